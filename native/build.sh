@@ -1,0 +1,8 @@
+#!/bin/sh
+# Builds the native parts into build/native: the addon, the CRIU plugin, the launcher, core_test.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-$here/../build/native}
+[ $# -eq 0 ] || shift
+cmake -S "$here" -B "$out" -G Ninja "$@" >/dev/null
+cmake --build "$out"

@@ -1,0 +1,50 @@
+// Moving bytes between buffers on a GPU and host memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace kfdcp {
+
+/// A buffer opened for copying; made by CopyEngine::import.
+class DeviceBuffer {
+ public:
+  virtual ~DeviceBuffer() = default;
+};
+
+/// A ring of pinned staging slots and asynchronous copies between them and buffers of one GPU.
+/// Not thread-safe: one thread drives one engine. Each slot has at most one copy in flight.
+/// Errors: Error{gpu} from any call, also for a copy started earlier (reported by wait).
+class CopyEngine {
+ public:
+  virtual ~CopyEngine() = default;
+  /// Number of staging slots and size of each in bytes; slots * slot_bytes <= 256 MiB.
+  virtual std::size_t slots() const = 0;
+  virtual std::size_t slot_bytes() const = 0;
+  virtual std::span<std::byte> slot(std::size_t index) = 0;
+
+  /// `dmabuf_fd` is borrowed for the call only.
+  virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) = 0;
+  virtual void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
+                          std::size_t bytes) = 0;
+  virtual void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
+                           std::size_t bytes) = 0;
+  /// Waits until the copy started last on `slot` is complete.
+  virtual void wait(std::size_t slot) = 0;
+};
+
+struct EngineOptions {
+  std::size_t slots = 8;
+  std::size_t slot_bytes = 2u << 20;
+};
+
+/// SDMA through libdrm_amdgpu on a render node; several submissions in flight. `render_fd` is
+/// borrowed for the constructor only (libdrm duplicates it).
+std::unique_ptr<CopyEngine> make_sdma_engine(int render_fd, const EngineOptions& options);
+
+/// The CPU, through mmap of the dma-buf. Copies complete in start_*.
+std::unique_ptr<CopyEngine> make_cpu_engine(const EngineOptions& options);
+
+}  // namespace kfdcp

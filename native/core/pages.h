@@ -1,0 +1,86 @@
+// The pages file: contents of buffers in checksummed frames. Format: docs/image-format.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace kfdcp {
+
+enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2 };
+
+struct PagesOptions {
+  bool compress = false;                  // try zstd on each frame, keep it when it is smaller
+  int zstd_level = 1;
+  std::uint32_t frame_bytes = 2u << 20;   // content per frame, 1-4 MiB, multiple of 4096
+  std::uint32_t process = 0;              // ordinal of the process, as in the manifest
+  std::uint32_t gpu = 0;                  // ordinal of the GPU, as in the manifest
+};
+
+struct BufferEntry {
+  std::uint32_t id;           // buffer id of the manifest
+  std::uint64_t size;         // bytes of content
+  std::uint64_t first_frame;  // index of its first frame
+  std::uint64_t frames;
+};
+
+struct FrameEntry {
+  std::uint64_t offset;   // in the file; 0 for Codec::zero
+  std::uint32_t stored;   // bytes in the file; 0 for Codec::zero
+  std::uint32_t raw;      // bytes of content
+  Codec codec;
+  std::uint64_t checksum; // XXH3-64 of the content
+};
+
+struct PagesSummary {
+  std::uint64_t content_bytes = 0;  // sum of buffer sizes
+  std::uint64_t file_bytes = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t zero_frames = 0;
+  std::array<std::uint8_t, 16> root{};  // XXH3-128 over the index: the digest the manifest keeps
+};
+
+/// Writes one pages file, once, front to back. `fd` is borrowed; it must be an empty regular file.
+/// Frames of a buffer are appended in order, each frame_bytes long but the last of a buffer.
+/// Throws Error{io} (ENOSPC...), Error{protocol} on misuse.
+class PagesWriter {
+ public:
+  PagesWriter(int fd, const PagesOptions& options);
+  ~PagesWriter();
+  PagesWriter(const PagesWriter&) = delete;
+  PagesWriter& operator=(const PagesWriter&) = delete;
+
+  void begin_buffer(std::uint32_t id, std::uint64_t size);
+  void append(std::span<const std::byte> frame);
+  PagesSummary finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Reads a pages file by index. The constructor validates header, footer and every index checksum
+/// and bound before anything else is believed. Throws Error{corrupt|unsupported|io}.
+class PagesReader {
+ public:
+  explicit PagesReader(int fd);
+  ~PagesReader();
+  PagesReader(const PagesReader&) = delete;
+  PagesReader& operator=(const PagesReader&) = delete;
+
+  const PagesOptions& options() const;      // frame_bytes, process and gpu as recorded
+  const PagesSummary& summary() const;
+  const std::vector<BufferEntry>& buffers() const;
+  FrameEntry frame(std::uint64_t index) const;
+  /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
+  void read_frame(std::uint64_t index, std::span<std::byte> out) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kfdcp
