@@ -1,0 +1,138 @@
+#include "core/kfd.h"
+
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+
+namespace kfdcp::kfd {
+
+namespace {
+
+int system_ioctl(int fd, unsigned long request, void* argument) {
+  return ::ioctl(fd, request, argument);
+}
+
+/// Returns 0 or the errno of the call; EINTR and EAGAIN are tried again as libhsakmt does.
+int call(int fd, unsigned long request, void* argument) {
+  int result;
+  do {
+    result = ioctl_fn(fd, request, argument);
+  } while (result == -1 && (errno == EINTR || errno == EAGAIN));
+  return result == -1 ? errno : 0;
+}
+
+Error gpu_error(const std::string& what, int err) {
+  return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
+}
+
+int criu_op(int fd, std::uint32_t op, kfd_ioctl_criu_args& args) {
+  args.op = op;
+  return call(fd, AMDKFD_IOC_CRIU_OP, &args);
+}
+
+template <class T>
+std::uint64_t address_of(std::vector<T>& items) {
+  return reinterpret_cast<std::uint64_t>(items.data());
+}
+
+std::vector<std::pair<std::uint32_t, UniqueFd>> take_dmabufs(std::vector<kfd_criu_bo_bucket>& bos) {
+  std::vector<std::pair<std::uint32_t, UniqueFd>> taken;
+  for (std::uint32_t i = 0; i < bos.size(); ++i) {
+    if (bos[i].dmabuf_fd == KFD_INVALID_FD) continue;
+    taken.emplace_back(i, UniqueFd(static_cast<int>(bos[i].dmabuf_fd)));
+    bos[i].dmabuf_fd = KFD_INVALID_FD;
+  }
+  return taken;
+}
+
+}  // namespace
+
+IoctlFn ioctl_fn = system_ioctl;
+
+ProcessInfo process_info(int kfd_fd) {
+  kfd_ioctl_criu_args args{};
+  if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_PROCESS_INFO, args)) {
+    throw gpu_error("KFD PROCESS_INFO", err);
+  }
+  return {args.pid, args.num_devices, args.num_bos, args.num_objects, args.priv_data_size};
+}
+
+Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
+  Checkpoint result;
+  ProcessState& state = result.state;
+  state.ns_pid = info.ns_pid;
+  state.num_objects = info.num_objects;
+  state.devices.resize(info.num_devices);
+  // The kernel refuses a null array even when it holds nothing.
+  state.bos.resize(info.num_bos == 0 ? 1 : info.num_bos);
+  for (auto& bo : state.bos) bo.dmabuf_fd = KFD_INVALID_FD;
+  state.priv.resize(info.priv_bytes);
+
+  kfd_ioctl_criu_args args{};
+  args.devices = address_of(state.devices);
+  args.bos = address_of(state.bos);
+  args.priv_data = address_of(state.priv);
+  args.priv_data_size = info.priv_bytes;
+  args.num_devices = info.num_devices;
+  args.num_bos = info.num_bos;
+  args.num_objects = info.num_objects;
+  if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_CHECKPOINT, args)) {
+    throw gpu_error("KFD CHECKPOINT", err);
+  }
+  state.bos.resize(info.num_bos);
+  result.dmabufs = take_dmabufs(state.bos);
+  for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
+  return result;
+}
+
+bool unpause(int kfd_fd) {
+  kfd_ioctl_criu_args args{};
+  const int err = criu_op(kfd_fd, KFD_CRIU_OP_UNPAUSE, args);
+  if (err == EINVAL) return false;
+  if (err != 0) throw gpu_error("KFD UNPAUSE", err);
+  return true;
+}
+
+std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState& state,
+                                                        const std::vector<int>& drm_fds) {
+  if (drm_fds.size() != state.devices.size()) {
+    throw Error(ErrorCode::protocol, "KFD RESTORE: one render descriptor per GPU is needed");
+  }
+  for (std::size_t i = 0; i < drm_fds.size(); ++i) {
+    state.devices[i].drm_fd = static_cast<std::uint32_t>(drm_fds[i]);
+  }
+  kfd_ioctl_criu_args args{};
+  args.devices = address_of(state.devices);
+  args.bos = state.bos.empty() ? 0 : address_of(state.bos);
+  args.priv_data = address_of(state.priv);
+  args.priv_data_size = state.priv.size();
+  args.num_devices = static_cast<std::uint32_t>(state.devices.size());
+  args.num_bos = static_cast<std::uint32_t>(state.bos.size());
+  args.num_objects = state.num_objects;
+  const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESTORE, args);
+  for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
+  if (err != 0) throw gpu_error("KFD RESTORE", err);
+  return take_dmabufs(state.bos);
+}
+
+void resume(int kfd_fd, std::uint32_t pid) {
+  kfd_ioctl_criu_args args{};
+  args.pid = pid;
+  if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESUME, args)) {
+    throw gpu_error("KFD RESUME of pid " + std::to_string(pid), err);
+  }
+}
+
+Version version(int kfd_fd) {
+  kfd_ioctl_get_version_args args{};
+  if (const int err = call(kfd_fd, AMDKFD_IOC_GET_VERSION, &args)) {
+    throw gpu_error("KFD GET_VERSION", err);
+  }
+  return {args.major_version, args.minor_version};
+}
+
+}  // namespace kfdcp::kfd

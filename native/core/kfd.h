@@ -1,0 +1,66 @@
+// The KFD ioctls the project uses, behind one seam (include/uapi/linux/kfd_ioctl.h).
+#pragma once
+
+#include <linux/kfd_ioctl.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/fd.h"
+#include "core/state.h"
+
+namespace kfdcp::kfd {
+
+/// Every ioctl of this file goes through this pointer, so that unit tests can answer instead of a
+/// kernel. Contract of ioctl(2).
+using IoctlFn = int (*)(int fd, unsigned long request, void* argument);
+extern IoctlFn ioctl_fn;
+
+/// What PROCESS_INFO tells; CHECKPOINT wants exactly these numbers back.
+struct ProcessInfo {
+  std::uint32_t ns_pid;  // in the innermost pid namespace of the owner
+  std::uint32_t num_devices;
+  std::uint32_t num_bos;
+  std::uint32_t num_objects;
+  std::uint64_t priv_bytes;
+};
+
+/// Pauses (evicts) all queues of the process that opened `kfd_fd`. On kernels up to 6.12 every call
+/// evicts once more, while unpause() restores once: call it once per KFD process.
+/// Must run on the thread that traces the owner's group leader. Throws Error{gpu}.
+ProcessInfo process_info(int kfd_fd);
+
+/// Reads the whole KFD state. One dma-buf descriptor per VRAM or GTT BO comes with it, in the order
+/// of `state.bos`; the buckets themselves keep KFD_INVALID_FD. Same thread rule as process_info.
+struct Checkpoint {
+  ProcessState state;
+  std::vector<std::pair<std::uint32_t, UniqueFd>> dmabufs;  // {index in state.bos, descriptor}
+};
+Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info);
+
+/// Undoes process_info. Returns false when the process was not paused (EINVAL); throws otherwise.
+bool unpause(int kfd_fd);
+
+/// Rebuilds `state` in the calling process, which opened `kfd_fd` itself and has no VM yet.
+/// `drm_fds` holds one render descriptor for each device bucket. On return state.bos carry
+/// restored_offset, and the new dma-bufs come as in checkpoint().
+std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState& state,
+                                                        const std::vector<int>& drm_fds);
+
+/// Lets the queues of process `pid` (in the caller's pid namespace) run after restore().
+/// Never call it for a process without a successful restore(): kernels up to 7.3 oops.
+void resume(int kfd_fd, std::uint32_t pid);
+
+struct Version {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+Version version(int kfd_fd);
+
+/// True for a BO whose bytes live on the GPU or in GTT, and so need saving.
+inline bool has_content(const kfd_criu_bo_bucket& bo) {
+  return (bo.alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) != 0;
+}
+
+}  // namespace kfdcp::kfd

@@ -1,0 +1,204 @@
+#include "core/procfs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace kfdcp::procfs {
+
+namespace {
+
+constexpr unsigned kDrmMajor = 226;
+constexpr unsigned kFirstRenderMinor = 128;
+
+std::string proc(int pid, const std::string& rest) {
+  return "/proc/" + std::to_string(pid) + "/" + rest;
+}
+
+std::string read_link(const std::string& path) {
+  char buffer[4096];
+  const ssize_t n = ::readlink(path.c_str(), buffer, sizeof buffer);
+  return n < 0 ? std::string() : std::string(buffer, static_cast<std::size_t>(n));
+}
+
+struct CloseDir {
+  void operator()(DIR* dir) const { ::closedir(dir); }
+};
+
+std::vector<std::string> names_in(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, CloseDir> dir(::opendir(path.c_str()));
+  if (!dir) return names;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+bool parse_int(const std::string& text, int& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+int kfd_major() {
+  std::ifstream devices("/proc/devices");
+  for (std::string line; std::getline(devices, line);) {
+    std::istringstream fields(line);
+    int major = -1;
+    std::string name;
+    if (fields >> major >> name && name == "kfd") return major;
+    if (line == "Block devices:") break;
+  }
+  return -1;
+}
+
+int gpu_count() {
+  int count = 0;
+  const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";
+  for (const std::string& node : names_in(nodes)) {
+    std::ifstream file(nodes + "/" + node + "/gpu_id");
+    std::uint64_t id = 0;
+    if (file >> id && id != 0) ++count;
+  }
+  return count;
+}
+
+bool is_kfd(mode_t mode, dev_t rdev, int kfd_major) {
+  return S_ISCHR(mode) && kfd_major >= 0 && major(rdev) == static_cast<unsigned>(kfd_major);
+}
+
+bool is_render(mode_t mode, dev_t rdev) {
+  return S_ISCHR(mode) && major(rdev) == kDrmMajor && minor(rdev) >= kFirstRenderMinor;
+}
+
+std::vector<int> process_tree(int root) {
+  std::vector<int> tree{root};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    const std::string tasks = proc(tree[i], "task");
+    for (const std::string& task : names_in(tasks)) {
+      std::ifstream children(tasks + "/" + task + "/children");
+      for (int child = 0; children >> child;) tree.push_back(child);
+    }
+  }
+  return tree;
+}
+
+std::uint32_t ns_pid(int pid) {
+  std::ifstream status(proc(pid, "status"));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("NSpid:")) continue;
+    std::istringstream numbers(line.substr(6));
+    std::uint32_t last = 0;
+    for (std::uint32_t n = 0; numbers >> n;) last = n;
+    return last;
+  }
+  throw Error(ErrorCode::io, proc(pid, "status") + ": no NSpid line");
+}
+
+std::string comm(int pid) {
+  std::ifstream file(proc(pid, "comm"));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+std::string namespace_of(int pid, const char* name) {
+  return read_link(proc(pid, std::string("ns/") + name));
+}
+
+bool is_kfd_process(int pid) {
+  struct stat info{};
+  return ::stat(("/sys/class/kfd/kfd/proc/" + std::to_string(pid)).c_str(), &info) == 0;
+}
+
+std::vector<OpenFile> open_files(int pid) {
+  std::vector<OpenFile> files;
+  const std::string directory = proc(pid, "fd");
+  for (const std::string& name : names_in(directory)) {
+    OpenFile file{};
+    struct stat info{};
+    const std::string path = directory + "/" + name;
+    if (!parse_int(name, file.fd) || ::stat(path.c_str(), &info) == -1) continue;
+    file.mode = info.st_mode;
+    file.rdev = info.st_rdev;
+    file.inode = info.st_ino;
+    file.link = read_link(path);
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+UniqueFd open_pidfd(int pid) {
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) throw io_error("pidfd_open of pid " + std::to_string(pid));
+  return fd;
+}
+
+UniqueFd copy_descriptor(int pidfd, int fd) {
+  UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, 0)));
+  if (!copy) throw io_error("pidfd_getfd of descriptor " + std::to_string(fd));
+  return copy;
+}
+
+bool same_file(int a, int b) {
+  const auto self = ::getpid();
+  const long order = ::syscall(SYS_kcmp, self, self, KCMP_FILE, a, b);
+  if (order == -1) throw io_error("kcmp");
+  return order == 0;
+}
+
+std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
+  std::vector<VmaRecord> vmas;
+  std::ifstream maps(proc(pid, "maps"));
+  unsigned last_major = 0, last_minor = 0;
+  std::uint64_t last_inode = 0;
+  for (std::string line; std::getline(maps, line);) {
+    VmaRecord vma{};
+    unsigned dev_major = 0, dev_minor = 0;
+    std::uint64_t inode = 0;
+    char permissions[5] = {};
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64,
+                    &vma.start, &vma.end, permissions, &vma.pgoff, &dev_major, &dev_minor,
+                    &inode) != 7) {
+      throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
+    }
+    const bool continues =
+        inode != 0 && inode == last_inode && dev_major == last_major && dev_minor == last_minor;
+    last_inode = inode;
+    last_major = dev_major;
+    last_minor = dev_minor;
+    if (line.find(" /dev/") == std::string::npos) continue;
+
+    // The numbers in maps are those of the file system; the node itself says which device it is.
+    char range[64];
+    std::snprintf(range, sizeof range, "map_files/%" PRIx64 "-%" PRIx64, vma.start, vma.end);
+    struct stat info{};
+    if (::stat(proc(pid, range).c_str(), &info) == -1) throw io_error(proc(pid, range));
+    if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {
+      vma.kind = VmaRecord::kfd;
+    } else if (is_render(info.st_mode, info.st_rdev)) {
+      vma.kind = VmaRecord::render;
+    } else {
+      continue;
+    }
+    vma.run_start = continues ? 0 : 1;
+    vmas.push_back(vma);
+  }
+  return vmas;
+}
+
+}  // namespace kfdcp::procfs

@@ -1,0 +1,56 @@
+// What /proc and /sys tell about processes and their device files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+#include "core/state.h"
+
+namespace kfdcp::procfs {
+
+/// Major number of /dev/kfd (dynamic, from /proc/devices), or -1 when there is no KFD.
+int kfd_major();
+/// Number of GPU nodes in the KFD topology (a node with a gpu_id other than 0).
+int gpu_count();
+
+bool is_kfd(mode_t mode, dev_t rdev, int kfd_major);
+/// A DRM render node: major 226, minor 128 and above (drivers/gpu/drm/drm_drv.c).
+bool is_render(mode_t mode, dev_t rdev);
+
+/// `root` and all its descendants, parents first.
+std::vector<int> process_tree(int root);
+
+/// The innermost pid of `pid` (last number of NSpid in /proc/PID/status).
+std::uint32_t ns_pid(int pid);
+std::string comm(int pid);
+/// Link text of /proc/PID/ns/<name>, e.g. "user:[4026531837]".
+std::string namespace_of(int pid, const char* name);
+/// True when KFD lists `pid` as one of its processes (/sys/class/kfd/kfd/proc).
+bool is_kfd_process(int pid);
+
+struct OpenFile {
+  int fd;
+  mode_t mode;
+  dev_t rdev;
+  std::uint64_t inode;
+  std::string link;  // text of /proc/PID/fd/N
+};
+std::vector<OpenFile> open_files(int pid);
+
+/// Copies descriptor `fd` of process `pid` (pidfd_getfd): the same struct file.
+UniqueFd copy_descriptor(int pidfd, int fd);
+UniqueFd open_pidfd(int pid);
+
+/// Same struct file? (kcmp KCMP_FILE, both descriptors of the caller)
+bool same_file(int a, int b);
+
+/// The KFD and render-node mappings of `pid` in address order; run_start as CRIU will see it:
+/// CRIU opens one file for a run of mappings of one inode that follow each other directly in
+/// /proc/PID/maps (criu/proc_parse.c, vma_get_mapfile), whatever lies between them in addresses.
+std::vector<VmaRecord> device_vmas(int pid, int kfd_major);
+
+}  // namespace kfdcp::procfs

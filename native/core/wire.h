@@ -1,0 +1,78 @@
+// Messages between a session and the CRIU plugin or the launcher: one SOCK_SEQPACKET packet each,
+// with descriptors beside it. Bulk data travels as a memfd, never in the packet.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+
+namespace kfdcp {
+
+/// src/session/wire.ts mirrors these numbers.
+enum class MessageType : std::uint32_t {
+  ok = 1,     // answer; args as the request says
+  error = 2,  // answer; text is the reason
+
+  stage = 10,  // launcher: text = CRIU script action; answered when the stage may go on
+
+  dump_refused = 20,  // text; nothing was paused
+  dump_process = 21,  // args: ordinal, pid, ns_pid; text: comm; fds: state memfd, kfd file, pidfd
+  dump_buffers = 22,  // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
+  dump_begin = 23,    // args: number of processes; answered once draining has begun
+  dump_file = 24,     // args: CRIU file id, FileKind, process ordinal
+  dump_end = 25,      // args: CRIU result, final state; answer args[0]: 1 = stay paused
+
+  open_file = 30,         // args: CRIU file id; answer args: FileKind, ordinal; fds by kind
+  restore_buffers = 31,   // args: ordinal; body: u32 BO indices; fds: new dma-bufs
+  restored = 32,          // args: ordinal; answered when the session has what it needs
+  render_file = 33,       // args: ordinal; answer fds: the render file of that process
+  vmas_mapped = 34,       // args: ordinal, count
+  restore_failed = 35,    // args: ordinal; text
+};
+
+/// What a CRIU file id stands for.
+enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2 };
+
+struct Message {
+  MessageType type = MessageType::ok;
+  std::array<std::uint64_t, 4> args{};
+  std::string text;                 // UTF-8, or the body of *_buffers
+  std::vector<UniqueFd> fds;
+};
+
+/// Longest text and most descriptors of one packet (SCM_MAX_FD is 253, include/net/scm.h).
+inline constexpr std::size_t kMaxText = 16384;
+inline constexpr std::size_t kMaxFds = 250;
+
+/// Sends one message; the descriptors stay the caller's. Throws Error{io|protocol}.
+void send_message(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
+                  const std::string& text, const std::vector<int>& fds);
+
+/// Receives one message; nullopt at end of stream. Descriptors arrive close-on-exec. A packet that
+/// breaks the contract is Error{protocol}; its descriptors are closed.
+std::optional<Message> receive_message(int socket);
+
+/// Waits up to `timeout_ms` for a message; Error{io} with ETIMEDOUT when none comes.
+Message expect_message(int socket, int timeout_ms);
+
+/// Sends in as many packets of type `type` as the descriptor limit asks for.
+void send_buffers(int socket, MessageType type, std::uint32_t ordinal,
+                  const std::vector<std::pair<std::uint32_t, UniqueFd>>& dmabufs);
+
+/// Where the session of CRIU process `criu_pid` listens.
+std::string session_directory(int criu_pid);
+std::string session_socket(int criu_pid);
+
+/// Connects to the socket at `path`. Throws Error{io}.
+UniqueFd connect_socket(const std::string& path);
+
+/// A sealed-size memfd holding `bytes`.
+UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size);
+/// Reads a whole memfd of at most `limit` bytes. Throws Error{protocol} when it is larger.
+std::vector<std::byte> read_memfd(int fd, std::size_t limit);
+
+}  // namespace kfdcp
