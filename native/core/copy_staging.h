@@ -1,0 +1,43 @@
+// The staging memory of a copy engine: one region, cut into equal slots.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/copy_engine.h"
+#include "core/fd.h"
+
+namespace kfdcp {
+
+/// Most bytes of staging one engine may have.
+inline constexpr std::size_t kMaxStagingBytes = 256u << 20;
+
+/// Most slots one engine may have. amdgpu remembers the last 32 fences of a context (module
+/// parameter sched_jobs) and calls any older one signalled: with more copies in flight than that,
+/// the error of the oldest would be lost.
+inline constexpr std::size_t kMaxSlots = 32;
+
+/// Page-aligned anonymous memory, divided as `options` says.
+class Staging {
+ public:
+  /// Slots are whole 4 KiB pages. Throws Error{unsupported} when `options` break that or a limit
+  /// above, Error{io} when there is no memory.
+  explicit Staging(const EngineOptions& options);
+
+  std::size_t slots() const { return options_.slots; }
+  std::size_t slot_bytes() const { return options_.slot_bytes; }
+  std::span<std::byte> all() const { return memory_.bytes(); }
+  /// Throws Error{gpu} when there is no such slot.
+  std::span<std::byte> slot(std::size_t index) const;
+
+ private:
+  EngineOptions options_;
+  Mapping memory_;
+};
+
+/// Throws Error{gpu} unless `bytes` bytes, at least one, fit in a slot and lie inside the
+/// `buffer_size` bytes of a buffer from `offset` on.
+void check_copy(const Staging& staging, std::uint64_t buffer_size, std::uint64_t offset,
+                std::size_t bytes);
+
+}  // namespace kfdcp

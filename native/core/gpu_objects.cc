@@ -1,0 +1,112 @@
+#include "core/gpu_objects.h"
+
+#include <cstring>
+
+namespace kfdcp {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kHugePage = 2u << 20;
+
+std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+
+}  // namespace
+
+Error gpu_error(const std::string& call, std::uint64_t bytes, int result) {
+  const int err = result < 0 ? -result : result;
+  return Error(ErrorCode::gpu,
+               call + " of " + std::to_string(bytes) + " bytes: " + std::strerror(err), err);
+}
+
+GpuDevice open_gpu(int render_fd) {
+  amdgpu_device_handle device = nullptr;
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  const int r = amdgpu_device_initialize(render_fd, &major, &minor, &device);
+  if (r != 0) {
+    const int err = r < 0 ? -r : r;
+    throw Error(ErrorCode::gpu, std::string("amdgpu_device_initialize: ") + std::strerror(err),
+                err);
+  }
+  return GpuDevice(device);
+}
+
+GpuContext create_context(const GpuDevice& device) {
+  amdgpu_context_handle context = nullptr;
+  const int r = amdgpu_cs_ctx_create(device.get(), &context);
+  if (r != 0) {
+    throw Error(ErrorCode::gpu, std::string("amdgpu_cs_ctx_create: ") + std::strerror(-r), -r);
+  }
+  return GpuContext(context);
+}
+
+GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes) {
+  amdgpu_bo_import_result result{};
+  const int r = amdgpu_bo_import(device.get(), amdgpu_bo_handle_type_dma_buf_fd,
+                                 static_cast<std::uint32_t>(dmabuf_fd), &result);
+  if (r != 0) throw gpu_error("amdgpu_bo_import", bytes, r);
+  GpuBo bo(result.buf_handle);
+  if (bytes == 0 || bytes > result.alloc_size) {
+    throw Error(ErrorCode::gpu, "import of a buffer of " + std::to_string(bytes) +
+                                    " bytes: the dma-buf has " + std::to_string(result.alloc_size));
+  }
+  return bo;
+}
+
+GpuBo pin_memory(const GpuDevice& device, std::span<std::byte> memory) {
+  amdgpu_bo_handle bo = nullptr;
+  const int r =
+      amdgpu_create_bo_from_user_mem(device.get(), memory.data(), memory.size_bytes(), &bo);
+  if (r != 0) throw gpu_error("amdgpu_create_bo_from_user_mem", memory.size_bytes(), r);
+  return GpuBo(bo);
+}
+
+GpuBo allocate_gtt(const GpuDevice& device, std::uint64_t bytes) {
+  amdgpu_bo_alloc_request request{};
+  request.alloc_size = bytes;
+  request.phys_alignment = kPage;
+  request.preferred_heap = AMDGPU_GEM_DOMAIN_GTT;
+  amdgpu_bo_handle bo = nullptr;
+  const int r = amdgpu_bo_alloc(device.get(), &request, &bo);
+  if (r != 0) throw gpu_error("amdgpu_bo_alloc", bytes, r);
+  return GpuBo(bo);
+}
+
+GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_handle> bos) {
+  amdgpu_bo_list_handle list = nullptr;
+  const int r = amdgpu_bo_list_create(device.get(), static_cast<std::uint32_t>(bos.size()),
+                                      const_cast<amdgpu_bo_handle*>(bos.data()), nullptr, &list);
+  if (r != 0) {
+    throw Error(ErrorCode::gpu, std::string("amdgpu_bo_list_create: ") + std::strerror(-r), -r);
+  }
+  return GpuBoList(list);
+}
+
+GpuMapping::GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t bytes,
+                       std::uint64_t flags)
+    : device_(device.get()), bo_(bo.get()), bytes_(whole_pages(bytes)) {
+  amdgpu_va_handle range = nullptr;
+  // Addresses aligned like the memory behind them let the GPU use large translations.
+  const std::uint64_t alignment = bytes_ >= kHugePage ? kHugePage : kPage;
+  int r = amdgpu_va_range_alloc(device_, amdgpu_gpu_va_range_general, bytes_, alignment, 0,
+                                &address_, &range, 0);
+  if (r != 0) throw gpu_error("amdgpu_va_range_alloc", bytes_, r);
+  range_.reset(range);
+  r = amdgpu_bo_va_op_raw(device_, bo_, 0, bytes_, address_, flags, AMDGPU_VA_OP_MAP);
+  if (r != 0) throw gpu_error("amdgpu_bo_va_op map", bytes_, r);
+}
+
+GpuMapping::~GpuMapping() {
+  (void)amdgpu_bo_va_op_raw(device_, bo_, 0, bytes_, address_, 0, AMDGPU_VA_OP_UNMAP);
+}
+
+GpuCpuMapping::GpuCpuMapping(const GpuBo& bo, std::size_t bytes) : bo_(bo.get()) {
+  void* base = nullptr;
+  const int r = amdgpu_bo_cpu_map(bo_, &base);
+  if (r != 0) throw gpu_error("amdgpu_bo_cpu_map", bytes, r);
+  bytes_ = {static_cast<std::byte*>(base), bytes};
+}
+
+GpuCpuMapping::~GpuCpuMapping() { (void)amdgpu_bo_cpu_unmap(bo_); }
+
+}  // namespace kfdcp

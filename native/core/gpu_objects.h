@@ -1,0 +1,81 @@
+// RAII for libdrm_amdgpu: every object it hands out is owned by one of these.
+#pragma once
+
+#include <amdgpu.h>
+#include <amdgpu_drm.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+
+namespace kfdcp {
+
+/// Error{gpu} "<call> of <bytes> bytes: <strerror>" from libdrm's negative errno.
+Error gpu_error(const std::string& call, std::uint64_t bytes, int result);
+
+template <auto Release>
+struct GpuDelete {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    Release(handle);
+  }
+};
+
+using GpuDevice = std::unique_ptr<amdgpu_device, GpuDelete<amdgpu_device_deinitialize>>;
+using GpuContext = std::unique_ptr<amdgpu_context, GpuDelete<amdgpu_cs_ctx_free>>;
+using GpuBo = std::unique_ptr<amdgpu_bo, GpuDelete<amdgpu_bo_free>>;
+using GpuBoList = std::unique_ptr<amdgpu_bo_list, GpuDelete<amdgpu_bo_list_destroy>>;
+
+/// Each throws Error{gpu} naming the libdrm call, the size and the errno.
+GpuDevice open_gpu(int render_fd);
+GpuContext create_context(const GpuDevice& device);
+/// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes.
+GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes);
+/// Makes page-aligned memory of this process a BO; it must outlive the BO.
+GpuBo pin_memory(const GpuDevice& device, std::span<std::byte> memory);
+/// A BO in system memory (GTT) that the CPU may map.
+GpuBo allocate_gtt(const GpuDevice& device, std::uint64_t bytes);
+GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_handle> bos);
+
+/// A BO mapped at a GPU virtual address of its own for as long as this lives. The BO and the
+/// device must outlive it.
+class GpuMapping {
+ public:
+  /// `flags` are AMDGPU_VM_PAGE_*; `bytes` is rounded up to 4 KiB pages.
+  GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t bytes, std::uint64_t flags);
+  ~GpuMapping();
+  GpuMapping(const GpuMapping&) = delete;
+  GpuMapping& operator=(const GpuMapping&) = delete;
+
+  std::uint64_t address() const { return address_; }
+
+ private:
+  using Range = std::unique_ptr<amdgpu_va, GpuDelete<amdgpu_va_range_free>>;
+
+  amdgpu_device_handle device_;
+  amdgpu_bo_handle bo_;
+  std::uint64_t bytes_;
+  std::uint64_t address_ = 0;
+  Range range_;
+};
+
+/// A BO mapped into this process for as long as this lives. The BO must outlive it.
+class GpuCpuMapping {
+ public:
+  GpuCpuMapping(const GpuBo& bo, std::size_t bytes);
+  ~GpuCpuMapping();
+  GpuCpuMapping(const GpuCpuMapping&) = delete;
+  GpuCpuMapping& operator=(const GpuCpuMapping&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  amdgpu_bo_handle bo_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace kfdcp

@@ -1,0 +1,226 @@
+// The copy engine of the GPU itself: SDMA linear copies submitted through a render node.
+#include <amdgpu.h>
+#include <amdgpu_drm.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/copy_engine.h"
+#include "core/copy_staging.h"
+#include "core/error.h"
+#include "core/gpu_objects.h"
+#include "core/sdma_packets.h"
+
+namespace kfdcp {
+namespace {
+
+// Command buffer of one slot: 256 packets, more than the largest slot needs on any family.
+constexpr std::size_t kIbBytes = 8192;
+
+// The kernel's own watchdog resets a stuck ring after 10 s (60 s in a virtual function) and then
+// completes our fence with an error. This is for the case that it was switched off.
+constexpr std::uint64_t kTimeoutNs = 120ull * 1'000'000'000;
+
+constexpr std::uint64_t kData = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
+constexpr std::uint64_t kCode = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE;
+
+/// Submission and fences of one context on DMA ring 0. Fences of one ring complete in order.
+class Ring {
+ public:
+  explicit Ring(const GpuDevice& device) : context_(create_context(device)) {}
+
+  /// Returns the sequence number of the fence.
+  std::uint64_t submit(const GpuBoList& bos, std::uint64_t ib_address, std::uint32_t dwords,
+                       std::uint64_t bytes) {
+    amdgpu_cs_ib_info ib{};
+    ib.ib_mc_address = ib_address;
+    ib.size = dwords;
+    amdgpu_cs_request request{};
+    request.ip_type = AMDGPU_HW_IP_DMA;
+    request.resources = bos.get();
+    request.number_of_ibs = 1;
+    request.ibs = &ib;
+    const int r = amdgpu_cs_submit(context_.get(), 0, &request, 1);
+    if (r != 0) throw gpu_error("amdgpu_cs_submit of a copy", bytes, r);
+    return request.seq_no;
+  }
+
+  void wait(std::uint64_t sequence, std::uint64_t bytes) {
+    amdgpu_cs_fence fence{};
+    fence.context = context_.get();
+    fence.ip_type = AMDGPU_HW_IP_DMA;
+    fence.fence = sequence;
+    std::uint32_t expired = 0;
+    // After one copy never ended, the ones behind it will not either: do not wait as long for each.
+    const int r = amdgpu_cs_query_fence_status(&fence, stuck_ ? 0 : kTimeoutNs, 0, &expired);
+    if (r != 0) throw gpu_error("amdgpu_cs_query_fence_status of a copy", bytes, r);
+    if (expired == 0) {
+      stuck_ = true;
+      throw gpu_error("amdgpu_cs_query_fence_status of a copy", bytes, -ETIMEDOUT);
+    }
+    completed_ = std::max(completed_, sequence);
+  }
+
+  /// For destructors: ends when the GPU is done with `sequence`, whatever became of it.
+  void settle(std::uint64_t sequence) noexcept {
+    if (sequence <= completed_) return;
+    try {
+      wait(sequence, 0);
+    } catch (const Error&) {
+      // Failed copies are reported by wait(slot); here only their end matters.
+    }
+  }
+
+ private:
+  GpuContext context_;
+  std::uint64_t completed_ = 0;
+  bool stuck_ = false;
+};
+
+class SdmaBuffer final : public DeviceBuffer {
+ public:
+  SdmaBuffer(const GpuDevice& device, Ring& ring, int dmabuf_fd, std::uint64_t size,
+             amdgpu_bo_handle staging, amdgpu_bo_handle ibs)
+      : ring_(ring),
+        size_(size),
+        bo_(import_dmabuf(device, dmabuf_fd, size)),
+        mapping_(device, bo_, size, kData),
+        list_(create_bo_list(device, std::array{bo_.get(), staging, ibs})) {}
+  ~SdmaBuffer() override { ring_.settle(last_); }
+
+  std::uint64_t size() const { return size_; }
+  std::uint64_t address() const { return mapping_.address(); }
+  const GpuBoList& list() const { return list_; }
+  const Ring* ring() const { return &ring_; }
+  void used_by(std::uint64_t sequence) { last_ = sequence; }
+
+ private:
+  Ring& ring_;
+  std::uint64_t size_;
+  std::uint64_t last_ = 0;
+  GpuBo bo_;
+  GpuMapping mapping_;
+  GpuBoList list_;
+};
+
+class SdmaEngine final : public CopyEngine {
+ public:
+  SdmaEngine(int render_fd, const EngineOptions& options)
+      : staging_(options),
+        device_(open_gpu(render_fd)),
+        rules_(rules_of(device_)),
+        staging_bo_(pin_memory(device_, staging_.all())),
+        staging_map_(device_, staging_bo_, staging_.all().size_bytes(), kData),
+        ib_bo_(allocate_gtt(device_, kIbBytes * options.slots)),
+        ib_map_(device_, ib_bo_, kIbBytes * options.slots, kCode),
+        ib_cpu_(ib_bo_, kIbBytes * options.slots),
+        ring_(device_),
+        copies_(options.slots) {}
+  ~SdmaEngine() override {
+    for (const Copy& copy : copies_) ring_.settle(copy.sequence);
+  }
+
+  std::size_t slots() const override { return staging_.slots(); }
+  std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
+  std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
+
+  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override {
+    return std::make_unique<SdmaBuffer>(device_, ring_, dmabuf_fd, size, staging_bo_.get(),
+                                        ib_bo_.get());
+  }
+
+  void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
+                  std::size_t bytes) override {
+    auto& buffer = checked(from, offset, slot, bytes);
+    start(buffer, slot, buffer.address() + offset, slot_address(slot), bytes);
+  }
+
+  void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
+                   std::size_t bytes) override {
+    auto& buffer = checked(to, offset, slot, bytes);
+    start(buffer, slot, slot_address(slot), buffer.address() + offset, bytes);
+  }
+
+  void wait(std::size_t slot) override {
+    (void)staging_.slot(slot);
+    Copy& copy = copies_[slot];
+    if (!copy.in_flight) return;
+    try {
+      ring_.wait(copy.sequence, copy.bytes);
+    } catch (const Error& error) {
+      // A copy that failed is over; one that timed out may still touch the slot.
+      copy.in_flight = error.err == ETIMEDOUT;
+      throw;
+    }
+    copy.in_flight = false;
+  }
+
+ private:
+  struct Copy {
+    std::uint64_t sequence = 0;
+    std::size_t bytes = 0;
+    bool in_flight = false;
+  };
+
+  static SdmaRules rules_of(const GpuDevice& device) {
+    amdgpu_gpu_info info{};
+    const int r = amdgpu_query_gpu_info(device.get(), &info);
+    if (r != 0) {
+      throw Error(ErrorCode::gpu, std::string("amdgpu_query_gpu_info: ") + std::strerror(-r), -r);
+    }
+    return sdma_rules(info.family_id);
+  }
+
+  SdmaBuffer& checked(DeviceBuffer& any, std::uint64_t offset, std::size_t slot,
+                      std::size_t bytes) const {
+    auto& buffer = dynamic_cast<SdmaBuffer&>(any);
+    (void)staging_.slot(slot);
+    if (buffer.ring() != &ring_ || copies_[slot].in_flight) {
+      throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) +
+                                      ": the slot is busy or the buffer is another engine's");
+    }
+    check_copy(staging_, buffer.size(), offset, bytes);
+    return buffer;
+  }
+
+  std::uint64_t slot_address(std::size_t slot) const {
+    return staging_map_.address() + slot * staging_.slot_bytes();
+  }
+
+  void start(SdmaBuffer& buffer, std::size_t slot, std::uint64_t from, std::uint64_t to,
+             std::size_t bytes) {
+    const std::size_t ib_offset = slot * kIbBytes;
+    const std::span<std::byte> ib = ib_cpu_.bytes().subspan(ib_offset, kIbBytes);
+    const std::uint32_t dwords = sdma_linear_copy(
+        rules_, {reinterpret_cast<std::uint32_t*>(ib.data()), kIbBytes / sizeof(std::uint32_t)},
+        from, to, bytes);
+    const std::uint64_t sequence =
+        ring_.submit(buffer.list(), ib_map_.address() + ib_offset, dwords, bytes);
+    buffer.used_by(sequence);
+    copies_[slot] = {.sequence = sequence, .bytes = bytes, .in_flight = true};
+  }
+
+  Staging staging_;
+  GpuDevice device_;
+  SdmaRules rules_;
+  GpuBo staging_bo_;
+  GpuMapping staging_map_;
+  GpuBo ib_bo_;
+  GpuMapping ib_map_;
+  GpuCpuMapping ib_cpu_;
+  Ring ring_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+std::unique_ptr<CopyEngine> make_sdma_engine(int render_fd, const EngineOptions& options) {
+  return std::make_unique<SdmaEngine>(render_fd, options);
+}
+
+}  // namespace kfdcp
