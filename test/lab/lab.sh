@@ -1,0 +1,149 @@
+#!/bin/bash
+# npm run lab -- [OPTIONS --] COMMAND...: boots a guest, runs COMMAND in it, gives its output and its status.
+#
+#   --hostname NAME      the guest's host name (default: lab)
+#   --memory MB          the guest's memory in MiB (default: 12288)
+#   --share DIR          folder of the host mounted read-write at /share (default: an empty one, removed afterwards)
+#   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
+#   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
+#   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
+#   --no-gpu             a guest without the simulated GPU
+#   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
+#
+# The repository is at /repo, read-only, and is COMMAND's working directory. Status: COMMAND's; 64 wrong usage;
+# 70 the guest's kernel complained though COMMAND succeeded; 71 the guest did not boot, or died; 124 timeout.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$LAB/qemu.sh"
+. "$LAB/parts.sh"
+
+usage() {
+	sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+	exit 64
+}
+
+hostname=lab memory=12288 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
+while [ $# -gt 0 ]; do
+	case $1 in
+	--hostname | --memory | --share | --timeout | --boot-timeout | --modules | --init)
+		[ $# -ge 2 ] || usage
+		case $1 in
+		--hostname) hostname=$2 ;;
+		--memory) memory=$2 ;;
+		--share) share=$2 ;;
+		--timeout) timeout=$2 ;;
+		--boot-timeout) boot_timeout=$2 ;;
+		--modules) gpu=$2 ;;
+		--init) init=$2 ;;
+		esac
+		shift 2
+		;;
+	--no-gpu) with_gpu= && shift ;;
+	--) shift && break ;;
+	-*) usage ;;
+	*) break ;;
+	esac
+done
+[ $# -gt 0 ] || usage
+[[ $memory =~ ^[0-9]+$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
+[ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
+
+image=$(image_dir)
+[ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
+[ -z "$with_gpu" ] || [ -f "$OUT/amdgpu.ko" ] || die "build/lab/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
+
+# One guest at a time: two would take each other's processor time and turn every timeout into a guess.
+exec 9>"$CACHE/guest.lock"
+flock -n 9 || {
+	say "waiting for another guest to end"
+	flock 9
+}
+
+run=$(mktemp -d "${TMPDIR:-/var/tmp}/kfd-checkpoint-guest.XXXXXX")
+QEMU_PID=
+cleanup() {
+	[ -z "$QEMU_PID" ] || kill -KILL "$QEMU_PID" 2>/dev/null || true
+	rm -rf "$run"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# shell_quote WORD...: for a plain sh.
+shell_quote() {
+	local word
+	for word in "$@"; do printf " '%s'" "${word//\'/\'\\\'\'}"; done
+}
+
+mkdir "$run/lab" "$run/share"
+printf 'exec setsid%s\n' "$(shell_quote "$@")" >"$run/lab/command"
+echo "$hostname" >"$run/lab/hostname"
+[ -z "$with_gpu" ] || echo "$gpu" >"$run/lab/gpu"
+mkfifo "$run/out" "$run/err" "$run/events"
+write_initrd "$image" "$run" "$init"
+
+started=$EPOCHREALTIME
+start_qemu "$image" "$run" "$memory" "$(realpath "${share:-$run/share}")"
+cat "$run/out" 9>&- &
+out=$!
+cat "$run/err" >&2 9>&- &
+err=$!
+
+# give_up STATUS TEXT: the guest is of no more use.
+give_up() {
+	local lines
+	say "$2"
+	lines=$(tail -n 25 "$run/console" 2>/dev/null | tr -d '\r'; cat "$run/qemu.log")
+	say "the end of its console:"
+	printf '%s\n' "$lines" | sed 's/^/    /' >&2
+	exit "$1"
+}
+
+# next_event SECONDS: reads one event of the guest into $event. Fails with 1 when the guest is gone, 2 when time is up.
+next_event() {
+	event=
+	local code=0
+	IFS= read -r -t "$1" event <&3 || code=$?
+	[ "$code" -le 128 ] || return 2
+	return "$code"
+}
+
+exec 3<"$run/events"
+code=0
+next_event "$boot_timeout" || code=$?
+case $code:$event in
+0:ready) say "guest ready after $(seconds_since "$started") s" ;;
+0:failed*) give_up 71 "the guest could not be set up: ${event#failed }" ;;
+2:*) give_up 71 "the guest is not ready after $boot_timeout s" ;;
+*) give_up 71 "the guest ended before it was ready" ;;
+esac
+
+status= complaints=0
+deadline=$((SECONDS + timeout))
+while [ -z "$status" ]; do
+	code=0
+	left=$((deadline - SECONDS))
+	[ "$left" -gt 0 ] || give_up 124 "the command is not done after $timeout s"
+	next_event "$left" || code=$?
+	case $code:$event in
+	0:status\ *) status=${event#status } ;;
+	0:kernel\ *)
+		complaints=$((complaints + 1))
+		say "the guest's kernel: ${event#kernel }"
+		;;
+	2:*) ;;
+	*) give_up 71 "the guest died before the command was done" ;;
+	esac
+done
+
+# It powers itself off; nothing is lost when it is too slow for that.
+for _ in {1..30}; do
+	kill -0 "$QEMU_PID" 2>/dev/null || break
+	sleep 0.1
+done
+kill -KILL "$QEMU_PID" 2>/dev/null || true
+wait "$QEMU_PID" 2>/dev/null || true
+QEMU_PID=
+wait "$out" "$err"
+if [ "$status" = 0 ] && [ "$complaints" -gt 0 ]; then status=70; fi
+exit "$status"

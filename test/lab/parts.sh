@@ -1,0 +1,53 @@
+# The lab's cached parts: which folder holds what, and how each is made. Sourced.
+# Guest and builder are named by a digest of their recipes; the image also by what image.sh puts in.
+# shellcheck shell=bash
+
+guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
+image_recipe=("$LAB"/{image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
+builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
+image_dir() { echo "$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")"; }
+
+# versions_match: whether the builder's headers are those of the guest's kernel.
+versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
+
+build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" "$LAB/guest-packages.list"; }
+build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" "$LAB/builder-packages.list"; }
+
+# build_guest: the guest's image and the builder, both for the same kernel.
+build_guest() {
+	local guest builder
+	build_rootfs & guest=$!
+	build_builder & builder=$!
+	wait "$guest" || { wait "$builder"; return 1; }
+	wait "$builder" || return 1
+	if ! versions_match; then
+		say "the builder's headers are not for the guest's kernel: building both anew"
+		rm -rf "$(rootfs_dir)" "$(builder_dir)" "$(image_dir)"
+		build_rootfs
+		build_builder
+		versions_match || die "the package mirror offers different versions of linux-image-amd64 and linux-headers-amd64"
+	fi
+	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)"
+}
+
+# from_sources NAME OUTPUT SOURCES COMMAND...: runs COMMAND unless OUTPUT was made from these very SOURCES (a folder).
+from_sources() {
+	local name=$1 output=$2 sources=$3 stamp
+	shift 3
+	stamp="$(digest "$sources") $(basename "$(builder_dir)")"
+	if [ -e "$output" ] && [ "$(cat "$output.from" 2>/dev/null)" = "$stamp" ]; then return 0; fi
+	rm -rf "$output" "$output.from"
+	mkdir -p "$OUT"
+	step "$name" "$@" || return 1
+	[ -e "$output" ] || die "$name: made no $output"
+	echo "$stamp" >"$output.from"
+}
+
+build_kfdsim() {
+	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$LAB/kfdsim" "$LAB/kfdsim/build.sh" "$(builder_dir)" "$OUT/amdgpu.ko"
+}
+
+build_programs() {
+	from_sources "test programs" "$OUT/programs" "$LAB/programs" "$LAB/programs/build.sh" "$(builder_dir)" "$OUT/programs"
+}

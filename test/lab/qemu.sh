@@ -1,0 +1,47 @@
+# How QEMU is started for one guest. Sourced by lab.sh.
+# shellcheck shell=bash
+
+# write_initrd IMAGE RUN INIT: the initrd of this one boot, RUN/initrd: the image's own followed by a second cpio with
+# /lab: what to run (RUN/lab) and guest-init. The kernel unpacks both, and no share is needed to pass them.
+write_initrd() {
+	local image=$1 run=$2
+	install -m755 "$3" "$run/lab/init"
+	{
+		cat "$image/initrd"
+		(cd "$run" && find lab | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0)
+	} >"$run/initrd"
+}
+
+# start_qemu IMAGE RUN MEMORY_MB SHARE: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
+# RUN/events (all pipes with a reader), the kernel's console to RUN/console.
+#
+# One emulation thread: with several, CRIU's hardware breakpoints make the guest's kernel crash while it patches itself.
+# setpriv ends QEMU with the script that started it, however that dies.
+start_qemu() {
+	local image=$1 run=$2 memory=$3 share=$4
+	local kernel_arguments=(
+		console=ttyS0 loglevel=5 nokaslr mitigations=off panic=-1 log_buf_len=4M
+		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on
+	)
+	local qemu=(
+		qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
+		-machine pc -accel "${LAB_ACCEL:-tcg,thread=single}" -cpu max -smp "${LAB_SMP:-1}" -m "$memory"
+		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]} ${LAB_APPEND:-}"
+		-serial "file:$run/console"
+		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"
+		-virtfs "local,path=$REPO,mount_tag=repo,security_model=none,readonly=on,multidevs=remap"
+		-virtfs "local,path=$share,mount_tag=share,security_model=none,multidevs=remap"
+		-object rng-random,filename=/dev/urandom,id=rng0 -device virtio-rng-pci,rng=rng0
+		-device virtio-serial-pci
+	)
+	local port number=0
+	for port in out err events; do
+		number=$((number + 1))
+		qemu+=(
+			-chardev "file,id=$port,path=$run/$port"
+			-device "virtserialport,chardev=$port,nr=$number,name=$port"
+		)
+	done
+	setpriv --pdeathsig KILL "${qemu[@]}" </dev/null >"$run/qemu.log" 2>&1 9>&- &
+	QEMU_PID=$!
+}
