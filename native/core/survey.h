@@ -1,0 +1,32 @@
+// Finds the GPU processes of a stopped tree and every reason why one cannot be saved, before
+// anything is paused.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+
+namespace kfdcp {
+
+/// One KFD process: the process that opened /dev/kfd, not one that merely holds its file.
+struct GpuProcess {
+  int pid = 0;
+  UniqueFd pidfd;
+  std::vector<UniqueFd> kfd_files;  // every distinct struct file of /dev/kfd that it opened
+  UniqueFd render_file;             // the struct file with its GPU VM; none when it opened none
+};
+
+struct Survey {
+  std::vector<GpuProcess> processes;
+  std::vector<std::string> refusals;  // one sentence each; empty: everything can be saved
+};
+
+/// Surveys `root` and its descendants. All of them should be stopped. Throws Error{io}.
+Survey survey_tree(int root);
+
+/// True when some process of the tree holds /dev/kfd or a render node open. Cheap: it stops at the
+/// first; meant for processes that still run.
+bool holds_gpu(int root);
+
+}  // namespace kfdcp

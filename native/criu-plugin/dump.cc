@@ -1,0 +1,162 @@
+#include "criu-plugin/dump.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/kfd.h"
+#include "core/procfs.h"
+#include "core/survey.h"
+#include "core/wire.h"
+#include "criu-plugin/abi.h"
+#include "criu-plugin/log.h"
+#include "criu-plugin/name.h"
+
+namespace kfdcp::criu {
+
+namespace {
+
+// The session only has to open files and start a thread before it answers.
+constexpr int kAnswerTimeoutMs = 60'000;
+
+struct DumpState {
+  UniqueFd session;
+  std::vector<GpuProcess> processes;
+  std::vector<int> paused;  // KFD descriptors, owned by `processes`
+};
+
+std::unique_ptr<DumpState> dump;
+
+void expect_ok(const Message& answer) {
+  if (answer.type == MessageType::ok) return;
+  throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
+}
+
+void refuse(DumpState& state, const std::vector<std::string>& reasons) {
+  std::string all;
+  for (const std::string& reason : reasons) {
+    log_error(reason);
+    all += (all.empty() ? "" : "; ") + reason;
+  }
+  if (state.session) send_message(state.session.get(), MessageType::dump_refused, {}, all, {});
+  throw Error(ErrorCode::unsupported, "this container cannot be saved: " + all);
+}
+
+/// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
+/// second one would evict the queues for ever. UNPAUSE tells whether a further file belongs to a
+/// process that is paused already; if so its pause is taken again.
+void pause(DumpState& state, const GpuProcess& process, kfd::ProcessInfo& info) {
+  info = kfd::process_info(process.kfd_files.front().get());
+  state.paused.push_back(process.kfd_files.front().get());
+  if (const std::uint32_t expected = procfs::ns_pid(process.pid); info.ns_pid != expected) {
+    throw Error(ErrorCode::unsupported,
+                "/dev/kfd of pid " + std::to_string(process.pid) + " belongs to another process");
+  }
+  for (std::size_t i = 1; i < process.kfd_files.size(); ++i) {
+    if (!kfd::unpause(process.kfd_files[i].get())) {
+      throw Error(ErrorCode::unsupported, "pid " + std::to_string(process.pid) +
+                                              " holds /dev/kfd files of two KFD processes");
+    }
+    info = kfd::process_info(process.kfd_files[i].get());
+  }
+}
+
+void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ordinal,
+                  const kfd::ProcessInfo& info) {
+  kfd::Checkpoint saved = kfd::checkpoint(process.kfd_files.front().get(), info);
+  saved.state.ordinal = ordinal;
+  saved.state.vmas = procfs::device_vmas(process.pid, procfs::kfd_major());
+  const std::vector<std::byte> bytes = encode_state(saved.state);
+  const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
+  const int socket = state.session.get();
+  send_message(socket, MessageType::dump_process,
+               {ordinal, static_cast<std::uint64_t>(process.pid), info.ns_pid},
+               procfs::comm(process.pid),
+               {memfd.get(), process.kfd_files.front().get(), process.pidfd.get()});
+  // The copies here are closed on return: the session's keep the inodes from being reused.
+  send_buffers(socket, MessageType::dump_buffers, ordinal, saved.dmabufs);
+}
+
+}  // namespace
+
+void checkpoint_tree(int root_pid) {
+  if (dump) return;
+  Survey survey = survey_tree(root_pid);
+  if (survey.processes.empty() && survey.refusals.empty()) return;
+
+  dump = std::make_unique<DumpState>();
+  dump->processes = std::move(survey.processes);
+  try {
+    dump->session = connect_socket(session_socket(::getpid()));
+  } catch (const Error& error) {
+    refuse(*dump, {std::string("the container uses a GPU, but no session is running for this "
+                               "checkpoint (is the action script configured?): ") +
+                   error.what()});
+  }
+  if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
+  register_in_inventory(kPluginName);
+
+  // Queues of one process can write the buffers of another: all are paused before any is read.
+  std::vector<kfd::ProcessInfo> infos(dump->processes.size());
+  for (std::size_t i = 0; i < infos.size(); ++i) pause(*dump, dump->processes[i], infos[i]);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    send_process(*dump, dump->processes[i], static_cast<std::uint32_t>(i), infos[i]);
+  }
+  send_message(dump->session.get(), MessageType::dump_begin, {infos.size()}, "", {});
+  expect_ok(expect_message(dump->session.get(), kAnswerTimeoutMs));
+  log_info("paused " + std::to_string(infos.size()) + " GPU process(es), draining");
+}
+
+bool dump_file(int fd, int id) {
+  if (!dump) return false;
+  const auto send = [&](FileKind kind, std::size_t ordinal) {
+    send_message(
+        dump->session.get(), MessageType::dump_file,
+        {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal}, "", {});
+    return true;
+  };
+  for (std::size_t i = 0; i < dump->processes.size(); ++i) {
+    const GpuProcess& process = dump->processes[i];
+    for (const UniqueFd& file : process.kfd_files) {
+      if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i);
+    }
+    if (process.render_file && procfs::same_file(process.render_file.get(), fd)) {
+      return send(FileKind::render, i);
+    }
+  }
+  return false;
+}
+
+void finish_dump(int result) noexcept {
+  if (!dump) return;
+  bool stay_paused = false;
+  const int state = final_task_state();
+  try {
+    if (dump->session && !dump->paused.empty()) {
+      send_message(dump->session.get(), MessageType::dump_end,
+                   {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)}, "", {});
+      const Message answer = expect_message(dump->session.get(), kAnswerTimeoutMs);
+      // A tree that is about to be killed must not compute on: its shared memory is archived later.
+      stay_paused = answer.type == MessageType::ok && answer.args[0] == 1 && result == 0 &&
+                    state != -1 && state != kTasksStayAlive;
+    }
+  } catch (const std::exception& error) {
+    log_error(error.what());
+  }
+  for (const int kfd_fd : dump->paused) {
+    if (stay_paused) break;
+    try {
+      kfd::unpause(kfd_fd);
+    } catch (const std::exception& error) {
+      log_error(error.what());
+    }
+  }
+  if (!dump->paused.empty()) log_info(stay_paused ? "the GPU stays paused" : "the GPU goes on");
+  dump.reset();
+}
+
+}  // namespace kfdcp::criu

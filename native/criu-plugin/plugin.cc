@@ -1,0 +1,89 @@
+// The face CRIU sees: one exported descriptor, and one wrapper per hook that lets no exception out.
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <exception>
+
+#include "core/procfs.h"
+#include "criu-plugin/abi.h"
+#include "criu-plugin/dump.h"
+#include "criu-plugin/log.h"
+#include "criu-plugin/name.h"
+#include "criu-plugin/restore.h"
+
+namespace {
+
+using namespace kfdcp;
+using namespace kfdcp::criu;
+
+template <class F>
+int guarded(F&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    log_error(error.what());
+  }
+  return -1;
+}
+
+/// Never fails: a failing init would break every checkpoint of the host.
+int init(int stage) noexcept {
+  return guarded([&] {
+    if (stage == kRestore && claim_from_inventory(kPluginName)) begin_restore();
+    return 0;
+  });
+}
+
+void fini(int stage, int result) noexcept {
+  if (stage == kDump) finish_dump(result);
+}
+
+int checkpoint_devices(int pid) noexcept {
+  return guarded([&] {
+    checkpoint_tree(pid);
+    return 0;
+  });
+}
+
+int dump_ext_file(int fd, int id) noexcept {
+  return guarded([&] { return dump_file(fd, id) ? 0 : -ENOTSUP; });
+}
+
+int restore_ext_file(int id, bool* retry_needed) noexcept {
+  static const bool has_retry = host_hook_slots() >= kSlotsWithRetry;
+  if (has_retry) *retry_needed = false;
+  return guarded([&] { return restore_file(id); });
+}
+
+/// Also called by `criu pre-dump`, where no script has run: it must not need a session.
+int handle_device_vma(int, const struct stat* info) noexcept {
+  return guarded([&] {
+    const bool ours = procfs::is_kfd(info->st_mode, info->st_rdev, procfs::kfd_major()) ||
+                      procfs::is_render(info->st_mode, info->st_rdev);
+    return ours ? 0 : -ENOTSUP;
+  });
+}
+
+int update_vma_map(const char* path, std::uint64_t address, std::uint64_t old_offset,
+                   std::uint64_t* new_offset, int* fd) noexcept {
+  return guarded([&] { return update_vma(path, address, old_offset, *new_offset, *fd) ? 1 : 0; });
+}
+
+template <class F>
+constexpr void* slot(F* hook) {
+  return reinterpret_cast<void*>(hook);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) kfdcp::criu::Descriptor CR_PLUGIN_DESC;
+
+kfdcp::criu::Descriptor CR_PLUGIN_DESC = {
+    kfdcp::criu::kPluginName,
+    init,
+    fini,
+    kfdcp::criu::kInterfaceVersion,
+    kfdcp::criu::kHookSlots,
+    {nullptr, nullptr, slot(dump_ext_file), slot(restore_ext_file), nullptr, nullptr, nullptr,
+     slot(handle_device_vma), slot(update_vma_map), nullptr, nullptr, slot(checkpoint_devices)},
+};

@@ -1,0 +1,197 @@
+#include "criu-plugin/restore.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/kfd.h"
+#include "core/wire.h"
+#include "criu-plugin/abi.h"
+#include "criu-plugin/log.h"
+
+namespace kfdcp::criu {
+
+namespace {
+
+// The session may upload everything before it answers (parallel = false); it keeps its own deadline.
+constexpr int kAnswerTimeoutMs = 600'000;
+constexpr std::size_t kMaxStateBytes = 1u << 30;
+
+/// What UPDATE_VMA_MAP needs to know about this task.
+struct RestoredProcess {
+  std::uint32_t ordinal;
+  ProcessState state;         // buckets carry restored_offset
+  UniqueFd render;            // taken at the first render mapping, given away at the last run
+  std::size_t render_runs;    // runs of render mappings still to come
+  std::size_t mapped = 0;
+};
+
+int criu_pid = -1;
+std::unique_ptr<RestoredProcess> restored;
+
+/// Comes back to the working directory it was made in.
+class WorkingDirectory {
+ public:
+  WorkingDirectory() : here_(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    if (!here_) throw io_error("working directory");
+  }
+  ~WorkingDirectory() {
+    if (::fchdir(here_.get()) == -1) log_error("cannot return to the working directory");
+  }
+
+ private:
+  UniqueFd here_;
+};
+
+/// The task sees neither the host's files nor its abstract sockets, but it inherits a descriptor of
+/// the host's /proc, and /proc/PID/root of CRIU leads to the session. Which service descriptor that
+/// is differs between versions (4 to 8 in 4.0 to 4.2), so it is recognised by what it leads to.
+UniqueFd connect_session() {
+  const std::string relative =
+      std::to_string(criu_pid) + "/root" + session_socket(criu_pid);
+  const WorkingDirectory restore_directory;
+  for (int type = 4; type <= 8; ++type) {
+    const int fd = service_descriptor(type);
+    struct statfs info{};
+    if (fd < 0 || ::fstatfs(fd, &info) == -1 || info.f_type != PROC_SUPER_MAGIC) continue;
+    if (::fchdir(fd) == -1 || ::access(relative.c_str(), F_OK) == -1) continue;
+    return connect_socket(relative);
+  }
+  throw Error(ErrorCode::io, "no session is running for this restore: " + session_socket(criu_pid),
+              ENOENT);
+}
+
+bool image_has_gpu_state() {
+  return ::faccessat(image_directory(), "kfd-manifest.json", F_OK, 0) == 0;
+}
+
+Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args) {
+  send_message(socket, type, args, "", {});
+  Message answer = expect_message(socket, kAnswerTimeoutMs);
+  if (answer.type == MessageType::error) throw Error(ErrorCode::protocol, answer.text);
+  return answer;
+}
+
+std::size_t count_render_runs(const ProcessState& state) {
+  return static_cast<std::size_t>(std::ranges::count_if(state.vmas, [](const VmaRecord& vma) {
+    return vma.kind == VmaRecord::render && vma.run_start != 0;
+  }));
+}
+
+UniqueFd open_kfd() {
+  UniqueFd kfd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+  if (!kfd) throw io_error("/dev/kfd in the container");
+  return kfd;
+}
+
+UniqueFd restore_kfd(int socket, Message& answer) {
+  const auto ordinal = static_cast<std::uint32_t>(answer.args[1]);
+  if (restored) {
+    if (restored->ordinal == ordinal) return open_kfd();  // a further file of the same process
+    throw Error(ErrorCode::unsupported, "one task was asked to restore two KFD processes");
+  }
+  if (answer.fds.empty()) throw Error(ErrorCode::protocol, "the session sent no state");
+  ProcessState state = decode_state(read_memfd(answer.fds[0].get(), kMaxStateBytes));
+  if (state.ns_pid != static_cast<std::uint32_t>(::getpid())) {
+    throw Error(ErrorCode::unsupported, "the KFD state of pid " + std::to_string(state.ns_pid) +
+                                            " was asked for in pid " + std::to_string(::getpid()));
+  }
+  std::vector<int> drm_fds;
+  for (std::size_t i = 1; i < answer.fds.size(); ++i) drm_fds.push_back(answer.fds[i].get());
+
+  UniqueFd kfd = open_kfd();
+  const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
+  send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
+  request(socket, MessageType::restored, {ordinal});
+  restored = std::make_unique<RestoredProcess>(
+      RestoredProcess{ordinal, std::move(state), UniqueFd(), 0});
+  restored->render_runs = count_render_runs(restored->state);
+  log_info("restored the KFD state of process " + std::to_string(ordinal));
+  return kfd;
+}
+
+/// The mapping's descriptor. CRIU takes one for each run of mappings and closes it itself; any
+/// other would stay open in the application, so the last run gets the original.
+int render_for_run() {
+  if (!restored->render) {
+    const UniqueFd session = connect_session();
+    Message answer = request(session.get(), MessageType::render_file, {restored->ordinal});
+    if (answer.fds.size() != 1) throw Error(ErrorCode::protocol, "the session sent no render file");
+    restored->render = std::move(answer.fds[0]);
+  }
+  if (restored->render_runs == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
+  if (--restored->render_runs == 0) return restored->render.release();
+  const int copy = ::fcntl(restored->render.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy == -1) throw io_error("render file: duplicate");
+  return copy;
+}
+
+const kfd_criu_bo_bucket* bo_at(std::uint64_t offset) {
+  for (const kfd_criu_bo_bucket& bo : restored->state.bos) {
+    if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) continue;
+    if (offset >= bo.offset && offset - bo.offset < bo.size) return &bo;
+  }
+  return nullptr;
+}
+
+const VmaRecord* vma_at(std::uint64_t address) {
+  const auto found = std::ranges::find(restored->state.vmas, address, &VmaRecord::start);
+  return found == restored->state.vmas.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void begin_restore() { criu_pid = ::getpid(); }
+
+int restore_file(int id) {
+  if (!image_has_gpu_state()) return -ENOTSUP;
+  const UniqueFd session = connect_session();
+  Message answer =
+      request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id)});
+  try {
+    switch (static_cast<FileKind>(answer.args[0])) {
+      case FileKind::none:
+        return -ENOTSUP;
+      case FileKind::render:
+        if (answer.fds.size() != 1) throw Error(ErrorCode::protocol, "no render file was sent");
+        return answer.fds[0].release();
+      case FileKind::kfd:
+        return restore_kfd(session.get(), answer).release();
+    }
+    throw Error(ErrorCode::protocol, "the session named an unknown kind of file");
+  } catch (const Error& error) {
+    send_message(session.get(), MessageType::restore_failed, {answer.args[1]}, error.what(), {});
+    throw;
+  }
+}
+
+bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offset,
+                std::uint64_t& new_offset, int& fd) {
+  const std::string_view name(path);
+  const bool render = name.starts_with("/dev/dri/renderD");
+  if ((!render && name != "/dev/kfd") || !restored) return false;
+  const VmaRecord* vma = vma_at(address);
+  const kfd_criu_bo_bucket* bo = bo_at(old_offset);
+  if (vma == nullptr || bo == nullptr) {
+    throw Error(ErrorCode::corrupt, "no recorded buffer for the mapping at address " +
+                                        std::to_string(address));
+  }
+  new_offset = bo->restored_offset + (old_offset - bo->offset);
+  fd = render && vma->run_start != 0 ? render_for_run() : -1;
+  if (++restored->mapped == restored->state.vmas.size()) {
+    // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.
+    const UniqueFd session = connect_session();
+    request(session.get(), MessageType::vmas_mapped, {restored->ordinal, restored->mapped});
+  }
+  return true;
+}
+
+}  // namespace kfdcp::criu

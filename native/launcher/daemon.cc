@@ -1,0 +1,135 @@
+#include "launcher/daemon.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/fd.h"
+
+namespace kfdcp::launcher {
+
+namespace {
+
+constexpr char kCgroup[] = "kfd-checkpoint";
+constexpr char kCrashLog[] = "/var/log/kfd-checkpoint/session-stderr.log";
+constexpr char kPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+bool write_file(const std::string& path, const char* text) {
+  std::ofstream file(path);
+  file << text;
+  return static_cast<bool>(file.flush());
+}
+
+/// Mount points of cgroup2 and of every version 1 hierarchy.
+std::vector<std::string> cgroup_mounts() {
+  std::vector<std::string> mounts;
+  std::ifstream file("/proc/self/mounts");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string device, point, type;
+    if (fields >> device >> point >> type && (type == "cgroup2" || type == "cgroup")) {
+      mounts.push_back(point);
+    }
+  }
+  return mounts;
+}
+
+void become(const std::vector<std::string>& command, int ready) {
+  const int null = ::open("/dev/null", O_RDWR);
+  ::mkdir("/var/log/kfd-checkpoint", 0700);
+  const int log = ::open(kCrashLog, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(null, 0);
+  ::dup2(null, 1);
+  ::dup2(log >= 0 ? log : null, 2);
+  if (ready == 3) {
+    ::fcntl(3, F_SETFD, 0);
+  } else {
+    ::dup2(ready, 3);
+  }
+  ::syscall(SYS_close_range, 4, ~0u, 0);
+
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;  // one dma-buf per buffer
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+  ::umask(077);
+  if (::chdir("/") == -1) ::_exit(127);
+
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  // The engine's PATH may find node where ours does not; nothing else of its environment counts.
+  const char* path = std::getenv("PATH");
+  const std::string own_path = path == nullptr ? kPath : std::string("PATH=") + path;
+  char* const environment[] = {const_cast<char*>(own_path.c_str()), nullptr};
+  ::execvpe(argv[0], argv.data(), environment);
+  ::_exit(127);
+}
+
+}  // namespace
+
+void leave_cgroup() {
+  for (const std::string& mount : cgroup_mounts()) {
+    const std::string own = mount + "/" + kCgroup;
+    ::mkdir(own.c_str(), 0755);
+    write_file(own + "/cgroup.procs", "0");
+  }
+}
+
+std::string start_daemon(const std::vector<std::string>& command, int timeout_ms) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) == -1) throw io_error("pipe");
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+
+  const pid_t child = ::fork();
+  if (child == -1) throw io_error("fork");
+  if (child == 0) {
+    leave_cgroup();
+    ::setsid();
+    if (::fork() == 0) become(command, writer.get());
+    ::_exit(0);
+  }
+  writer = UniqueFd();
+  int status = 0;
+  while (::waitpid(child, &status, 0) == -1 && errno == EINTR) {
+  }
+
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  std::string text;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd poller{reader.get(), POLLIN, 0};
+    const int ready = ::poll(&poller, 1, left < 0 ? 0 : static_cast<int>(left));
+    if (ready == -1 && errno == EINTR) continue;
+    if (ready == 0) errno = ETIMEDOUT;
+    if (ready <= 0) throw io_error("session: wait until it is ready");
+    char buffer[4096];
+    const ssize_t n = ::read(reader.get(), buffer, sizeof buffer);
+    if (n == -1 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace kfdcp::launcher
