@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,11 @@ namespace kfdcp {
 enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2 };
 
 struct PagesOptions {
-  bool compress = false;                  // try zstd on each frame, keep it when it is smaller
+  bool compress = false;  // try zstd on each frame, keep it when it is smaller
   int zstd_level = 1;
-  std::uint32_t frame_bytes = 2u << 20;   // content per frame, 1-4 MiB, multiple of 4096
-  std::uint32_t process = 0;              // ordinal of the process, as in the manifest
-  std::uint32_t gpu = 0;                  // ordinal of the GPU, as in the manifest
+  std::uint32_t frame_bytes = 2u << 20;  // content per frame, 1-4 MiB, multiple of 4096
+  std::uint32_t process = 0;             // ordinal of the process, as in the manifest
+  std::uint32_t gpu = 0;                 // ordinal of the GPU, as in the manifest
 };
 
 struct BufferEntry {
@@ -28,11 +29,11 @@ struct BufferEntry {
 };
 
 struct FrameEntry {
-  std::uint64_t offset;   // in the file; 0 for Codec::zero
-  std::uint32_t stored;   // bytes in the file; 0 for Codec::zero
-  std::uint32_t raw;      // bytes of content
+  std::uint64_t offset;  // in the file; 0 for Codec::zero
+  std::uint32_t stored;  // bytes in the file; 0 for Codec::zero
+  std::uint32_t raw;     // bytes of content
   Codec codec;
-  std::uint64_t checksum; // XXH3-64 of the content
+  std::uint64_t checksum;  // XXH3-64 of the content; 0 for Codec::zero
 };
 
 struct PagesSummary {
@@ -62,20 +63,40 @@ class PagesWriter {
   std::unique_ptr<State> state_;
 };
 
+/// Part of a file, in bytes: a pages file may lie inside an uncompressed archive.
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;  // none: up to the end of the file
+};
+
+/// What a pages file says about itself without its frames.
+struct PagesListing {
+  PagesOptions options;  // frame_bytes, process and gpu as recorded
+  PagesSummary summary;
+  std::vector<BufferEntry> buffers;
+};
+
+/// Lists a pages file without reading its frames or their records: 4.3 KiB, 32 bytes per buffer
+/// and 8 bytes per GiB. All that is returned is covered by summary.root. `fd` is borrowed. Throws
+/// as PagesReader does.
+PagesListing list_pages(int fd, const FileRange& range = {});
+
 /// Reads a pages file by index. The constructor validates header, footer and every index checksum
-/// and bound before anything else is believed. Throws Error{corrupt|unsupported|io}.
+/// and bound before anything else is believed. `fd` is borrowed for the life of the reader.
+/// Throws Error{corrupt|unsupported|io}; a frame index beyond the last is Error{protocol}.
 class PagesReader {
  public:
-  explicit PagesReader(int fd);
+  explicit PagesReader(int fd, const FileRange& range = {});
   ~PagesReader();
   PagesReader(const PagesReader&) = delete;
   PagesReader& operator=(const PagesReader&) = delete;
 
-  const PagesOptions& options() const;      // frame_bytes, process and gpu as recorded
+  const PagesOptions& options() const;  // frame_bytes, process and gpu as recorded
   const PagesSummary& summary() const;
   const std::vector<BufferEntry>& buffers() const;
-  FrameEntry frame(std::uint64_t index) const;
+  FrameEntry frame(std::uint64_t index) const;  // its offset counts from the start of the range
   /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
+  /// Several threads may call it at once. After an error `out` holds anything.
   void read_frame(std::uint64_t index, std::span<std::byte> out) const;
 
  private:

@@ -17,7 +17,8 @@ struct VmaRecord {
   std::uint64_t end;
   std::uint64_t pgoff;  // bytes
   std::uint32_t kind;
-  std::uint32_t run_start;  // 1: CRIU opens a file for this VMA (see criu-plugin), 0: it reuses the previous
+  std::uint32_t
+      run_start;  // 1: CRIU opens a file for this VMA (see criu-plugin), 0: it reuses the previous
 };
 
 /// Everything needed to give one KFD process back to the kernel.
@@ -27,7 +28,7 @@ struct ProcessState {
   std::uint32_t num_objects = 0;  // queues + events + SVM ranges in the blob
   std::vector<kfd_criu_device_bucket> devices;
   std::vector<kfd_criu_bo_bucket> bos;
-  std::vector<std::byte> priv;    // opaque: stored and given back byte for byte
+  std::vector<std::byte> priv;  // opaque: stored and given back byte for byte
   std::vector<VmaRecord> vmas;
 };
 

@@ -1,0 +1,205 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/frame_codec.h"
+#include "core/frame_io.h"
+#include "core/pages.h"
+#include "core/pages_layout.h"
+
+namespace kfdcp {
+
+namespace {
+
+constexpr char kSubject[] = "pages file";
+
+void require(bool ok, const char* reason) {
+  if (!ok) throw Error(ErrorCode::corrupt, std::string(kSubject) + ": " + reason);
+}
+
+/// A file range that was checked against the file's size.
+struct Source {
+  int fd;
+  std::uint64_t base;
+  std::uint64_t length;
+
+  void read(std::span<std::byte> out, std::uint64_t offset) const {
+    require(offset <= length && out.size() <= length - offset, "points beyond its end");
+    read_exactly(fd, out, base + offset, kSubject);
+  }
+  template <typename Block>
+  Block block(std::uint64_t offset) const {
+    Block out;
+    read(writable_bytes_of(out), offset);
+    return out;
+  }
+};
+
+Source open_range(int fd, const FileRange& range) {
+  struct stat st;
+  if (::fstat(fd, &st) != 0) throw io_error(kSubject);
+  require(S_ISREG(st.st_mode), "not a regular file");
+  const std::uint64_t size = static_cast<std::uint64_t>(st.st_size);
+  require(range.offset <= size, "range beyond the end of the file");
+  const std::uint64_t rest = size - range.offset;
+  const std::uint64_t length = range.length.value_or(rest);
+  require(length <= rest, "range beyond the end of the file");
+  require(length >= sizeof(layout::Header) + sizeof(layout::IndexHeader) + sizeof(layout::Footer),
+          "too short");
+  return {fd, range.offset, length};
+}
+
+/// The upper level: all but the frames and their records.
+struct Top {
+  layout::Header header;
+  layout::IndexHeader index;
+  std::uint64_t index_offset;
+  std::vector<Digest128> pages;  // one per page of frame records
+  PagesListing listing;
+};
+
+Top read_top(const Source& in) {
+  Top top;
+  top.header = in.block<layout::Header>(0);
+  top.listing.options = layout::check_header(top.header);
+  const auto footer = in.block<layout::Footer>(in.length - sizeof(layout::Footer));
+  layout::check_footer(footer);
+  require(footer.file_bytes == in.length, "file has another length than its footer says");
+  require(footer.index_offset >= sizeof(layout::Header) &&
+              footer.index_offset % layout::kAlignment == 0,
+          "bad index offset");
+  top.index_offset = footer.index_offset;
+  top.index = in.block<layout::IndexHeader>(top.index_offset);
+  layout::check_index_header(top.index);
+  // Exact, and so a bound for every allocation below: counts are limited, sizes are in the file.
+  require(in.length - sizeof(footer) - top.index_offset == layout::index_bytes(top.index),
+          "index has another length than its header says");
+
+  std::vector<std::byte> tables(layout::tables_bytes(top.index));
+  in.read(tables, top.index_offset + sizeof(layout::IndexHeader));
+  PagesSummary& summary = top.listing.summary;
+  summary.root = layout::root_of(top.header, top.index, tables);
+  require(std::equal(summary.root.begin(), summary.root.end(), footer.root), "root differs");
+  std::vector<layout::BufferRecord> table(top.index.buffers);
+  top.pages.resize(layout::frame_pages(top.index.frames));
+  layout::split_tables(tables, table, top.pages);
+  top.listing.buffers = layout::check_buffers(table, top.index, top.listing.options.frame_bytes);
+  summary.content_bytes = top.index.content_bytes;
+  summary.file_bytes = in.length;
+  summary.frames = top.index.frames;
+  summary.zero_frames = top.index.zero_frames;
+  return top;
+}
+
+/// The lower level, page by page; no page is believed before its digest was compared.
+std::vector<FrameEntry> read_frames(const Source& in, const Top& top) {
+  std::vector<FrameEntry> frames;
+  layout::RawLengths lengths(top.listing.buffers, top.header.frame_bytes);
+  std::uint64_t at =
+      top.index_offset + sizeof(layout::IndexHeader) + layout::tables_bytes(top.index);
+  std::vector<layout::FrameRecord> page;
+  for (const Digest128& digest : top.pages) {
+    page.resize(std::min<std::uint64_t>(layout::kRecordsPerPage, top.index.frames - frames.size()));
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(page));
+    in.read(bytes, at);
+    at += bytes.size();
+    require(xxh3_128(bytes) == digest, "frame page digest differs");
+    for (const layout::FrameRecord& record : page) {
+      frames.push_back(
+          layout::check_record(record, top.header.optional_features, top.header.frame_bytes));
+      require(frames.back().raw == lengths.next(), "frame length does not fit its buffer");
+    }
+  }
+  return frames;
+}
+
+/// The stored frames, in whatever order, must fill the space between header and index exactly.
+void check_places(const std::vector<FrameEntry>& frames, const Top& top) {
+  std::vector<const FrameEntry*> stored;
+  std::uint64_t stored_bytes = 0;
+  for (const FrameEntry& frame : frames) {
+    if (frame.codec == Codec::zero) continue;
+    stored.push_back(&frame);
+    stored_bytes += frame.stored;
+  }
+  require(frames.size() - stored.size() == top.index.zero_frames, "count of zero frames differs");
+  require(stored_bytes == top.index.stored_bytes, "sum of stored bytes differs");
+  std::sort(stored.begin(), stored.end(),
+            [](const FrameEntry* a, const FrameEntry* b) { return a->offset < b->offset; });
+  std::uint64_t at = sizeof(layout::Header);
+  for (const FrameEntry* frame : stored) {
+    require(frame->offset == layout::data_offset(frame->codec, at), "frame out of place");
+    at = layout::end_of(*frame);
+  }
+  require(at == top.index_offset, "frames do not reach the index");
+}
+
+}  // namespace
+
+PagesListing list_pages(int fd, const FileRange& range) {
+  return read_top(open_range(fd, range)).listing;
+}
+
+struct PagesReader::State {
+  State(int fd, const FileRange& range) : in(open_range(fd, range)) {
+    Top top = read_top(in);
+    frames = read_frames(in, top);
+    check_places(frames, top);
+    listing = std::move(top.listing);
+  }
+
+  std::unique_ptr<FrameDecoder> take_decoder() {
+    const std::lock_guard lock(mutex);
+    if (idle.empty()) return std::make_unique<FrameDecoder>();
+    std::unique_ptr<FrameDecoder> decoder = std::move(idle.back());
+    idle.pop_back();
+    return decoder;
+  }
+  void give_back(std::unique_ptr<FrameDecoder> decoder) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(decoder));
+  }
+
+  const Source in;
+  PagesListing listing;
+  std::vector<FrameEntry> frames;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<FrameDecoder>> idle;  // one per thread that reads, at most
+};
+
+PagesReader::PagesReader(int fd, const FileRange& range)
+    : state_(std::make_unique<State>(fd, range)) {}
+
+PagesReader::~PagesReader() = default;
+
+const PagesOptions& PagesReader::options() const { return state_->listing.options; }
+const PagesSummary& PagesReader::summary() const { return state_->listing.summary; }
+const std::vector<BufferEntry>& PagesReader::buffers() const { return state_->listing.buffers; }
+
+FrameEntry PagesReader::frame(std::uint64_t index) const {
+  if (index >= state_->frames.size()) {
+    throw Error(ErrorCode::protocol, std::string(kSubject) + ": no such frame");
+  }
+  return state_->frames[index];
+}
+
+void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) const {
+  const FrameEntry entry = frame(index);
+  if (out.size() != entry.raw) {
+    throw Error(ErrorCode::protocol,
+                std::string(kSubject) + ": room of a wrong length for a frame");
+  }
+  std::unique_ptr<FrameDecoder> decoder = state_->take_decoder();
+  const std::span<std::byte> stored =
+      entry.codec == Codec::zstd ? decoder->scratch(entry.stored) : out.first(entry.stored);
+  state_->in.read(stored, entry.offset);
+  decoder->decode(entry, index, stored, out);
+  state_->give_back(std::move(decoder));
+}
+
+}  // namespace kfdcp

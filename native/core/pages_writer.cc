@@ -1,0 +1,162 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/error.h"
+#include "core/frame_codec.h"
+#include "core/frame_io.h"
+#include "core/pages.h"
+#include "core/pages_layout.h"
+
+namespace kfdcp {
+
+namespace {
+
+constexpr char kSubject[] = "pages file";
+constexpr std::array<std::byte, layout::kRawAlignment> kZeros{};
+
+void require(bool ok, const char* reason) {
+  if (!ok) throw Error(ErrorCode::protocol, std::string(kSubject) + ": " + reason);
+}
+
+void check_options(const PagesOptions& options) {
+  require(options.frame_bytes >= layout::kMinFrameBytes &&
+              options.frame_bytes <= layout::kMaxFrameBytes &&
+              options.frame_bytes % layout::kRawAlignment == 0,
+          "bad frame size");
+}
+
+void check_empty_file(int fd) {
+  struct stat st;
+  if (::fstat(fd, &st) != 0) throw io_error(kSubject);
+  require(S_ISREG(st.st_mode) && st.st_size == 0, "not an empty regular file");
+}
+
+}  // namespace
+
+struct PagesWriter::State {
+  State(int fd, const PagesOptions& options)
+      : fd(fd),
+        options(options),
+        encoder(options.compress, options.zstd_level, options.frame_bytes),
+        header(layout::make_header(options)) {}
+
+  /// Writes `parts` at the end. Marks the writer unusable while it runs: after a failed write
+  /// nobody knows what the file holds.
+  void put(std::span<iovec> parts) {
+    std::uint64_t bytes = 0;
+    for (const iovec& part : parts) bytes += part.iov_len;
+    usable = false;
+    write_exactly(fd, parts, cursor, kSubject);
+    usable = true;
+    cursor += bytes;
+  }
+
+  const int fd;
+  const PagesOptions options;
+  FrameEncoder encoder;
+  const layout::Header header;
+  bool usable = true;
+  std::uint64_t cursor = 0;       // end of the file, a multiple of kAlignment
+  std::uint64_t buffer_left = 0;  // content the current buffer still lacks
+  std::uint64_t stored_bytes = 0;
+  PagesSummary summary;
+  std::unordered_set<std::uint32_t> ids;
+  std::vector<layout::BufferRecord> buffers;
+  std::vector<layout::FrameRecord> frames;
+};
+
+PagesWriter::PagesWriter(int fd, const PagesOptions& options) {
+  check_options(options);
+  check_empty_file(fd);
+  state_ = std::make_unique<State>(fd, options);
+  iovec part = write_part(bytes_of(state_->header));
+  state_->put({&part, 1});
+}
+
+PagesWriter::~PagesWriter() = default;
+
+void PagesWriter::begin_buffer(std::uint32_t id, std::uint64_t size) {
+  State& s = *state_;
+  require(s.usable, "written to after it failed or ended");
+  require(s.buffer_left == 0, "next buffer before the last one is complete");
+  require(size > 0, "empty buffer");
+  const std::uint64_t frames = (size - 1) / s.options.frame_bytes + 1;
+  if (frames > layout::kMaxFrames - s.frames.size() || s.buffers.size() == layout::kMaxBuffers) {
+    throw Error(ErrorCode::unsupported,
+                std::string(kSubject) + ": more content than one file holds");
+  }
+  require(s.ids.insert(id).second, "buffer id used twice");
+  s.buffers.push_back({id, 0, size, s.frames.size(), frames});
+  s.buffer_left = size;
+  s.summary.content_bytes += size;
+}
+
+void PagesWriter::append(std::span<const std::byte> frame) {
+  State& s = *state_;
+  require(s.usable, "written to after it failed or ended");
+  require(frame.size() == std::min<std::uint64_t>(s.options.frame_bytes, s.buffer_left) &&
+              !frame.empty(),
+          "frame of a wrong length");
+
+  const EncodedFrame encoded = s.encoder.encode(frame);
+  FrameEntry entry{};
+  entry.raw = static_cast<std::uint32_t>(frame.size());
+  entry.codec = encoded.codec;
+  entry.checksum = encoded.checksum;
+  if (encoded.codec == Codec::zero) {
+    ++s.summary.zero_frames;
+    s.frames.push_back(layout::make_record(entry));
+  } else {
+    entry.offset = layout::data_offset(encoded.codec, s.cursor);
+    entry.stored = static_cast<std::uint32_t>(encoded.stored.size());
+    const layout::FrameRecord record = layout::make_record(entry);
+    const std::size_t gap = entry.offset - s.cursor - sizeof(record);
+    const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;
+    std::array<iovec, 4> parts{write_part(bytes_of(record)),
+                               write_part(std::span(kZeros).first(gap)), write_part(encoded.stored),
+                               write_part(std::span(kZeros).first(tail))};
+    s.put(parts);
+    s.stored_bytes += entry.stored;
+    s.frames.push_back(record);
+  }
+  s.buffer_left -= frame.size();
+}
+
+PagesSummary PagesWriter::finish() {
+  State& s = *state_;
+  require(s.usable, "written to after it failed or ended");
+  require(s.buffer_left == 0, "ended before the last buffer is complete");
+
+  s.summary.frames = s.frames.size();
+  const layout::IndexHeader index = layout::make_index_header(
+      static_cast<std::uint32_t>(s.buffers.size()), s.summary, s.stored_bytes);
+  std::vector<std::byte> tables(layout::tables_bytes(index));
+  const std::span<const std::byte> table = std::as_bytes(std::span(s.buffers));
+  if (!table.empty()) std::memcpy(tables.data(), table.data(), table.size());
+  std::span<const layout::FrameRecord> rest(s.frames);
+  for (std::size_t at = table.size(); !rest.empty(); at += sizeof(Digest128)) {
+    const auto page = rest.first(std::min<std::size_t>(rest.size(), layout::kRecordsPerPage));
+    const Digest128 digest = xxh3_128(std::as_bytes(page));
+    std::memcpy(tables.data() + at, digest.data(), digest.size());
+    rest = rest.subspan(page.size());
+  }
+
+  const std::uint64_t index_offset = s.cursor;
+  s.summary.file_bytes = index_offset + layout::index_bytes(index) + sizeof(layout::Footer);
+  s.summary.root = layout::root_of(s.header, index, tables);
+  const layout::Footer footer = layout::make_footer(index_offset, s.summary);
+  std::array<iovec, 4> parts{write_part(bytes_of(index)), write_part(tables),
+                             write_part(std::as_bytes(std::span(s.frames))),
+                             write_part(bytes_of(footer))};
+  s.put(parts);
+  s.usable = false;
+  return s.summary;
+}
+
+}  // namespace kfdcp

@@ -1,0 +1,193 @@
+#include "core/state.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+#include "core/frame_io.h"
+#include "core/hash.h"
+
+namespace kfdcp {
+
+namespace {
+
+constexpr char kMagic[] = "KFDSTATE";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::uint64_t kPageBytes = 4096;  // of an address of /proc/PID/maps, on every host
+
+/// docs/image-format.md, "State file". Followed by the sections in the order of their counts and by
+/// XXH3-64 of all before it.
+struct Header {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t required_features;
+  std::uint64_t optional_features;
+  std::uint64_t file_bytes;
+  std::uint32_t ordinal;
+  std::uint32_t ns_pid;
+  std::uint32_t num_objects;
+  std::uint32_t num_devices;
+  std::uint32_t num_bos;
+  std::uint32_t num_vmas;
+  std::uint64_t priv_bytes;
+  std::uint32_t device_bytes;
+  std::uint32_t bo_bytes;
+  std::uint32_t vma_bytes;
+  std::uint8_t reserved[44];
+};
+static_assert(sizeof(Header) == 128);
+static_assert(sizeof(kfd_criu_device_bucket) == 16);
+static_assert(sizeof(kfd_criu_bo_bucket) == 48);
+static_assert(sizeof(VmaRecord) == 32);
+
+[[noreturn]] void corrupt(const char* reason) {
+  throw Error(ErrorCode::corrupt, std::string("state file: ") + reason);
+}
+
+/// Why `vmas` cannot be those of one process, or null.
+const char* vma_fault(const std::vector<VmaRecord>& vmas) {
+  std::uint64_t end = 0;
+  for (const VmaRecord& vma : vmas) {
+    if ((vma.start | vma.end | vma.pgoff) % kPageBytes != 0) return "mapping not of whole pages";
+    if (vma.start >= vma.end) return "empty mapping";
+    if (vma.start < end) return "mappings overlap or are out of order";
+    if (vma.kind > VmaRecord::render) return "mapping of an unknown kind";
+    if (vma.run_start > 1) return "bad run start of a mapping";
+    end = vma.end;
+  }
+  return nullptr;
+}
+
+std::uint32_t count(std::size_t n) {
+  if (n > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorCode::unsupported, "state file: too many records");
+  }
+  return static_cast<std::uint32_t>(n);
+}
+
+/// The size of the file that `header` describes. Counts are 32-bit and records small, so only
+/// priv_bytes can overflow.
+std::uint64_t file_bytes(const Header& header) {
+  const std::uint64_t fixed =
+      sizeof(Header) + header.num_devices * std::uint64_t{sizeof(kfd_criu_device_bucket)} +
+      header.num_bos * std::uint64_t{sizeof(kfd_criu_bo_bucket)} +
+      header.num_vmas * std::uint64_t{sizeof(VmaRecord)} + sizeof(std::uint64_t);
+  if (header.priv_bytes > std::numeric_limits<std::uint64_t>::max() - fixed) {
+    corrupt("bad size of the private data");
+  }
+  return fixed + header.priv_bytes;
+}
+
+void check_header(const Header& header, std::uint64_t actual_bytes) {
+  if (std::memcmp(header.magic, kMagic, sizeof(header.magic)) != 0) corrupt("bad magic");
+  if (header.version != kVersion) {
+    throw Error(ErrorCode::unsupported, "state file: version " + std::to_string(header.version));
+  }
+  if (header.header_bytes != sizeof(Header)) corrupt("bad header size");
+  if (header.file_bytes != actual_bytes) corrupt("another length than its header says");
+  if (header.device_bytes != sizeof(kfd_criu_device_bucket) ||
+      header.bo_bytes != sizeof(kfd_criu_bo_bucket) || header.vma_bytes != sizeof(VmaRecord)) {
+    corrupt("bad record size");
+  }
+  if (file_bytes(header) != actual_bytes) corrupt("counts do not add up to its length");
+}
+
+/// Features come after the checksum, so that damage is not taken for a newer format.
+void check_features(const Header& header) {
+  if (header.required_features != 0) {
+    throw Error(ErrorCode::unsupported,
+                "state file: required features " + std::to_string(header.required_features));
+  }
+  if (header.optional_features == 0 && !all_zero(std::as_bytes(std::span(header.reserved)))) {
+    corrupt("reserved header bytes set");
+  }
+}
+
+template <typename T>
+void put(std::vector<std::byte>& out, std::span<const T> values) {
+  const auto bytes = std::as_bytes(values);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+/// Takes `n` values off the front; the caller has checked that they are there.
+template <typename T>
+std::vector<T> take(std::span<const std::byte>& in, std::size_t n) {
+  std::vector<T> out(n);
+  if (n > 0) std::memcpy(out.data(), in.data(), n * sizeof(T));
+  in = in.subspan(n * sizeof(T));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_state(const ProcessState& state) {
+  if (const char* fault = vma_fault(state.vmas)) {
+    throw Error(ErrorCode::protocol, std::string("state file: ") + fault);
+  }
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof(header.magic));
+  header.version = kVersion;
+  header.header_bytes = sizeof(Header);
+  header.ordinal = state.ordinal;
+  header.ns_pid = state.ns_pid;
+  header.num_objects = state.num_objects;
+  header.num_devices = count(state.devices.size());
+  header.num_bos = count(state.bos.size());
+  header.num_vmas = count(state.vmas.size());
+  header.priv_bytes = state.priv.size();
+  header.device_bytes = sizeof(kfd_criu_device_bucket);
+  header.bo_bytes = sizeof(kfd_criu_bo_bucket);
+  header.vma_bytes = sizeof(VmaRecord);
+  header.file_bytes = file_bytes(header);
+
+  std::vector<std::byte> out;
+  out.reserve(header.file_bytes);
+  put<Header>(out, {&header, 1});
+  for (kfd_criu_device_bucket device : state.devices) {
+    device.drm_fd = KFD_INVALID_FD;
+    put<kfd_criu_device_bucket>(out, {&device, 1});
+  }
+  for (kfd_criu_bo_bucket bo : state.bos) {
+    bo.dmabuf_fd = KFD_INVALID_FD;
+    put<kfd_criu_bo_bucket>(out, {&bo, 1});
+  }
+  put<VmaRecord>(out, state.vmas);
+  put<std::byte>(out, state.priv);
+  const std::uint64_t checksum = xxh3_64(out);
+  put<std::uint64_t>(out, {&checksum, 1});
+  return out;
+}
+
+ProcessState decode_state(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) corrupt("too short");
+  std::span<const std::byte> rest = bytes;
+  const Header header = take<Header>(rest, 1)[0];
+  check_header(header, bytes.size());
+  std::uint64_t checksum;
+  std::memcpy(&checksum, bytes.last(sizeof(checksum)).data(), sizeof(checksum));
+  if (checksum != xxh3_64(bytes.first(bytes.size() - sizeof(checksum)))) {
+    corrupt("checksum differs");
+  }
+  check_features(header);
+
+  ProcessState state;
+  state.ordinal = header.ordinal;
+  state.ns_pid = header.ns_pid;
+  state.num_objects = header.num_objects;
+  state.devices = take<kfd_criu_device_bucket>(rest, header.num_devices);
+  state.bos = take<kfd_criu_bo_bucket>(rest, header.num_bos);
+  state.vmas = take<VmaRecord>(rest, header.num_vmas);
+  state.priv = take<std::byte>(rest, header.priv_bytes);
+  for (const kfd_criu_device_bucket& device : state.devices) {
+    if (device.drm_fd != KFD_INVALID_FD) corrupt("device with a descriptor");
+  }
+  for (const kfd_criu_bo_bucket& bo : state.bos) {
+    if (bo.dmabuf_fd != KFD_INVALID_FD) corrupt("BO with a descriptor");
+  }
+  if (const char* fault = vma_fault(state.vmas)) corrupt(fault);
+  return state;
+}
+
+}  // namespace kfdcp

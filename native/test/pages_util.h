@@ -1,0 +1,123 @@
+// What the tests of the image formats share.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "core/frame_io.h"
+#include "core/pages.h"
+
+namespace kfdcp::test {
+
+using Bytes = std::vector<std::byte>;
+
+inline UniqueFd memory_file() {
+  UniqueFd fd(::memfd_create("pages", MFD_CLOEXEC));
+  REQUIRE(fd);
+  return fd;
+}
+
+inline UniqueFd memory_file(std::span<const std::byte> bytes) {
+  UniqueFd fd = memory_file();
+  iovec part = write_part(bytes);
+  write_exactly(fd.get(), {&part, 1}, 0, "memory file");
+  return fd;
+}
+
+inline Bytes contents(int fd) {
+  Bytes out(static_cast<std::size_t>(::lseek(fd, 0, SEEK_END)));
+  read_exactly(fd, out, 0, "contents");
+  return out;
+}
+
+/// splitmix64: the same bytes on every host and in every release, which fixtures need.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// Bytes that do not compress.
+inline Bytes noise(std::size_t size, std::uint64_t seed) {
+  Random random(seed);
+  Bytes out(size);
+  for (std::byte& b : out) b = static_cast<std::byte>(random.next());
+  return out;
+}
+
+/// Bytes that compress well and are not zero.
+inline Bytes text(std::size_t size, std::uint64_t seed) {
+  Bytes out(size);
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>('a' + (seed + i / 7) % 23);
+  return out;
+}
+
+struct Content {
+  std::uint32_t id;
+  Bytes bytes;
+  bool operator==(const Content&) const = default;
+};
+
+inline PagesSummary write_pages(int fd, const PagesOptions& options,
+                                const std::vector<Content>& buffers) {
+  PagesWriter writer(fd, options);
+  for (const Content& buffer : buffers) {
+    writer.begin_buffer(buffer.id, buffer.bytes.size());
+    std::span<const std::byte> rest(buffer.bytes);
+    while (!rest.empty()) {
+      const auto frame = rest.first(std::min<std::size_t>(rest.size(), options.frame_bytes));
+      writer.append(frame);
+      rest = rest.subspan(frame.size());
+    }
+  }
+  return writer.finish();
+}
+
+inline std::vector<Content> read_pages(const PagesReader& reader) {
+  std::vector<Content> out;
+  for (const BufferEntry& buffer : reader.buffers()) {
+    Content content{buffer.id, Bytes(buffer.size)};
+    std::span<std::byte> rest(content.bytes);
+    for (std::uint64_t i = 0; i < buffer.frames; ++i) {
+      const std::uint32_t raw = reader.frame(buffer.first_frame + i).raw;
+      reader.read_frame(buffer.first_frame + i, rest.first(raw));
+      rest = rest.subspan(raw);
+    }
+    REQUIRE(rest.empty());
+    out.push_back(std::move(content));
+  }
+  return out;
+}
+
+/// The code of the Error that `action` throws; fails the test when it throws none.
+template <typename Action>
+ErrorCode code_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code;
+  }
+  FAIL("no error was thrown");
+  return ErrorCode::cancelled;
+}
+
+}  // namespace kfdcp::test

@@ -1,0 +1,112 @@
+#include "core/state.h"
+
+#include <cstring>
+#include <tuple>
+
+#include "core/hash.h"
+#include "pages_util.h"
+#include "state_sample.h"
+
+namespace kfdcp::test {
+namespace {
+
+/// With its checksum made right again: a forger can do that too.
+Bytes sealed(Bytes file) {
+  const std::uint64_t checksum = xxh3_64(std::span(file).first(file.size() - 8));
+  std::memcpy(file.data() + file.size() - 8, &checksum, 8);
+  return file;
+}
+
+ErrorCode decode_code(const Bytes& file) {
+  return code_of([&] { decode_state(file); });
+}
+
+template <typename T>
+Bytes patched(std::size_t offset, T value) {
+  Bytes file = encode_state(sample_state());
+  std::memcpy(file.data() + offset, &value, sizeof(value));
+  return sealed(file);
+}
+
+TEST_CASE("state: round trip, with descriptors cleared") {
+  const ProcessState in = sample_state();
+  const ProcessState out = decode_state(encode_state(in));
+  CHECK(out.ordinal == in.ordinal);
+  CHECK(out.ns_pid == in.ns_pid);
+  CHECK(out.num_objects == in.num_objects);
+  CHECK(out.priv == in.priv);
+  REQUIRE(out.devices.size() == in.devices.size());
+  for (std::size_t i = 0; i < in.devices.size(); ++i) {
+    kfd_criu_device_bucket expected = in.devices[i];
+    expected.drm_fd = KFD_INVALID_FD;
+    CHECK(std::memcmp(&out.devices[i], &expected, sizeof(expected)) == 0);
+  }
+  REQUIRE(out.bos.size() == in.bos.size());
+  for (std::size_t i = 0; i < in.bos.size(); ++i) {
+    kfd_criu_bo_bucket expected = in.bos[i];
+    expected.dmabuf_fd = KFD_INVALID_FD;
+    CHECK(std::memcmp(&out.bos[i], &expected, sizeof(expected)) == 0);
+  }
+  REQUIRE(out.vmas.size() == in.vmas.size());
+  CHECK(std::memcmp(out.vmas.data(), in.vmas.data(), in.vmas.size() * sizeof(VmaRecord)) == 0);
+  CHECK(encode_state(out) == encode_state(in));
+}
+
+TEST_CASE("state: a process without objects") {
+  const ProcessState out = decode_state(encode_state({}));
+  CHECK(out.devices.empty());
+  CHECK(out.bos.empty());
+  CHECK(out.vmas.empty());
+  CHECK(out.priv.empty());
+}
+
+TEST_CASE("state: every changed bit and every truncation is an error") {
+  Bytes file = encode_state(sample_state());
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      file[i] ^= std::byte{1} << bit;
+      CHECK_THROWS_AS(decode_state(file), Error);
+      file[i] ^= std::byte{1} << bit;
+    }
+  }
+  for (std::size_t n = 0; n < file.size(); ++n) {
+    CHECK(decode_code(Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n))) ==
+          ErrorCode::corrupt);
+  }
+  file.push_back(std::byte{0});
+  CHECK(decode_code(file) == ErrorCode::corrupt);
+}
+
+TEST_CASE("state: hostile headers with a right checksum") {
+  CHECK(decode_code(patched<std::uint32_t>(8, 2)) == ErrorCode::unsupported);   // version
+  CHECK(decode_code(patched<std::uint64_t>(16, 1)) == ErrorCode::unsupported);  // required
+  CHECK_NOTHROW(decode_state(patched<std::uint64_t>(24, 1)));                   // optional
+  CHECK(decode_code(patched<std::uint32_t>(84, 1)) == ErrorCode::corrupt);      // reserved
+  CHECK(decode_code(patched<std::uint32_t>(12, 64)) == ErrorCode::corrupt);     // header size
+  for (const std::size_t count : {52u, 56u, 60u, 72u, 76u, 80u}) {
+    CHECK(decode_code(patched<std::uint32_t>(count, 0xffffffff)) == ErrorCode::corrupt);
+    CHECK(decode_code(patched<std::uint32_t>(count, 0)) == ErrorCode::corrupt);
+  }
+  for (const std::size_t size : {32u, 64u}) {
+    CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0})) == ErrorCode::corrupt);
+    CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0} - 600)) == ErrorCode::corrupt);
+  }
+}
+
+TEST_CASE("state: descriptors and impossible mappings are refused") {
+  const std::size_t devices = 128, bos = devices + 2 * 16, vmas = bos + 3 * 48;
+  CHECK(decode_code(patched<std::uint32_t>(devices + 8, 5)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint32_t>(bos + 40, 5)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint64_t>(vmas, 0x7f0000000001)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint64_t>(vmas + 8, 0x7f0000000000)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint64_t>(vmas + 8, 0x7fff00000000)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint32_t>(vmas + 24, 2)) == ErrorCode::corrupt);
+  CHECK(decode_code(patched<std::uint32_t>(vmas + 28, 2)) == ErrorCode::corrupt);
+
+  ProcessState wrong = sample_state();
+  std::swap(wrong.vmas[0], wrong.vmas[1]);
+  CHECK(code_of([&] { encode_state(wrong); }) == ErrorCode::protocol);
+}
+
+}  // namespace
+}  // namespace kfdcp::test
