@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds the GPU test programs and the container image that holds them.
+# usage: build.sh BUILDER_DIR OUT_DIR
+#   BUILDER_DIR  Debian root file system with g++, libhsa-runtime-dev, libdrm-dev and busybox-static
+#   OUT_DIR      gets bin/ (gpu-worker, kfd-opener, gpu-ctl) and image.tar (docker archive of
+#                localhost/gpu-worker:latest, for `podman load`)
+# BUSYBOX names a static busybox elsewhere. Needs root, for chroot. The same inputs give the same bytes.
+set -eu
+[ $# -eq 2 ] || { sed -n 2,7p "$0" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+builder=$(cd "$1" && pwd)
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+busybox=${BUSYBOX:-$builder/usr/bin/busybox}
+[ -x "$busybox" ] || { echo "build.sh: no busybox at $busybox: install busybox-static or set BUSYBOX" >&2; exit 1; }
+
+# mktemp inside the chroot's /tmp: several builds may share one builder.
+work=$(mktemp -d "$builder/tmp/programs.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+inside=${work#"$builder"}
+mkdir -p "$work/src/core" "$work/bin"
+cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
+(cd "$here/../../../native/core" && cp error.cc error.h fd.h "$work/src/core/")
+chroot "$builder" make -s -C "$inside/src" -j2 BIN="$inside/bin"
+cp "$here/gpu-ctl" "$work/bin/"
+
+rm -rf "$out/bin"
+cp -R "$work/bin" "$out/bin"
+"$here/image.sh" "$builder" "$work" "$busybox" "$out/image.tar"

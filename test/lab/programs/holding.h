@@ -1,0 +1,41 @@
+// Unusual things a GPU process may hold, for checkpoints to save or to refuse with a reason.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dma.h"
+#include "pattern.h"
+#include "runtime.h"
+
+namespace lab {
+
+/// One of them. The constructor functions below throw Error{gpu} or Error{io}.
+class Holding {
+ public:
+  virtual ~Holding() = default;
+  /// Its name in replies, as on the command line.
+  virtual const char* name() const = 0;
+  /// Throws Error when it is no longer what it was.
+  virtual void check() = 0;
+};
+
+/// --dmabuf: an open dma-buf of `buffer`.
+std::unique_ptr<Holding> hold_dmabuf(const PoolBuffer& buffer);
+
+/// --gem: a GEM BO of 1 MiB, CPU-mapped and mapped into the GPU address space of a render file that
+/// ROCr knows nothing of. --double-render: the same on the second of two render files.
+std::unique_ptr<Holding> hold_gem(const Runtime& runtime, const Pattern& pattern, bool two_files);
+
+/// --fork-holder: a child that sleeps with the inherited /dev/kfd.
+std::unique_ptr<Holding> hold_fork();
+
+/// --double-kfd: a second open file of /dev/kfd.
+std::unique_ptr<Holding> hold_second_kfd();
+
+/// --split: VRAM BOs with a mapping of the regular file `path` in between, one of the BOs seen as
+/// three mappings.
+std::unique_ptr<Holding> hold_split(const Runtime& runtime, Dma& dma, const Pattern& pattern,
+                                    const std::string& path);
+
+}  // namespace lab

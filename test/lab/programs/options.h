@@ -1,0 +1,39 @@
+// The command line of gpu-worker.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace lab {
+
+/// What one worker holds and does. Sizes are bytes.
+struct Options {
+  std::size_t vram_bytes = 0;    // one buffer of this size
+  std::size_t buffer_count = 0;  // and this many
+  std::size_t buffer_bytes = 64 * 1024;
+  std::size_t host_bytes = 0;  // anonymous host memory
+  std::uint64_t seed = 1;
+  bool pending_barrier = false;
+  bool events_waiter = false;
+  bool dmabuf = false;
+  bool gem = false;
+  bool double_render = false;
+  bool fork_holder = false;
+  bool double_kfd = false;
+  bool split = false;
+  std::chrono::milliseconds step_every{100};  // 0: the counter stands still
+  std::chrono::milliseconds limit{60'000};    // for every wait for the GPU
+  std::string control_dir = "/ctl";
+  std::string status_file;  // default: "status" in control_dir
+};
+
+/// Reads argv. Throws std::invalid_argument "<option>: <reason>". `--help` prints the usage and
+/// exits 0.
+Options parse_options(int argc, char** argv);
+
+/// The text of `--help`.
+const char* usage();
+
+}  // namespace lab

@@ -1,0 +1,77 @@
+// ROCr set-up: the runtime, one GPU agent, its memory pools, and owners for what they hand out.
+#pragma once
+
+#include <hsa/hsa.h>
+#include <hsa/hsa_ext_amd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace lab {
+
+/// Throws Error{gpu} "<what>: <ROCr's text>" unless `status` is success.
+void check_hsa(hsa_status_t status, const std::string& what);
+
+/// ROCr initialised, with the first GPU agent. One per process, on the main thread.
+class Runtime {
+ public:
+  /// Throws Error{gpu} when ROCr does not start or shows no GPU.
+  Runtime();
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  hsa_agent_t gpu() const { return gpu_; }
+  hsa_agent_t cpu() const { return cpu_; }
+  hsa_amd_memory_pool_t vram() const { return vram_; }  // coarse-grained, on the GPU
+  hsa_amd_memory_pool_t host() const { return host_; }  // fine-grained, pinned system memory
+  std::string gpu_name() const;
+  /// "/dev/dri/renderD<minor>" of the agent, from KFD's topology in sysfs.
+  std::string render_node() const;
+
+ private:
+  hsa_agent_t gpu_{};
+  hsa_agent_t cpu_{};
+  hsa_amd_memory_pool_t vram_{};
+  hsa_amd_memory_pool_t host_{};
+};
+
+/// Memory of one pool, reachable by the GPU.
+class PoolBuffer {
+ public:
+  /// `size` in bytes. Throws Error{gpu}.
+  PoolBuffer(const Runtime& runtime, hsa_amd_memory_pool_t pool, std::size_t size);
+  PoolBuffer(PoolBuffer&& other) noexcept;
+  PoolBuffer& operator=(PoolBuffer&&) = delete;
+  ~PoolBuffer();
+
+  void* get() const { return base_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* base_ = nullptr;
+  std::size_t size_;
+};
+
+/// A signal that becomes an event, so that waiting for it sleeps in the kernel.
+class Signal {
+ public:
+  explicit Signal(hsa_signal_value_t initial);
+  ~Signal();
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  hsa_signal_t handle() const { return signal_; }
+  void store(hsa_signal_value_t value);
+  /// Sleeps until the value is below 1. Only time this process really ran counts towards `limit`.
+  /// Throws Error{gpu} "<what>: ..." after it, Error{cancelled} when the process is asked to stop.
+  void wait_done(const std::string& what, std::chrono::milliseconds limit) const;
+
+ private:
+  hsa_signal_t signal_{};
+};
+
+}  // namespace lab

@@ -1,0 +1,104 @@
+#include "worker.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "churn.h"
+#include "core/error.h"
+#include "kfd.h"
+
+namespace lab {
+namespace {
+
+kfdcp::Mapping anonymous_memory(std::size_t size) {
+  if (size == 0) return {};
+  void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) throw kfdcp::io_error("host memory");
+  return {base, size};
+}
+
+}  // namespace
+
+Worker::Worker(const Options& options)
+    : options_(options),
+      pattern_(options.seed),
+      dma_(runtime_, options.limit),
+      host_memory_(anonymous_memory(options.host_bytes)),
+      counter_(runtime_, dma_, pattern_) {
+  if (options_.vram_bytes != 0) vram_.add(runtime_, dma_, pattern_, 1, options_.vram_bytes);
+  vram_.add(runtime_, dma_, pattern_, options_.buffer_count, options_.buffer_bytes);
+  if (vram_.count() != 0) dma_.verify(vram_.front(), pattern_, 0);
+  pattern_.write(kHostMemory, 0, host_memory_.bytes());
+  if (options_.pending_barrier) barrier_.emplace(runtime_);
+  if (options_.events_waiter) waiter_.emplace(runtime_);
+  if (options_.dmabuf) held_.push_back(hold_dmabuf(vram_.front()));
+  if (options_.gem) held_.push_back(hold_gem(runtime_, pattern_, false));
+  if (options_.double_render) held_.push_back(hold_gem(runtime_, pattern_, true));
+  if (options_.double_kfd) held_.push_back(hold_second_kfd());
+  if (options_.split) {
+    held_.push_back(hold_split(runtime_, dma_, pattern_, options_.control_dir + "/split.bin"));
+  }
+  if (options_.fork_holder) held_.push_back(hold_fork());
+}
+
+std::string Worker::ready_line() const {
+  const auto maps = self_maps();
+  const auto mapped = std::ranges::count_if(maps, is_render_map);
+  std::string line =
+      "ready pid=" + std::to_string(getpid()) + " gpu=" + runtime_.gpu_name() +
+      " bytes=" + std::to_string(vram_.bytes()) + " buffers=" + std::to_string(vram_.count()) +
+      " mapped_bos=" + std::to_string(mapped) +
+      " host_bytes=" + std::to_string(host_memory_.size()) +
+      " barrier=" + (barrier_ ? "pending" : "none") + " waiter=" + (waiter_ ? "asleep" : "none");
+  for (const auto& holding : held_) line += std::string(" holds=") + holding->name();
+  return line;
+}
+
+std::string Worker::counter_text() const { return " counter=" + std::to_string(counter_.value()); }
+
+std::string Worker::verify() {
+  if (barrier_) barrier_->release(options_.limit);
+  if (waiter_) waiter_->poke(options_.limit);
+  vram_.verify(dma_, pattern_);
+  pattern_.check("host memory", kHostMemory, 0, host_memory_.bytes());
+  counter_.step();
+  std::string line = "verified bytes=" + std::to_string(vram_.bytes()) +
+                     " barrier=" + (barrier_ ? "completed" : "none") + counter_text() +
+                     " host_bytes=" + std::to_string(host_memory_.size()) +
+                     " waiter=" + (waiter_ ? "woken" : "none");
+  for (const auto& holding : held_) {
+    holding->check();
+    line += std::string(" holds=") + holding->name();
+  }
+  return line;
+}
+
+std::string Worker::answer(const Command& command) {
+  if (command.verb == "exit") return "exiting" + counter_text();
+  if (!step_failure_.empty()) throw kfdcp::Error(kfdcp::ErrorCode::gpu, step_failure_);
+  if (command.verb == "status") return "running" + counter_text();
+  if (command.verb == "verify") return verify();
+  if (command.verb == "churn") {
+    const std::uint64_t bytes = churn(runtime_, dma_, pattern_, options_.limit);
+    return "churned bytes=" + std::to_string(bytes) + counter_text();
+  }
+  throw kfdcp::Error(kfdcp::ErrorCode::protocol,
+                     "command \"" + command.verb + "\": use verify, status, churn or exit");
+}
+
+void Worker::tick(std::chrono::milliseconds passed) {
+  since_step_ += passed;
+  if (options_.step_every.count() == 0 || since_step_ < options_.step_every) return;
+  since_step_ = {};
+  if (!step_failure_.empty()) return;
+  try {
+    counter_.step();
+  } catch (const kfdcp::Error& error) {
+    if (error.code == kfdcp::ErrorCode::cancelled) return;
+    step_failure_ = error.what();
+  }
+}
+
+}  // namespace lab

@@ -1,0 +1,52 @@
+// gpu-worker: everything one run holds, and the answers to its commands.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+#include "counter.h"
+#include "dma.h"
+#include "holding.h"
+#include "mailbox.h"
+#include "options.h"
+#include "queue.h"
+#include "waiter.h"
+
+namespace lab {
+
+/// The state of one run. Members are destroyed in reverse order, the runtime last.
+class Worker {
+ public:
+  /// Sets everything up and checks one read-back. Throws Error.
+  explicit Worker(const Options& options);
+
+  /// The line that says the worker holds everything.
+  std::string ready_line() const;
+  /// The reply to one command. Throws Error, which is a reply too.
+  std::string answer(const Command& command);
+  /// Steps the counter when `step_every` has passed in ticks. A step that failed is remembered,
+  /// ends the stepping and fails every later answer.
+  void tick(std::chrono::milliseconds passed);
+
+ private:
+  std::string verify();
+  std::string counter_text() const;
+
+  const Options options_;
+  Runtime runtime_;
+  Pattern pattern_;
+  Dma dma_;
+  VramBuffers vram_;
+  kfdcp::Mapping host_memory_;
+  Counter counter_;
+  std::optional<PendingBarrier> barrier_;
+  std::optional<EventWaiter> waiter_;
+  std::vector<std::unique_ptr<Holding>> held_;
+  std::chrono::milliseconds since_step_{0};
+  std::string step_failure_;
+};
+
+}  // namespace lab
