@@ -1,0 +1,79 @@
+/** `/etc/kfd-checkpoint/config.json`: strict, every key optional. */
+
+import * as v from 'valibot';
+import { KfdError } from './errors.js';
+import { readTextIfAny } from './os/files.js';
+
+export const defaultConfigPath = '/etc/kfd-checkpoint/config.json';
+
+const absolutePath = v.pipe(v.string(), v.regex(/^\/[^\0]*$/, 'must be an absolute path'));
+
+function whole(min: number, max: number) {
+  const range = `must be a whole number from ${min} to ${max}`;
+  return v.pipe(v.number(range), v.integer(range), v.minValue(min, range), v.maxValue(max, range));
+}
+
+const configSchema = v.strictObject({
+  /** Upload contents in parallel with CRIU's own restore; false: one GPU after the other. */
+  parallel: v.optional(v.boolean(), true),
+  /** Codec tried on each frame of content. */
+  compress: v.optional(v.picklist(['none', 'zstd']), 'none'),
+  zstd_level: v.optional(whole(1, 19), 1),
+  /** Pinned staging memory per GPU, MiB. */
+  staging_mib: v.optional(whole(4, 256), 64),
+  /** How contents move: SDMA, the CPU, or SDMA where it works. */
+  engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
+  /** Seconds CRIU may wait for us at a gate; podman itself gives up a restore after 240. */
+  gate_timeout_s: v.optional(whole(1, 86400), 200),
+  log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
+  run_dir: v.optional(absolutePath, '/run/kfd-checkpoint'),
+});
+
+export type Config = Readonly<v.InferOutput<typeof configSchema>>;
+
+/** The configuration of a host without a file. */
+export function defaultConfig(): Config {
+  return v.parse(configSchema, {});
+}
+
+/** Parses the text of a configuration file. Throws E_CONFIG naming every wrong key at once. */
+export function parseConfig(text: string, path = defaultConfigPath): Config {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new KfdError('E_CONFIG', `${path}: not JSON: ${(error as Error).message}`, {
+      cause: error,
+      hint: `mend or remove ${path}; without it the defaults apply`,
+    });
+  }
+  const result = v.safeParse(configSchema, json);
+  if (result.success) return result.output;
+  const problems = result.issues.map((issue) => {
+    const key = v.getDotPath(issue) ?? '';
+    if (issue.type === 'strict_object' && issue.expected === 'never') return `unknown key "${key}"`;
+    return key === '' ? 'must be an object' : `"${key}" ${reason(issue)}`;
+  });
+  throw new KfdError('E_CONFIG', `${path}: ${problems.join('; ')}`, {
+    hint: `known keys: ${Object.keys(configSchema.entries).join(', ')}`,
+    details: { problems },
+  });
+}
+
+function reason(issue: v.BaseIssue<unknown>): string {
+  if (issue.message.startsWith('must ')) return issue.message;
+  return `must be ${issue.expected ?? 'something else'}, is ${issue.received}`;
+}
+
+/** Reads the configuration; a missing file means the defaults. Throws E_CONFIG or E_IO. */
+export async function loadConfig(path = defaultConfigPath): Promise<Config> {
+  let text: string | undefined;
+  try {
+    text = await readTextIfAny(path, 64 << 10);
+  } catch (error) {
+    throw new KfdError('E_CONFIG', `${path}: cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  return text === undefined ? defaultConfig() : parseConfig(text, path);
+}

@@ -1,0 +1,193 @@
+/** What this host has: kernel, KFD, GPUs. Read from sysfs and procfs under a root, so that tests
+ * bring their own. Nothing is opened that would count as using the GPU. */
+
+import { access, readdir, readlink } from 'node:fs/promises';
+import * as os from 'node:os';
+import { join } from 'node:path';
+import { isMissing } from '../errors.js';
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import { readTextIfAny } from '../os/files.js';
+import { parseProperties } from './properties.js';
+
+/** A GPU of this host. */
+export interface HostGpu {
+  /** As the manifest records it. */
+  readonly record: ManifestGpu;
+  /** Numbers of its render node; undefined when the driver made none or it is out of our reach. */
+  readonly renderDevice: DeviceNumber | undefined;
+  /** Bytes of VRAM not in use now; undefined when the driver does not say. */
+  readonly vramFreeBytes: number | undefined;
+}
+
+export interface DeviceNumber {
+  readonly major: number;
+  readonly minor: number;
+}
+
+export interface Host {
+  readonly hostname: string;
+  readonly kernelRelease: string;
+  readonly machine: string;
+  /** "major.minor" of AMDKFD_IOC_GET_VERSION; undefined when nobody asked the kernel. */
+  readonly kfdVersion: string | undefined;
+  /** undefined: no KFD here. */
+  readonly kfdDevice: DeviceNumber | undefined;
+  /** In topology order, ordinals 0..n-1. */
+  readonly gpus: readonly HostGpu[];
+}
+
+export interface HostOptions {
+  /** Where `/sys`, `/proc` and `/dev` are looked for; "/" by default. */
+  readonly root?: string;
+  /** From the addon; not readable from a file. */
+  readonly kfdVersion?: string;
+}
+
+/** Reads the host. A host without KFD is a normal answer, not an error. */
+export async function readHost(options: HostOptions = {}): Promise<Host> {
+  const root = options.root ?? '/';
+  const kfdDevice = await readKfdDevice(root);
+  const release = await readTextIfAny(join(root, 'proc/sys/kernel/osrelease'));
+  const hostname = await readTextIfAny(join(root, 'proc/sys/kernel/hostname'));
+  return {
+    hostname: hostname?.trim() ?? os.hostname(),
+    kernelRelease: release?.trim() ?? os.release(),
+    machine: os.machine(),
+    kfdVersion: options.kfdVersion,
+    kfdDevice,
+    gpus: kfdDevice === undefined ? [] : await readTopology(root),
+  };
+}
+
+/** The parts of a manifest that describe the host. Needs `kfdVersion` and `kfdDevice`. */
+export function hostRecord(
+  host: Host & { kfdVersion: string; kfdDevice: DeviceNumber },
+): Pick<Manifest, 'host' | 'gpus' | 'devices'> {
+  return {
+    host: {
+      hostname: host.hostname,
+      kernel_release: host.kernelRelease,
+      kfd_version: host.kfdVersion,
+      machine: host.machine,
+    },
+    gpus: host.gpus.map((gpu) => gpu.record),
+    devices: {
+      kfd_major: host.kfdDevice.major,
+      kfd_minor: host.kfdDevice.minor,
+      render: host.gpus.flatMap(({ renderDevice }) =>
+        renderDevice === undefined
+          ? []
+          : [{ minor: renderDevice.minor, major: renderDevice.major }],
+      ),
+    },
+  };
+}
+
+async function readKfdDevice(root: string): Promise<DeviceNumber | undefined> {
+  try {
+    await access(join(root, 'dev/kfd'));
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+  const attribute = await readDeviceNumber(join(root, 'sys/class/kfd/kfd/dev'));
+  if (attribute !== undefined) return attribute;
+  // The class device is missing in a container's sysfs; KFD has one minor, 0.
+  const devices = (await readTextIfAny(join(root, 'proc/devices'))) ?? '';
+  const major = /^\s*(\d+) kfd$/m.exec(devices.split('Block devices:')[0] ?? '')?.[1];
+  return major === undefined ? undefined : { major: Number(major), minor: 0 };
+}
+
+async function readDeviceNumber(path: string): Promise<DeviceNumber | undefined> {
+  const match = /^(\d+):(\d+)\s*$/.exec((await readTextIfAny(path)) ?? '');
+  return match === null ? undefined : { major: Number(match[1]), minor: Number(match[2]) };
+}
+
+async function readTopology(root: string): Promise<HostGpu[]> {
+  const nodes = join(root, 'sys/class/kfd/kfd/topology/nodes');
+  let names: string[];
+  try {
+    names = await readdir(nodes);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+  const gpus: HostGpu[] = [];
+  const inOrder = names.filter((name) => /^\d+$/.test(name)).sort((a, b) => Number(a) - Number(b));
+  for (const name of inOrder) {
+    const gpu = await readNode(root, join(nodes, name), gpus.length);
+    if (gpu !== undefined) gpus.push(gpu);
+  }
+  return gpus;
+}
+
+/** One topology node; undefined for a CPU, and for a GPU whose files a device cgroup hides. */
+async function readNode(root: string, node: string, ordinal: number): Promise<HostGpu | undefined> {
+  const gpuId = Number((await readIfAllowed(join(node, 'gpu_id')))?.trim() ?? 0);
+  const text = await readIfAllowed(join(node, 'properties'));
+  if (!Number.isSafeInteger(gpuId) || gpuId === 0 || text === undefined) return undefined;
+  const properties = parseProperties(text);
+  const value = (key: string): number => properties.get(key) ?? 0;
+  const minor = value('drm_render_minor');
+  const drm = join(root, `sys/class/drm/renderD${minor}`);
+  const total =
+    (await readNumber(join(drm, 'device/mem_info_vram_total'))) ?? (await bankBytes(node));
+  const used = await readNumber(join(drm, 'device/mem_info_vram_used'));
+  return {
+    record: {
+      ordinal,
+      gpu_id: gpuId,
+      gfx_target_version: value('gfx_target_version'),
+      device_id: value('device_id'),
+      vendor_id: value('vendor_id'),
+      vram_bytes: total,
+      render_minor: minor,
+      // Kernels before 6.5 have one compute die per node and do not say so.
+      num_xcc: properties.get('num_xcc') ?? 1,
+      simd_count: value('simd_count'),
+      location: await location(drm, value('domain'), value('location_id')),
+    },
+    renderDevice: await readDeviceNumber(join(drm, 'dev')),
+    vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),
+  };
+}
+
+async function readIfAllowed(path: string): Promise<string | undefined> {
+  try {
+    return await readTextIfAny(path);
+  } catch (error) {
+    // KFD answers EPERM for a GPU the caller's device cgroup does not allow.
+    if (error instanceof Error && 'code' in error && error.code === 'EPERM') return undefined;
+    throw error;
+  }
+}
+
+async function readNumber(path: string): Promise<number | undefined> {
+  const text = (await readTextIfAny(path))?.trim();
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** VRAM by the topology: memory banks of heap type 1 (visible to the CPU) and 2 (not). */
+async function bankBytes(node: string): Promise<number> {
+  const banks = join(node, 'mem_banks');
+  let sum = 0;
+  for (const bank of await readdir(banks).catch(() => [])) {
+    const properties = parseProperties(
+      (await readTextIfAny(join(banks, bank, 'properties'))) ?? '',
+    );
+    const heap = properties.get('heap_type');
+    if (heap === 1 || heap === 2) sum += properties.get('size_in_bytes') ?? 0;
+  }
+  return sum;
+}
+
+/** The PCI address: the name of the DRM device's parent, or what KFD's location_id says. */
+async function location(drm: string, domain: number, locationId: number): Promise<string> {
+  const parent = await readlink(join(drm, 'device')).catch(() => '');
+  const name = /([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/.exec(parent)?.[1];
+  if (name !== undefined) return name;
+  const digits = (part: number, width: number) => part.toString(16).padStart(width, '0');
+  const bus = (locationId >> 8) & 0xff;
+  const slot = (locationId >> 3) & 0x1f;
+  return `${digits(domain & 0xffff, 4)}:${digits(bus, 2)}:${digits(slot, 2)}.${locationId & 7}`;
+}

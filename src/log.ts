@@ -1,0 +1,58 @@
+/** Logging: pino, JSON lines, synchronous (nothing is lost when the process dies next). */
+
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { pino } from 'pino';
+import { KfdError } from './errors.js';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
+export type Logger = pino.Logger;
+
+export interface LogOptions {
+  readonly level?: LogLevel;
+  /** File to append to, with missing folders made; stderr when absent. */
+  readonly file?: string;
+  /** Fields on every line, e.g. `{ session: 'ab12' }`. */
+  readonly base?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Makes the root logger of a process; everything else takes a `Logger` and uses `child()`.
+ * Errors under the key `err` are written with code, hint, details and causes.
+ * Throws E_IO when the file cannot be opened.
+ */
+export function createLogger(options: LogOptions = {}): Logger {
+  const settings: pino.LoggerOptions = {
+    level: options.level ?? 'info',
+    base: { ...options.base },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
+  };
+  if (options.file === undefined) {
+    return pino(settings, pino.destination({ dest: 2, sync: true }));
+  }
+  try {
+    mkdirSync(dirname(options.file), { recursive: true, mode: 0o750 });
+    return pino(settings, pino.destination({ dest: options.file, sync: true, mode: 0o640 }));
+  } catch (error) {
+    throw new KfdError('E_IO', `${options.file}: the log cannot be opened`, { cause: error });
+  }
+}
+
+/** An error and its causes as plain data, at most five deep. */
+export function describeError(error: unknown, depth = 0): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const described: Record<string, unknown> = { message: error.message };
+  if ('code' in error && error.code !== undefined) described['code'] = error.code;
+  if (error instanceof KfdError) {
+    if (error.hint !== undefined) described['hint'] = error.hint;
+    if (error.details !== undefined) described['details'] = error.details;
+  } else {
+    described['stack'] = error.stack;
+  }
+  if (error.cause !== undefined && depth < 5) {
+    described['cause'] = describeError(error.cause, depth + 1);
+  }
+  return described;
+}

@@ -1,0 +1,108 @@
+/** What a schema cannot say: the parts of a manifest must agree with each other. */
+
+import { pagesPattern, statePattern } from './names.js';
+import type { Manifest } from './schema.js';
+
+/** Every contradiction in the document, each as "<path>: <reason>"; empty when it is sound. */
+export function inconsistencies(manifest: Manifest): string[] {
+  return [
+    ...ordinals('gpus', manifest.gpus),
+    ...ordinals('processes', manifest.processes),
+    ...processProblems(manifest),
+    ...bufferProblems(manifest),
+    ...extFileProblems(manifest),
+    ...fileProblems(manifest),
+  ];
+}
+
+function ordinals(list: string, items: readonly { ordinal: number }[]): string[] {
+  return items.flatMap((item, index) =>
+    item.ordinal === index
+      ? []
+      : [`${list}.${index}.ordinal: is ${item.ordinal}, must be its position`],
+  );
+}
+
+function processProblems({ processes, gpus, files }: Manifest): string[] {
+  const names = new Set(files.map((file) => file.name));
+  const problems: string[] = [];
+  processes.forEach((process, index) => {
+    const at = `processes.${index}`;
+    if (statePattern.exec(process.state_file)?.[1] !== String(index)) {
+      problems.push(`${at}.state_file: ${process.state_file} is not the state of process ${index}`);
+    }
+    if (!names.has(process.state_file)) problems.push(`${at}.state_file: not among files`);
+    if (new Set(process.gpus).size !== process.gpus.length) {
+      problems.push(`${at}.gpus: a GPU is named twice`);
+    }
+    for (const gpu of process.gpus) {
+      if (gpu >= gpus.length) problems.push(`${at}.gpus: there is no GPU ${gpu}`);
+    }
+  });
+  return problems;
+}
+
+function bufferProblems({ buffers, processes, gpus, files }: Manifest): string[] {
+  const names = new Set(files.map((file) => file.name));
+  const ids = new Set<number>();
+  const places = new Set<string>();
+  const problems: string[] = [];
+  buffers.forEach((buffer, index) => {
+    const at = `buffers.${index}`;
+    if (ids.has(buffer.id)) problems.push(`${at}.id: ${buffer.id} is used twice`);
+    ids.add(buffer.id);
+    const place = `${buffer.process}/${buffer.bo_index}`;
+    if (places.has(place)) problems.push(`${at}.bo_index: the same BO twice`);
+    places.add(place);
+    const owner = processes[buffer.process];
+    if (owner === undefined) {
+      problems.push(`${at}.process: there is no process ${buffer.process}`);
+    } else if (buffer.bo_index >= owner.num_bos) {
+      problems.push(`${at}.bo_index: process ${buffer.process} has ${owner.num_bos} BOs`);
+    }
+    if (buffer.gpu >= gpus.length) problems.push(`${at}.gpu: there is no GPU ${buffer.gpu}`);
+    const [, process, gpu] = pagesPattern.exec(buffer.pages_file) ?? [];
+    if (process !== String(buffer.process) || Number.parseInt(gpu ?? '', 16) !== buffer.gpu) {
+      problems.push(`${at}.pages_file: ${buffer.pages_file} belongs to another process or GPU`);
+    }
+    if (!names.has(buffer.pages_file)) problems.push(`${at}.pages_file: not among files`);
+  });
+  return problems;
+}
+
+function extFileProblems({ ext_files, processes, gpus }: Manifest): string[] {
+  const ids = new Set<number>();
+  const problems: string[] = [];
+  ext_files.forEach((file, index) => {
+    const at = `ext_files.${index}`;
+    if (ids.has(file.criu_id)) problems.push(`${at}.criu_id: ${file.criu_id} is used twice`);
+    ids.add(file.criu_id);
+    if (file.process >= processes.length) {
+      problems.push(`${at}.process: there is no process ${file.process}`);
+    }
+    if (file.kind === 'render' && file.gpu === undefined) {
+      problems.push(`${at}.gpu: missing for a render file`);
+    }
+    if (file.gpu !== undefined && file.gpu >= gpus.length) {
+      problems.push(`${at}.gpu: there is no GPU ${file.gpu}`);
+    }
+  });
+  return problems;
+}
+
+function fileProblems({ files, processes, buffers }: Manifest): string[] {
+  const needed = new Set<string>();
+  for (const process of processes) needed.add(process.state_file);
+  for (const buffer of buffers) needed.add(buffer.pages_file);
+  const seen = new Set<string>();
+  const problems: string[] = [];
+  files.forEach((file, index) => {
+    const at = `files.${index}`;
+    if (seen.has(file.name)) problems.push(`${at}.name: ${file.name} is named twice`);
+    seen.add(file.name);
+    if (!needed.has(file.name)) problems.push(`${at}.name: ${file.name} belongs to nothing`);
+    const algo = statePattern.test(file.name) ? 'sha256' : 'xxh3-128';
+    if (file.digest.algo !== algo) problems.push(`${at}.digest.algo: must be ${algo}`);
+  });
+  return problems;
+}

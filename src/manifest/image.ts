@@ -1,0 +1,80 @@
+/** The manifest in an image directory. */
+
+import { readdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import { readBounded, replaceFile, syncFolder } from '../os/files.js';
+import { decodeManifest, encodeManifest } from './codec.js';
+import { imageFilePattern, manifestName } from './names.js';
+import { type Manifest, manifestLimits } from './schema.js';
+
+/** What an image directory holds of ours. */
+export type ImageState =
+  /** No file of ours: a checkpoint without a GPU. */
+  | { readonly state: 'none' }
+  /** State or pages files, but no manifest: a checkpoint that was never finished. */
+  | { readonly state: 'unsealed'; readonly files: readonly string[] }
+  | { readonly state: 'sealed'; readonly manifest: Manifest };
+
+/**
+ * Looks into an image directory. Throws E_IMAGE_CORRUPT or E_IMAGE_VERSION when there is a manifest
+ * that cannot be used, E_IMAGE_MISSING when there is no such directory.
+ */
+export async function imageState(directory: string): Promise<ImageState> {
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_IMAGE_MISSING', `${directory}: no such image directory`, {
+      cause: error,
+    });
+  }
+  if (names.includes(manifestName)) {
+    return { state: 'sealed', manifest: await readManifest(directory) };
+  }
+  const files = names.filter((name) => imageFilePattern.test(name)).sort();
+  return files.length === 0 ? { state: 'none' } : { state: 'unsealed', files };
+}
+
+/** Reads the manifest of an image directory. Throws as `decodeManifest`, and E_IMAGE_MISSING. */
+export async function readManifest(directory: string): Promise<Manifest> {
+  const path = join(directory, manifestName);
+  try {
+    return decodeManifest(
+      (await readBounded(path, manifestLimits.fileBytes)).toString('utf8'),
+      path,
+    );
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_IMAGE_MISSING', `${path}: no such file`, { cause: error });
+  }
+}
+
+/**
+ * Seals an image: writes the manifest under a temporary name, syncs, renames. Every file it names
+ * must be complete before. Throws E_INTERNAL for an invalid document, else Node's error.
+ */
+export async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
+  await replaceFile(join(directory, manifestName), encodeManifest(manifest), 0o600);
+}
+
+/**
+ * Removes every file of ours from an image directory, the manifest first (what is left is unsealed,
+ * never a lie); other files stay. Returns the names removed.
+ */
+export async function removeImageFiles(directory: string): Promise<string[]> {
+  const names = await readdir(directory);
+  const temporary = new RegExp(`^\\.${manifestName.replace('.', '\\.')}\\.\\d+\\.tmp$`);
+  const ours = [
+    ...names.filter((name) => name === manifestName),
+    ...names.filter((name) => imageFilePattern.test(name) || temporary.test(name)).sort(),
+  ];
+  for (const name of ours) {
+    await unlink(join(directory, name)).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+  }
+  if (ours.length > 0) await syncFolder(directory);
+  return ours;
+}

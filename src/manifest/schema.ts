@@ -1,0 +1,138 @@
+/** `kfd-manifest.json`, version 1: the shape of the document. docs/image-format.md, "Manifest". */
+
+import * as v from 'valibot';
+import { imageFilePattern } from './names.js';
+
+/** Upper bounds of what a manifest may claim; far above any real checkpoint. */
+export const manifestLimits = {
+  /** Bytes of the file itself. */
+  fileBytes: 64 << 20,
+  gpus: 256,
+  processes: 4096,
+  buffers: 500_000,
+  /** Bytes of one buffer or one file: 1 PiB. */
+  bytes: 2 ** 50,
+} as const;
+
+const count = (max: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(max));
+const text = (max: number) => v.pipe(v.string(), v.maxLength(max));
+const u32 = count(0xffff_ffff);
+const bytes = count(manifestLimits.bytes);
+const gpuOrdinal = count(manifestLimits.gpus - 1);
+const processOrdinal = count(manifestLimits.processes - 1);
+const imageFile = v.pipe(
+  v.string(),
+  v.maxLength(64),
+  v.regex(imageFilePattern, 'not the name of a state or pages file'),
+);
+const hex = (digits: number) =>
+  v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${digits}}$`), `not ${digits} hex digits`));
+
+const gpu = v.strictObject({
+  ordinal: gpuOrdinal,
+  /** KFD's id of the GPU on the source host. */
+  gpu_id: u32,
+  /** Major * 10000 + minor * 100 + stepping, e.g. 90010 for gfx90a. */
+  gfx_target_version: u32,
+  device_id: u32,
+  vendor_id: u32,
+  vram_bytes: bytes,
+  render_minor: u32,
+  num_xcc: u32,
+  simd_count: u32,
+  /** PCI address, "0000:03:00.0". */
+  location: v.pipe(v.string(), v.regex(/^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/)),
+});
+
+const process = v.strictObject({
+  ordinal: processOrdinal,
+  /** Pid on the source host, and in the innermost pid namespace. */
+  pid: u32,
+  ns_pid: u32,
+  comm: text(64),
+  state_file: imageFile,
+  gpus: v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus)),
+  num_bos: u32,
+  num_queues: v.exactOptional(u32),
+  /** Queues + events + SVM ranges in the blob. */
+  num_objects: u32,
+  vram_bytes: bytes,
+  gtt_bytes: bytes,
+});
+
+/** A descriptor CRIU's image knows only as "external file, ask the plugin". */
+const extFile = v.strictObject({
+  criu_id: u32,
+  kind: v.picklist(['kfd', 'render']),
+  process: processOrdinal,
+  gpu: v.exactOptional(gpuOrdinal),
+});
+
+const buffer = v.strictObject({
+  /** Names the content in the pages file. */
+  id: u32,
+  process: processOrdinal,
+  /** Index into the BO buckets of the state file. */
+  bo_index: u32,
+  gpu: gpuOrdinal,
+  size: bytes,
+  kind: v.picklist(['vram', 'gtt']),
+  pages_file: imageFile,
+});
+
+const digest = v.variant('algo', [
+  v.strictObject({ algo: v.literal('xxh3-128'), hex: hex(32) }),
+  v.strictObject({ algo: v.literal('sha256'), hex: hex(64) }),
+]);
+
+const file = v.strictObject({ name: imageFile, size: bytes, digest });
+
+const featureList = v.pipe(
+  v.array(v.pipe(v.string(), v.regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'not a feature name'))),
+  v.maxLength(64),
+);
+
+/** Members in the order they are written. `seal` follows them in the file. */
+export const manifestSchema = v.strictObject({
+  schema_version: v.literal(1),
+  tool: v.strictObject({ name: text(64), version: text(64) }),
+  created: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp('not an RFC 3339 time')),
+  host: v.strictObject({
+    hostname: text(255),
+    kernel_release: text(255),
+    /** "major.minor" of AMDKFD_IOC_GET_VERSION. */
+    kfd_version: v.pipe(v.string(), v.regex(/^\d{1,5}\.\d{1,5}$/, 'not "major.minor"')),
+    /** As `uname -m`. */
+    machine: text(64),
+  }),
+  gpus: v.pipe(v.array(gpu), v.minLength(1), v.maxLength(manifestLimits.gpus)),
+  devices: v.strictObject({
+    kfd_major: u32,
+    kfd_minor: u32,
+    render: v.pipe(
+      v.array(v.strictObject({ minor: u32, major: u32 })),
+      v.maxLength(manifestLimits.gpus),
+    ),
+  }),
+  processes: v.pipe(v.array(process), v.minLength(1), v.maxLength(manifestLimits.processes)),
+  ext_files: v.pipe(v.array(extFile), v.maxLength(65536)),
+  buffers: v.pipe(v.array(buffer), v.maxLength(manifestLimits.buffers)),
+  files: v.pipe(v.array(file), v.maxLength(65536)),
+  /** Names of what a restorer must know (required) or may ignore (optional). None exist yet. */
+  features: v.strictObject({ required: featureList, optional: featureList }),
+  /** Where the time of the checkpoint went, microseconds. */
+  timings_us: v.record(
+    v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]{0,63}$/, 'not a timing name')),
+    v.pipe(v.number(), v.finite(), v.minValue(0)),
+  ),
+  /** Reserved for incremental checkpoints. */
+  parent: v.null(),
+});
+
+/** The content of a manifest; the seal is added by the writer and checked by the reader. */
+export type Manifest = v.InferOutput<typeof manifestSchema>;
+export type ManifestGpu = Manifest['gpus'][number];
+export type ManifestProcess = Manifest['processes'][number];
+export type ManifestExtFile = Manifest['ext_files'][number];
+export type ManifestBuffer = Manifest['buffers'][number];
+export type ManifestFile = Manifest['files'][number];

@@ -1,0 +1,88 @@
+/** Small files, read with a bound and replaced without a torn state. */
+
+import { constants } from 'node:fs';
+import { mkdir, open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+
+/**
+ * The bytes of a regular file (or sysfs/proc attribute) of at most `maxBytes`.
+ * Never blocks on a FIFO. Throws E_IMAGE_CORRUPT when the file is larger or not regular, and
+ * Node's own error (ENOENT...) otherwise.
+ */
+export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    if (!(await handle.stat()).isFile()) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a regular file`);
+    }
+    // sysfs and proc report a size of 0 or a page, so the end is found by reading.
+    const chunks: Buffer[] = [];
+    let total = 0;
+    for (;;) {
+      const room = Math.min(maxBytes + 1 - total, 1 << 20);
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(room), 0, room);
+      if (bytesRead === 0) return Buffer.concat(chunks, total);
+      total += bytesRead;
+      if (total > maxBytes) {
+        throw new KfdError('E_IMAGE_CORRUPT', `${path}: larger than ${maxBytes} bytes`);
+      }
+      chunks.push(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** As `readBounded`, as text; `undefined` when the file does not exist. */
+export async function readTextIfAny(path: string, maxBytes = 1 << 20): Promise<string | undefined> {
+  try {
+    return (await readBounded(path, maxBytes)).toString('utf8');
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Replaces `path` by `data`: written beside it under a temporary name, synced, renamed, and the
+ * folder synced. Missing folders are made. On failure the old file is untouched and no temporary
+ * file remains. Throws Node's error.
+ */
+export async function replaceFile(
+  path: string,
+  data: string | Buffer,
+  mode = 0o644,
+): Promise<void> {
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true });
+  const temporary = join(folder, `.${basename(path)}.${process.pid}.tmp`);
+  // O_EXCL: in a folder others may write to, a planted link must not be followed.
+  await unlink(temporary).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
+  const handle = await open(temporary, 'wx', mode);
+  try {
+    await handle.writeFile(data);
+    // The mode given to open() is subject to the umask of whoever started us.
+    await handle.chmod(mode);
+    await handle.sync();
+    await handle.close();
+    await rename(temporary, path);
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncFolder(folder);
+}
+
+/** Makes renames and removals in a folder durable. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
