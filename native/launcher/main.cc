@@ -88,7 +88,15 @@ int ask_session(const Stage& stage) {
   return 1;
 }
 
+/// A session that was killed leaves its directory; a later CRIU with the same pid must not take it
+/// for its own.
+void remove_stale_session(int criu_pid) {
+  ::unlink(session_socket(criu_pid).c_str());
+  ::rmdir(session_directory(criu_pid).c_str());
+}
+
 int run(const Stage& stage) {
+  if (stage.name.starts_with("pre-")) remove_stale_session(stage.criu_pid);
   const bool session = exists(session_directory(stage.criu_pid));
   if (stage.name == "pre-dump") {
     return procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid) ? start_session(stage, "dump") : 0;

@@ -1,0 +1,38 @@
+// Values and errors between C++ and JS.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "core/error.h"
+
+namespace kfdcp::addon {
+
+/// A JS Error with `code` ("KFD_IO", ...) and, where one is known, `errno`.
+Napi::Error to_js_error(Napi::Env env, const std::exception& error);
+
+/// Byte counts and times are JS numbers: exact up to 2^53. Throws RangeError beyond.
+Napi::Number to_number(Napi::Env env, std::uint64_t value);
+
+/// Reads a whole, non-negative number below 2^53. Throws TypeError, which names `what`.
+std::uint64_t to_uint64(const Napi::Value& value, const char* what);
+std::uint32_t to_uint32(const Napi::Value& value, const char* what);
+std::string to_string(const Napi::Value& value, const char* what);
+Napi::Object to_object(const Napi::Value& value, const char* what);
+
+/// Runs `body`, turning an exception of the core into a JS one.
+template <class F>
+auto guarded(Napi::Env env, F&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw to_js_error(env, error);
+  }
+}
+
+}  // namespace kfdcp::addon

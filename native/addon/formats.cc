@@ -1,0 +1,116 @@
+#include "addon/formats.h"
+
+#include <fcntl.h>
+#include <linux/kfd_ioctl.h>
+
+#include <memory>
+
+#include "addon/convert.h"
+#include "addon/descriptor.h"
+#include "addon/pages_check_js.h"
+#include "addon/zstd_decoder.h"
+#include "core/kfd.h"
+#include "core/state.h"
+#include "core/wire.h"
+
+namespace kfdcp::addon {
+
+namespace {
+
+std::span<const std::byte> bytes_of(const Napi::Value& value) {
+  if (!value.IsBuffer()) throw Napi::TypeError::New(value.Env(), "bytes: not a Buffer");
+  const auto buffer = value.As<Napi::Buffer<char>>();
+  return {reinterpret_cast<const std::byte*>(buffer.Data()), buffer.Length()};
+}
+
+const char* kind_of(const kfd_criu_bo_bucket& bo) {
+  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) != 0) return "vram";
+  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT) != 0) return "gtt";
+  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return "userptr";
+  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0) return "doorbell";
+  return "mmio";
+}
+
+Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const ProcessState state = decode_state(bytes_of(info[0]));
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("ordinal", state.ordinal);
+    object.Set("nsPid", state.ns_pid);
+    object.Set("numObjects", state.num_objects);
+    object.Set("privBytes", to_number(env, state.priv.size()));
+    object.Set("vmas", to_number(env, state.vmas.size()));
+    Napi::Array devices = Napi::Array::New(env, state.devices.size());
+    for (std::uint32_t i = 0; i < state.devices.size(); ++i) {
+      Napi::Object device = Napi::Object::New(env);
+      device.Set("userGpuId", state.devices[i].user_gpu_id);
+      device.Set("actualGpuId", state.devices[i].actual_gpu_id);
+      devices[i] = device;
+    }
+    object.Set("devices", devices);
+    Napi::Array bos = Napi::Array::New(env, state.bos.size());
+    for (std::uint32_t i = 0; i < state.bos.size(); ++i) {
+      Napi::Object bo = Napi::Object::New(env);
+      bo.Set("gpuId", state.bos[i].gpu_id);
+      bo.Set("size", to_number(env, state.bos[i].size));
+      bo.Set("kind", kind_of(state.bos[i]));
+      bos[i] = bo;
+    }
+    object.Set("bos", bos);
+    return object;
+  });
+}
+
+/// The recorded state with the GPUs of this host filled in, ready for RESTORE.
+Napi::Value js_state_for_restore(const Napi::CallbackInfo& info) {
+  const auto ids = info[1].As<Napi::Array>();
+  return guarded(info.Env(), [&] {
+    ProcessState state = decode_state(bytes_of(info[0]));
+    if (ids.Length() != state.devices.size()) {
+      throw Error(ErrorCode::unsupported, "KFD state: one GPU id per recorded GPU is needed");
+    }
+    for (std::uint32_t i = 0; i < ids.Length(); ++i) {
+      state.devices[i].actual_gpu_id = to_uint32(ids.Get(i), "gpuIds");
+    }
+    const std::vector<std::byte> bytes = encode_state(state);
+    return Descriptor::wrap(info.Env(), make_memfd("kfd-state", bytes.data(), bytes.size()));
+  });
+}
+
+Napi::Value js_list_pages(const Napi::CallbackInfo& info) {
+  const std::string path = to_string(info[0], "path");
+  return guarded(info.Env(), [&] {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) throw io_error(path);
+    return summary_to_js(info.Env(), list_pages(file.get()).summary);
+  });
+}
+
+}  // namespace
+
+Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string root;
+  for (const std::uint8_t byte : summary.root) {
+    root += digits[byte >> 4];
+    root += digits[byte & 15];
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("contentBytes", to_number(env, summary.content_bytes));
+  object.Set("fileBytes", to_number(env, summary.file_bytes));
+  object.Set("frames", to_number(env, summary.frames));
+  object.Set("zeroFrames", to_number(env, summary.zero_frames));
+  object.Set("root", root);
+  return object;
+}
+
+void init_formats(Napi::Env env, Napi::Object exports) {
+  exports.Set("stateSummary", Napi::Function::New(env, js_state_summary));
+  exports.Set("stateForRestore", Napi::Function::New(env, js_state_for_restore));
+  exports.Set("listPages", Napi::Function::New(env, js_list_pages));
+  PagesCheckJs::init(env, exports);
+  ZstdDecoder::init(env, exports);
+}
+
+}  // namespace kfdcp::addon

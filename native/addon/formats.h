@@ -1,0 +1,18 @@
+// State files, pages files and zstd streams for JS. Contents are hashed here and never become
+// JS values beyond the chunks of a stream that pass through.
+#pragma once
+
+#include <napi.h>
+
+#include "core/pages.h"
+
+namespace kfdcp::addon {
+
+/// {contentBytes, fileBytes, frames, zeroFrames, root (hex)}
+Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary);
+
+/// JS: stateSummary(bytes), stateForRestore(bytes, actualGpuIds): Descriptor, listPages(path),
+/// PagesCheck, ZstdDecoder.
+void init_formats(Napi::Env env, Napi::Object exports);
+
+}  // namespace kfdcp::addon

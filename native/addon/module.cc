@@ -1,0 +1,26 @@
+// kfd_checkpoint.node: a thin face of native/core. src/native.ts is its only reader.
+#include <napi.h>
+
+#include "addon/descriptor.h"
+#include "addon/formats.h"
+#include "addon/instance.h"
+#include "addon/listener.h"
+#include "addon/process.h"
+#include "addon/transfer_job.h"
+
+namespace {
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  using namespace kfdcp::addon;
+  env.SetInstanceData(new Instance);  // freed by the environment
+  Descriptor::init(env, exports);
+  Listener::init(env, exports);
+  TransferJob::init(env, exports);
+  init_process(env, exports);
+  init_formats(env, exports);
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(kfd_checkpoint, init)

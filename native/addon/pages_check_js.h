@@ -1,0 +1,24 @@
+// PagesStreamCheck for JS.
+#pragma once
+
+#include <napi.h>
+
+#include "core/pages_check.h"
+
+namespace kfdcp::addon {
+
+/// JS: `new PagesCheck()`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as soon as the bytes
+/// show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}.
+class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
+ public:
+  static void init(Napi::Env env, Napi::Object exports);
+  explicit PagesCheckJs(const Napi::CallbackInfo& info);
+
+ private:
+  void feed(const Napi::CallbackInfo& info);
+  Napi::Value finish(const Napi::CallbackInfo& info);
+
+  PagesStreamCheck check_;
+};
+
+}  // namespace kfdcp::addon

@@ -1,0 +1,130 @@
+#include "addon/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "addon/convert.h"
+#include "addon/descriptor.h"
+#include "core/kfd.h"
+#include "core/procfs.h"
+
+namespace kfdcp::addon {
+
+namespace {
+
+UniqueFd open_path(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) throw io_error(path);
+  return fd;
+}
+
+bool alive(int pidfd) {
+  pollfd poller{pidfd, POLLIN, 0};
+  return ::poll(&poller, 1, 0) == 0;
+}
+
+Napi::Value js_open_pidfd(const Napi::CallbackInfo& info) {
+  const auto pid = static_cast<int>(to_uint32(info[0], "pid"));
+  return guarded(info.Env(),
+                 [&] { return Descriptor::wrap(info.Env(), procfs::open_pidfd(pid)); });
+}
+
+Napi::Value js_open_file(const Napi::CallbackInfo& info) {
+  const std::string path = to_string(info[0], "path");
+  return guarded(info.Env(), [&] { return Descriptor::wrap(info.Env(), open_path(path)); });
+}
+
+Napi::Value js_is_alive(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), alive(Descriptor::number(info[0], "pidfd")));
+}
+
+void js_kill(const Napi::CallbackInfo& info) {
+  const int pidfd = Descriptor::number(info[0], "pidfd");
+  ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
+}
+
+Napi::Value js_watch_exit(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  auto pidfd = std::make_shared<UniqueFd>(Descriptor::copy(info[0], "pidfd"));
+  auto stop = std::make_shared<UniqueFd>(::eventfd(0, EFD_CLOEXEC));
+  if (!*stop) throw to_js_error(env, io_error("eventfd"));
+  auto deliver = Napi::ThreadSafeFunction::New(env, info[1].As<Napi::Function>(), "kfd-exit", 0, 1);
+  std::thread([=]() mutable {
+    pollfd pollers[2] = {{pidfd->get(), POLLIN, 0}, {stop->get(), POLLIN, 0}};
+    while (::poll(pollers, 2, -1) <= 0) {
+    }
+    if (pollers[1].revents == 0) {
+      deliver.BlockingCall([](Napi::Env, Napi::Function on_exit) { on_exit.Call({}); });
+    }
+    deliver.Release();
+  }).detach();
+  return Napi::Function::New(env, [stop](const Napi::CallbackInfo&) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto n = ::write(stop->get(), &one, sizeof one);
+  });
+}
+
+Napi::Value js_kfd_version(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const UniqueFd kfd = open_path("/dev/kfd");
+    const kfd::Version version = kfd::version(kfd.get());
+    Napi::Object object = Napi::Object::New(info.Env());
+    object.Set("major", version.major);
+    object.Set("minor", version.minor);
+    return object;
+  });
+}
+
+void js_kfd_resume(const Napi::CallbackInfo& info) {
+  const std::uint32_t pid = to_uint32(info[0], "pid");
+  guarded(info.Env(), [&] {
+    const UniqueFd kfd = open_path("/dev/kfd");
+    kfd::resume(kfd.get(), pid);
+  });
+}
+
+/// KFD obeys only the very thread that traces the process, so seizing, the call and letting go
+/// happen on one thread made for it.
+Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
+  const auto pid = static_cast<pid_t>(to_uint32(info[0], "pid"));
+  const int kfd_fd = Descriptor::number(info[1], "kfd");
+  std::exception_ptr failure;
+  bool was_paused = false;
+  std::thread([&] {
+    try {
+      if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == -1) {
+        throw io_error("attach to pid " + std::to_string(pid));
+      }
+      was_paused = kfd::unpause(kfd_fd);
+      // A seized task must be stopped to be let go; when this thread ends, the kernel detaches it.
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  return guarded(info.Env(), [&] {
+    if (failure) std::rethrow_exception(failure);
+    return Napi::Boolean::New(info.Env(), was_paused);
+  });
+}
+
+}  // namespace
+
+void init_process(Napi::Env env, Napi::Object exports) {
+  exports.Set("openPidfd", Napi::Function::New(env, js_open_pidfd));
+  exports.Set("openFile", Napi::Function::New(env, js_open_file));
+  exports.Set("isAlive", Napi::Function::New(env, js_is_alive));
+  exports.Set("kill", Napi::Function::New(env, js_kill));
+  exports.Set("watchExit", Napi::Function::New(env, js_watch_exit));
+  exports.Set("kfdVersion", Napi::Function::New(env, js_kfd_version));
+  exports.Set("kfdResume", Napi::Function::New(env, js_kfd_resume));
+  exports.Set("kfdUnpause", Napi::Function::New(env, js_kfd_unpause));
+}
+
+}  // namespace kfdcp::addon

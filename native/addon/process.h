@@ -1,0 +1,13 @@
+// Processes seen from the session: waiting for an end, KFD calls on behalf of one.
+#pragma once
+
+#include <napi.h>
+
+namespace kfdcp::addon {
+
+/// JS: openPidfd(pid): Descriptor; watchExit(pidfd, onExit): stop function;
+/// kfdVersion(): {major, minor}; kfdResume(pid): void; kfdUnpause(pid, kfd): boolean;
+/// isAlive(pidfd): boolean; openFile(path): Descriptor (O_RDWR); kill(pidfd): void (SIGKILL).
+void init_process(Napi::Env env, Napi::Object exports);
+
+}  // namespace kfdcp::addon

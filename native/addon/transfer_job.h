@@ -1,0 +1,34 @@
+// Draining and uploading on a thread of its own, with progress and cancellation.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+namespace kfdcp::addon {
+
+struct JobState;
+
+/// JS: `new TransferJob(options)` starts at once.
+///   operation "drain" | "upload"; path of the pages file (drain creates it, upload reads it);
+///   renderNode path; engine "auto" | "sdma" | "cpu"; slots, slotBytes; buffers {id, size, dmabuf}[];
+///   drain only: process, gpu, compress, zstdLevel.
+/// `done` is a promise of {bytes, fileUs, copyUs, wallUs, engine, contentBytes, fileBytes, frames,
+/// zeroFrames, root}; `progress()` returns bytes done; `cancel()` makes `done` reject with
+/// KFD_CANCELLED.
+class TransferJob : public Napi::ObjectWrap<TransferJob> {
+ public:
+  static void init(Napi::Env env, Napi::Object exports);
+  explicit TransferJob(const Napi::CallbackInfo& info);
+  ~TransferJob() override;
+
+ private:
+  Napi::Value done(const Napi::CallbackInfo& info);
+  Napi::Value progress(const Napi::CallbackInfo& info);
+  void cancel(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<JobState> state_;
+  Napi::ObjectReference promise_;
+};
+
+}  // namespace kfdcp::addon
