@@ -40,7 +40,7 @@ class ReadAhead {
 
   void fill() {
     while (next_ != end_ && !ring_.full()) {
-      if (offset_ < next_->size) start_one();
+      start_one();
       if (offset_ < next_->size) continue;
       live_.reset();
       offset_ = 0;

@@ -1,0 +1,136 @@
+#include "transfer_fakes.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace kfdcp::test {
+namespace {
+
+Mapping map_shared(int fd, std::size_t size) {
+  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) throw io_error("mmap of a memfd");
+  return Mapping(base, size);
+}
+
+}  // namespace
+
+UniqueFd memfd_of(const std::vector<std::byte>& content) {
+  UniqueFd fd(::memfd_create("buffer", MFD_CLOEXEC));
+  if (!fd) throw io_error("memfd_create");
+  if (::ftruncate(fd.get(), static_cast<off_t>(content.size())) != 0) throw io_error("ftruncate");
+  if (!content.empty()) {
+    std::memcpy(map_shared(fd.get(), content.size()).data(), content.data(), content.size());
+  }
+  return fd;
+}
+
+std::vector<std::byte> content_of(int fd) {
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  if (size < 0) throw io_error("lseek");
+  const Mapping memory = map_shared(fd, static_cast<std::size_t>(size));
+  return {memory.data(), memory.data() + memory.size()};
+}
+
+std::vector<std::byte> noise(std::size_t size, unsigned seed) {
+  std::minstd_rand random(seed + 1);
+  std::vector<std::byte> content(size);
+  for (std::byte& b : content) b = static_cast<std::byte>(random() >> 8);
+  return content;
+}
+
+class FakeEngine::Buffer final : public DeviceBuffer {
+ public:
+  Buffer(FakeEngine& engine, int fd, std::uint64_t size)
+      : memory(map_shared(fd, size)), engine_(engine) {
+    engine_.most_live = std::max(engine_.most_live, ++engine_.live);
+  }
+  ~Buffer() override {
+    --engine_.live;
+    for (const auto& copy : engine_.copies_) {
+      if (copy && copy->buffer == this) engine_.breaches.push_back("buffer freed during a copy");
+    }
+  }
+  Mapping memory;
+
+ private:
+  FakeEngine& engine_;
+};
+
+FakeEngine::FakeEngine(const EngineOptions& options, const Faults& faults)
+    : options_(options),
+      faults_(faults),
+      staging_(options.slots * options.slot_bytes),
+      copies_(options.slots) {}
+
+FakeEngine::~FakeEngine() = default;
+
+std::span<std::byte> FakeEngine::slot(std::size_t index) {
+  return std::span(staging_).subspan(index * options_.slot_bytes, options_.slot_bytes);
+}
+
+std::size_t FakeEngine::in_flight() const {
+  return static_cast<std::size_t>(
+      std::count_if(copies_.begin(), copies_.end(), [](const auto& copy) { return bool(copy); }));
+}
+
+std::unique_ptr<DeviceBuffer> FakeEngine::import(int dmabuf_fd, std::uint64_t size) {
+  if (faults_.import == imports++) throw Error(ErrorCode::gpu, "fake import");
+  return std::make_unique<Buffer>(*this, dmabuf_fd, size);
+}
+
+void FakeEngine::start(DeviceBuffer& any, std::uint64_t offset, std::size_t slot, std::size_t bytes,
+                       bool write) {
+  on_event();
+  auto& buffer = dynamic_cast<Buffer&>(any);
+  if (copies_.at(slot)) breaches.push_back("slot started while busy");
+  if (bytes == 0 || bytes > options_.slot_bytes || offset + bytes > buffer.memory.size()) {
+    breaches.push_back("copy out of bounds");
+  }
+  const std::size_t number = starts++;
+  if (faults_.start == number) throw Error(ErrorCode::gpu, "fake start");
+  copies_[slot] = Copy{&buffer, offset, bytes, write, faults_.wait == number, false};
+  most_in_flight = std::max(most_in_flight, in_flight());
+  // Until the copy is done its destination holds something else.
+  const std::span<std::byte> target =
+      write ? buffer.memory.bytes().subspan(offset, bytes) : this->slot(slot).first(bytes);
+  std::fill(target.begin(), target.end(), std::byte{0xee});
+}
+
+void FakeEngine::start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
+                            std::size_t bytes) {
+  start(from, offset, slot, bytes, false);
+}
+
+void FakeEngine::start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
+                             std::size_t bytes) {
+  start(to, offset, slot, bytes, true);
+}
+
+void FakeEngine::perform(std::size_t slot) {
+  Copy& copy = *copies_[slot];
+  if (copy.done || copy.fails) return;
+  std::byte* device = copy.buffer->memory.data() + copy.offset;
+  std::byte* host = this->slot(slot).data();
+  std::memcpy(copy.write ? device : host, copy.write ? host : device, copy.bytes);
+  copy.done = true;
+}
+
+void FakeEngine::wait(std::size_t slot) {
+  on_event();
+  for (std::size_t other = options_.slots; other-- > 0;) {
+    if (copies_[other] && random_() % 3 == 0) perform(other);
+  }
+  if (!copies_.at(slot)) {
+    breaches.push_back("wait for an idle slot");
+    return;
+  }
+  perform(slot);
+  const bool fails = copies_[slot]->fails;
+  copies_[slot].reset();
+  if (fails) throw Error(ErrorCode::gpu, "fake wait");
+}
+
+}  // namespace kfdcp::test

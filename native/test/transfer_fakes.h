@@ -1,0 +1,95 @@
+// Buffers on memfds, and a copy engine that is as late and as unordered as the contract allows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/copy_engine.h"
+#include "core/error.h"
+#include "core/fd.h"
+#include "core/transfer.h"
+
+namespace kfdcp::test {
+
+/// A memfd of `content`. Throws Error{io}.
+UniqueFd memfd_of(const std::vector<std::byte>& content);
+/// The whole content of a memfd.
+std::vector<std::byte> content_of(int fd);
+/// Bytes that depend on `seed`, and never repeat within a page.
+std::vector<std::byte> noise(std::size_t size, unsigned seed);
+
+/// The code of the Error that `work` throws; none when it does not throw.
+template <class Work>
+std::optional<ErrorCode> code_of(Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.code;
+  }
+  return std::nullopt;
+}
+
+/// What a FakeEngine shall do wrong, counted from 0.
+struct Faults {
+  std::optional<std::size_t> start = {};   // this start_* throws
+  std::optional<std::size_t> wait = {};    // the copy started as this one fails when waited for
+  std::optional<std::size_t> import = {};  // this import throws
+};
+
+/// Copies happen in wait() alone, after an arbitrary subset of the copies started before or after.
+/// Slots and buffers hold rubbish until then. Breaches of the contract are counted.
+class FakeEngine final : public CopyEngine {
+ public:
+  FakeEngine(const EngineOptions& options, const Faults& faults = {});
+  ~FakeEngine() override;
+
+  std::size_t slots() const override { return options_.slots; }
+  std::size_t slot_bytes() const override { return options_.slot_bytes; }
+  std::span<std::byte> slot(std::size_t index) override;
+  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override;
+  void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
+                  std::size_t bytes) override;
+  void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
+                   std::size_t bytes) override;
+  void wait(std::size_t slot) override;
+
+  /// Called before every start and every wait.
+  std::function<void()> on_event = [] {};
+
+  std::size_t in_flight() const;
+  std::size_t most_in_flight = 0;
+  std::size_t live = 0;  // imported buffers
+  std::size_t most_live = 0;
+  std::size_t starts = 0;
+  std::size_t imports = 0;
+  std::vector<std::string> breaches;
+
+ private:
+  class Buffer;
+  struct Copy {
+    Buffer* buffer;
+    std::uint64_t offset;
+    std::size_t bytes;
+    bool write;
+    bool fails;
+    bool done;
+  };
+
+  void start(DeviceBuffer& buffer, std::uint64_t offset, std::size_t slot, std::size_t bytes,
+             bool write);
+  void perform(std::size_t slot);
+
+  EngineOptions options_;
+  Faults faults_;
+  std::vector<std::byte> staging_;
+  std::vector<std::optional<Copy>> copies_;  // by slot
+  std::minstd_rand random_{1};
+};
+
+}  // namespace kfdcp::test
