@@ -47,6 +47,7 @@ export function parseConfig(text: string, path = defaultConfigPath): Config {
       hint: `mend or remove ${path}; without it the defaults apply`,
     });
   }
+  if (Array.isArray(json)) throw new KfdError('E_CONFIG', `${path}: must be an object`);
   const result = v.safeParse(configSchema, json);
   if (result.success) return result.output;
   const problems = result.issues.map((issue) => {

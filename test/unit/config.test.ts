@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { defaultConfig, loadConfig, parseConfig } from '../../src/config.js';
+import { asKfdError, exitCodes, KfdError } from '../../src/errors.js';
+import { createLogger, describeError } from '../../src/log.js';
+import { readTextIfAny } from '../../src/os/files.js';
+import { temporaryFolder } from './paths.js';
+
+test('a missing file means the defaults', async (t) => {
+  const folder = await temporaryFolder(t);
+  assert.deepEqual(await loadConfig(join(folder, 'none.json')), defaultConfig());
+  assert.deepEqual(defaultConfig(), {
+    parallel: true,
+    compress: 'none',
+    zstd_level: 1,
+    staging_mib: 64,
+    engine: 'auto',
+    gate_timeout_s: 200,
+    log_dir: '/var/log/kfd-checkpoint',
+    run_dir: '/run/kfd-checkpoint',
+  });
+});
+
+test('a file overrides what it names', async (t) => {
+  const path = join(await temporaryFolder(t), 'config.json');
+  await writeFile(path, '{"compress":"zstd","staging_mib":256}');
+  assert.deepEqual(await loadConfig(path), {
+    ...defaultConfig(),
+    compress: 'zstd',
+    staging_mib: 256,
+  });
+});
+
+test('wrong keys are all named', () => {
+  const refused = (text: string, ...parts: RegExp[]) => {
+    for (const message of parts) {
+      assert.throws(() => parseConfig(text, 'c.json'), { code: 'E_CONFIG', message });
+    }
+  };
+  refused(
+    '{"paralel":true,"staging_mib":257}',
+    /c\.json: .*unknown key "paralel"/,
+    /"staging_mib" must be a whole number from 4 to 256/,
+  );
+  refused('{"engine":"gpu"}', /"engine" must be .*sdma/);
+  refused('{"zstd_level":1.5}', /"zstd_level"/);
+  refused('{"log_dir":"relative"}', /"log_dir" must be an absolute path/);
+  refused('[]', /c\.json: /);
+  refused('{', /not JSON/);
+});
+
+test('errors keep code, hint and cause; foreign ones are classed', () => {
+  const cause = new KfdError('E_GPU_IO', 'gpu 0: timed out', { hint: 'h', details: { gpu: 0 } });
+  const error = new KfdError('E_TIMEOUT', 'gate: 200 s passed', { cause });
+  assert.deepEqual(describeError(error), {
+    message: 'gate: 200 s passed',
+    code: 'E_TIMEOUT',
+    cause: { message: 'gpu 0: timed out', code: 'E_GPU_IO', hint: 'h', details: { gpu: 0 } },
+  });
+  assert.equal(asKfdError(error, 'x'), error);
+  assert.equal(asKfdError(Object.assign(new Error('no'), { code: 'ENOSPC' }), 'x').code, 'E_IO');
+  assert.equal(
+    asKfdError(Object.assign(new Error('no'), { code: 'ERR_X' }), 'x').code,
+    'E_INTERNAL',
+  );
+  assert.equal(asKfdError('text', 'x').message, 'x: text');
+  assert.equal(exitCodes.E_USAGE, 2);
+});
+
+test('a log file has one JSON object per line, with the error inside', async (t) => {
+  const path = join(await temporaryFolder(t), 'deep/er/session.log');
+  const log = createLogger({ file: path, base: { session: 's1' } });
+  log.debug('not written');
+  log.child({ gpu: 0 }).error({ err: new KfdError('E_GPU_IO', 'gpu 0: gone') }, 'drain failed');
+  const lines = ((await readTextIfAny(path)) ?? '').trimEnd().split('\n');
+  assert.equal(lines.length, 1);
+  const { time, ...rest } = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+  assert.match(String(time), /^\d{4}-\d\d-\d\dT/);
+  assert.deepEqual(rest, {
+    level: 'error',
+    session: 's1',
+    gpu: 0,
+    err: { message: 'gpu 0: gone', code: 'E_GPU_IO' },
+    msg: 'drain failed',
+  });
+  assert.throws(() => createLogger({ file: `${path}/below/x.log` }), { code: 'E_IO' });
+});

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { compareHost, pairGpus, vramNeeded } from '../../src/gpu/compare.js';
+import { type Host, hostRecord, readHost } from '../../src/gpu/host.js';
+import { gfxName, parseProperties } from '../../src/gpu/properties.js';
+import type { Manifest } from '../../src/manifest/schema.js';
+import { sampleManifest } from './manifest-sample.js';
+import { fixtures } from './paths.js';
+import { bentHost } from './sysfs-tree.js';
+
+const kfdVersion = '1.17';
+const sysfs = (name: string) => join(fixtures, 'sysfs', name);
+const node1 = 'sys/class/kfd/kfd/topology/nodes/1';
+
+async function twoGpus(): Promise<Host> {
+  return { ...(await readHost({ root: sysfs('two-gpus'), kfdVersion })), machine: 'x86_64' };
+}
+
+function codes(manifest: Manifest, host: Host): string[] {
+  return compareHost(manifest, host).map((mismatch) => mismatch.code);
+}
+
+test('the topology of two GPUs is read as the manifest records it', async () => {
+  const host = await twoGpus();
+  assert.equal(host.kernelRelease, '6.12.107+deb13-amd64');
+  assert.equal(host.hostname, 'target');
+  assert.deepEqual(host.kfdDevice, { major: 234, minor: 0 });
+  assert.deepEqual(
+    host.gpus.map((gpu) => gpu.record),
+    sampleManifest().gpus,
+  );
+  assert.deepEqual(host.gpus[1]?.renderDevice, { major: 226, minor: 129 });
+  assert.equal(host.gpus[0]?.vramFreeBytes, 68702699520 - 1048576);
+  assert.ok(host.kfdDevice !== undefined);
+  const record = hostRecord({ ...host, kfdVersion, kfdDevice: host.kfdDevice });
+  assert.deepEqual(record.devices, sampleManifest().devices);
+});
+
+test('a CPU-only KFD and a host without KFD have no GPUs', async () => {
+  const cpuOnly = await readHost({ root: sysfs('cpu-only') });
+  assert.deepEqual(cpuOnly.gpus, []);
+  assert.ok(cpuOnly.kfdDevice);
+  const none = await readHost({ root: sysfs('no-kfd') });
+  assert.equal(none.kfdDevice, undefined);
+  assert.deepEqual(none.gpus, []);
+});
+
+test('the major of kfd is found without its class device', async (t) => {
+  const root = await bentHost(t, 'one-gpu', { 'sys/class/kfd/kfd/dev': null });
+  assert.deepEqual((await readHost({ root })).kfdDevice, { major: 234, minor: 0 });
+});
+
+test('attributes that are missing have documented stand-ins', async (t) => {
+  const pci = 'sys/devices/pci0000:00/0000:03:00.0';
+  const root = await bentHost(t, 'one-gpu', {
+    [`${pci}/mem_info_vram_total`]: null,
+    [`${pci}/mem_info_vram_used`]: null,
+    [`${pci}/drm/renderD128/device`]: null,
+    [`${node1}/properties`]:
+      'gfx_target_version 90010\nlocation_id 17163\ndomain 1\ndrm_render_minor 128\n',
+  });
+  const gpu = (await readHost({ root })).gpus[0];
+  assert.equal(gpu?.record.num_xcc, 1);
+  assert.equal(gpu?.record.vram_bytes, 68702699520);
+  assert.equal(gpu?.vramFreeBytes, undefined);
+  assert.equal(gpu?.record.location, '0001:43:01.3');
+});
+
+test('garbage in sysfs does not become a number', () => {
+  const properties = parseProperties(
+    'a 1\nb -1\nc 1e3\nd 99999999999999999999\ne 0x10\n\nf 2 3\ng 4',
+  );
+  assert.deepEqual(
+    [...properties],
+    [
+      ['a', 1],
+      ['g', 4],
+    ],
+  );
+});
+
+test('gfx names are those of LLVM', () => {
+  assert.deepEqual([90010, 90006, 90402, 110001, 120000].map(gfxName), [
+    'gfx90a',
+    'gfx906',
+    'gfx942',
+    'gfx1101',
+    'gfx1200',
+  ]);
+});
+
+test('the source host itself fits', async () => {
+  assert.deepEqual(compareHost(sampleManifest(), await twoGpus()), []);
+});
+
+test('a GPU with another gpu_id at the same node fits', async (t) => {
+  const root = await bentHost(t, 'two-gpus', { [`${node1}/gpu_id`]: '777\n' });
+  const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
+  assert.deepEqual(compareHost(sampleManifest(), host), []);
+  assert.equal(pairGpus(sampleManifest(), host)[0]?.present.record.gpu_id, 777);
+});
+
+test('a host without KFD is one sentence, beside the kernel', async () => {
+  const host = { ...(await readHost({ root: sysfs('no-kfd') })), machine: 'x86_64' };
+  assert.deepEqual(codes(sampleManifest(), host), ['E_NO_GPU']);
+});
+
+test('fewer GPUs: the count and the missing one are named', async () => {
+  const host = { ...(await readHost({ root: sysfs('one-gpu'), kfdVersion })), machine: 'x86_64' };
+  const found = compareHost(sampleManifest(), host);
+  assert.equal(found[0]?.code, 'E_NO_GPU');
+  assert.match(found[0]?.message ?? '', /2 recorded, 1 on this host/);
+  assert.equal(found[1]?.gpu, 1);
+  assert.match(found[1]?.message ?? '', /renderD129/);
+});
+
+test('differences of the model are told with both values', async (t) => {
+  const bend = async (from: string, to: string) => {
+    const properties = `cpu_cores_count 0\nsimd_count 416\ngfx_target_version 90010\nlocation_id 768\ndrm_render_minor 128\nnum_xcc 1\n`;
+    assert.ok(properties.includes(from));
+    const root = await bentHost(t, 'two-gpus', {
+      [`${node1}/properties`]: properties.replace(from, to),
+    });
+    const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
+    return compareHost(sampleManifest(), host);
+  };
+  for (const [from, to, message] of [
+    ['version 90010', 'version 90402', /gfx version was gfx90a, is gfx942 here/],
+    ['num_xcc 1', 'num_xcc 8', /num_xcc\) was 1, is 8 here/],
+    ['simd_count 416', 'simd_count 440', /simd_count was 416, is 440 here/],
+  ] as const) {
+    const found = await bend(from, to);
+    assert.deepEqual(
+      found.map((mismatch) => [mismatch.code, mismatch.gpu]),
+      [['E_GPU_MISMATCH', 0]],
+    );
+    assert.match(found[0]?.message ?? '', message);
+  }
+});
+
+test('too little free VRAM names the bytes on both sides', async (t) => {
+  const root = await bentHost(t, 'two-gpus', {
+    'sys/devices/pci0000:00/0000:03:00.0/mem_info_vram_used': '68702699519\n',
+  });
+  const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
+  assert.equal(vramNeeded(sampleManifest(), 0), 2097152);
+  const found = compareHost(sampleManifest(), host);
+  assert.deepEqual(
+    found.map((mismatch) => mismatch.code),
+    ['E_VRAM'],
+  );
+  assert.match(found[0]?.message ?? '', /2097152 bytes of VRAM are needed, 1 are free/);
+});
+
+test('kernel, driver and machine bind the state', async () => {
+  const host = await twoGpus();
+  const other = { ...host, kernelRelease: '6.13.0', kfdVersion: '1.18', machine: 'aarch64' };
+  assert.deepEqual(codes(sampleManifest(), other), [
+    'E_KERNEL_MISMATCH',
+    'E_KERNEL_MISMATCH',
+    'E_KERNEL_MISMATCH',
+  ]);
+  assert.deepEqual(codes(sampleManifest(), { ...host, kfdVersion: undefined }), []);
+});
+
+test('moved device numbers are told apart from missing GPUs', async (t) => {
+  const host = await twoGpus();
+  assert.deepEqual(codes(sampleManifest(), { ...host, kfdDevice: { major: 511, minor: 0 } }), [
+    'E_DEVICE_MOVED',
+  ]);
+  const gpus = host.gpus.map((gpu) => ({
+    ...gpu,
+    renderDevice: { major: 225, minor: gpu.record.render_minor },
+  }));
+  assert.deepEqual(codes(sampleManifest(), { ...host, gpus }), [
+    'E_DEVICE_MOVED',
+    'E_DEVICE_MOVED',
+  ]);
+  const root = await bentHost(t, 'one-gpu', {
+    [`${node1}/properties`]:
+      'simd_count 416\ngfx_target_version 90010\nlocation_id 768\ndrm_render_minor 131\nnum_xcc 1\n',
+  });
+  const one = sampleManifest();
+  one.gpus.pop();
+  const found = compareHost(one, { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' });
+  assert.deepEqual(
+    found.map((mismatch) => mismatch.code),
+    ['E_DEVICE_MOVED'],
+  );
+  assert.match(found[0]?.message ?? '', /renderD128.*renderD131/);
+});
+
+test('a required feature nobody knows is refused', async () => {
+  const manifest = sampleManifest();
+  manifest.features = { required: ['parent-frames'], optional: ['notes'] };
+  assert.deepEqual(codes(manifest, await twoGpus()), ['E_UNSUPPORTED_STATE']);
+});
+
+test('all reasons come at once, each with a next step', async () => {
+  const host = {
+    ...(await readHost({ root: sysfs('one-gpu'), kfdVersion: '1.18' })),
+    machine: 'x86_64',
+  };
+  const manifest = sampleManifest();
+  manifest.host.kernel_release = '6.1.0';
+  manifest.devices.kfd_major = 240;
+  manifest.features.required.push('x');
+  const found = compareHost(manifest, host);
+  assert.deepEqual([...new Set(found.map((mismatch) => mismatch.code))].sort(), [
+    'E_DEVICE_MOVED',
+    'E_KERNEL_MISMATCH',
+    'E_NO_GPU',
+    'E_UNSUPPORTED_STATE',
+  ]);
+  assert.ok(found.every((mismatch) => mismatch.hint.length > 10));
+});

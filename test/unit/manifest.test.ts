@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { KfdError } from '../../src/errors.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import {
+  imageState,
+  readManifest,
+  removeImageFiles,
+  writeManifest,
+} from '../../src/manifest/image.js';
+import { pagesFileName, stateFileName } from '../../src/manifest/names.js';
+import type { Manifest } from '../../src/manifest/schema.js';
+import { canonicalJson, sealOf } from '../../src/manifest/seal.js';
+import { sampleManifest } from './manifest-sample.js';
+import { fixtures, temporaryFolder } from './paths.js';
+
+const golden = join(fixtures, 'manifest-v1/kfd-manifest.json');
+
+/** A manifest whose seal is right, whatever is wrong inside. */
+function sealedText(document: object): string {
+  return JSON.stringify({ ...document, seal: sealOf(document) });
+}
+
+function problemsOf(document: object): string[] {
+  try {
+    decodeManifest(sealedText(document));
+  } catch (error) {
+    assert.ok(error instanceof KfdError);
+    assert.equal(error.code, 'E_IMAGE_CORRUPT');
+    return error.details?.['problems'] as string[];
+  }
+  return [];
+}
+
+test('the golden manifest of version 1 is read, and written byte for byte', async () => {
+  const text = await readFile(golden, 'utf8');
+  const manifest = decodeManifest(text);
+  assert.deepEqual(manifest, sampleManifest());
+  assert.equal(encodeManifest(manifest), text);
+});
+
+test('the seal is the last member and schema_version the first', () => {
+  const keys = Object.keys(JSON.parse(encodeManifest(sampleManifest())) as object);
+  assert.equal(keys[0], 'schema_version');
+  assert.equal(keys.at(-1), 'seal');
+});
+
+test('canonical JSON ignores order and white space, and nothing else', () => {
+  assert.equal(
+    canonicalJson({ b: [1, { d: null, c: 'x\n' }], a: true }),
+    '{"a":true,"b":[1,{"c":"x\\n","d":null}]}',
+  );
+  assert.equal(canonicalJson({ a: undefined, b: 1 }), '{"b":1}');
+  assert.notEqual(sealOf({ a: [1, 2] }), sealOf({ a: [2, 1] }));
+});
+
+test('every truncation of the file is refused', async () => {
+  const text = (await readFile(golden, 'utf8')).trimEnd();
+  for (let length = 0; length < text.length; length += 37) {
+    assert.throws(() => decodeManifest(text.slice(0, length)), { code: 'E_IMAGE_CORRUPT' });
+  }
+});
+
+test('a changed value is caught by the seal', async () => {
+  const text = await readFile(golden, 'utf8');
+  const changed = text.replace('"gpu_id":51966', '"gpu_id":51967');
+  assert.notEqual(changed, text);
+  assert.throws(() => decodeManifest(changed), { message: /the seal does not match/ });
+  const { ...unsealed } = sampleManifest();
+  assert.throws(() => decodeManifest(JSON.stringify(unsealed)), { message: /the seal is missing/ });
+});
+
+test('a newer version is refused by name, whatever else it contains', () => {
+  assert.throws(() => decodeManifest('{"schema_version":2,"new":{}}'), { code: 'E_IMAGE_VERSION' });
+});
+
+test('all problems are listed at once', () => {
+  const bad = { ...sampleManifest(), extra: 1, created: 'yesterday', parent: 'p' };
+  const problems = problemsOf(bad);
+  for (const key of ['extra', 'created', 'parent']) {
+    assert.ok(
+      problems.some((problem) => problem.startsWith(`${key}:`)),
+      `${key} in ${problems}`,
+    );
+  }
+});
+
+test('file names cannot leave the image directory', () => {
+  for (const name of [
+    '../kfd-state-0.img',
+    '/etc/passwd',
+    'kfd-state-0.img/x',
+    'kfd-state-0.img\n',
+    'amdgpu-pages-0-00FF.img',
+  ]) {
+    const bad = sampleManifest();
+    bad.files[0] = { ...bad.files[0], name } as Manifest['files'][number];
+    assert.ok(
+      problemsOf(bad).some((problem) => problem.startsWith('files.0.name:')),
+      name,
+    );
+  }
+});
+
+test('sizes are bounded and whole', () => {
+  for (const size of [-1, 0.5, 2 ** 53, 1e300]) {
+    const bad = sampleManifest();
+    bad.buffers[0] = { ...bad.buffers[0], size } as Manifest['buffers'][number];
+    assert.ok(
+      problemsOf(bad).some((problem) => problem.startsWith('buffers.0.size:')),
+      String(size),
+    );
+  }
+});
+
+test('contradictions between the parts are found', () => {
+  const cases: [string, (manifest: Manifest) => void][] = [
+    ['gpus.1.ordinal', (m) => Object.assign(m.gpus[1] as object, { ordinal: 0 })],
+    ['processes.0.state_file', (m) => m.files.splice(0, 1)],
+    ['processes.0.gpus', (m) => m.processes[0]?.gpus.push(7)],
+    ['processes.0.gpus', (m) => m.processes[0]?.gpus.push(1)],
+    ['buffers.1.id', (m) => Object.assign(m.buffers[1] as object, { id: 0 })],
+    ['buffers.1.bo_index', (m) => Object.assign(m.buffers[1] as object, { bo_index: 3 })],
+    ['buffers.1.bo_index', (m) => Object.assign(m.buffers[1] as object, { bo_index: 24 })],
+    ['buffers.0.process', (m) => Object.assign(m.buffers[0] as object, { process: 3 })],
+    ['buffers.0.gpu', (m) => Object.assign(m.buffers[0] as object, { gpu: 2 })],
+    ['buffers.0.pages_file', (m) => Object.assign(m.buffers[0] as object, { gpu: 1 })],
+    ['buffers.2.pages_file', (m) => m.files.splice(2, 1)],
+    ['ext_files.1.criu_id', (m) => Object.assign(m.ext_files[1] as object, { criu_id: 5 })],
+    ['ext_files.1.gpu', (m) => delete (m.ext_files[1] as { gpu?: number }).gpu],
+    ['ext_files.0.process', (m) => Object.assign(m.ext_files[0] as object, { process: 1 })],
+    ['files.3.name', (m) => m.files.push(m.files[2] as never)],
+    ['files.2.name', (m) => m.buffers.splice(2, 1)],
+    [
+      'files.1.digest.algo',
+      (m) => Object.assign(m.files[1] as object, { digest: m.files[0]?.digest }),
+    ],
+  ];
+  for (const [path, bend] of cases) {
+    const manifest = sampleManifest();
+    bend(manifest);
+    const problems = problemsOf(manifest);
+    assert.ok(
+      problems.some((problem) => problem.startsWith(`${path}:`)),
+      `${path} in ${problems}`,
+    );
+  }
+});
+
+test('hostile documents end in an error, not in a crash', () => {
+  const deep = `{"schema_version":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+  for (const text of [deep, '[]', 'null', '"x"', '{"__proto__":{"schema_version":1}}', '\u0000']) {
+    assert.throws(() => decodeManifest(text), { code: 'E_IMAGE_CORRUPT' });
+  }
+  const hostile = { ...sampleManifest(), created: '\u001b[2J' };
+  assert.ok(!problemsOf(hostile).join('').includes('\u001b'));
+});
+
+test('an invalid document is never written', async (t) => {
+  const folder = await temporaryFolder(t);
+  const bad = { ...sampleManifest(), gpus: [] };
+  await assert.rejects(writeManifest(folder, bad), { code: 'E_INTERNAL' });
+  assert.deepEqual(await readdir(folder), []);
+});
+
+test('an image directory is none, unsealed or sealed', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'inventory.img'), 'x');
+  assert.deepEqual(await imageState(folder), { state: 'none' });
+  await assert.rejects(readManifest(folder), { code: 'E_IMAGE_MISSING' });
+  await writeFile(join(folder, stateFileName(0)), '');
+  await writeFile(join(folder, pagesFileName(0, 10)), '');
+  assert.deepEqual(await imageState(folder), {
+    state: 'unsealed',
+    files: ['amdgpu-pages-0-000a.img', 'kfd-state-0.img'],
+  });
+  await writeManifest(folder, sampleManifest());
+  assert.deepEqual(await imageState(folder), { state: 'sealed', manifest: sampleManifest() });
+  await assert.rejects(imageState(join(folder, 'none')), { code: 'E_IMAGE_MISSING' });
+});
+
+test('removal takes our files and leaves those of CRIU', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeManifest(folder, sampleManifest());
+  for (const name of [
+    'kfd-state-0.img',
+    'inventory.img',
+    'pages-1.img',
+    '.kfd-manifest.json.17.tmp',
+  ]) {
+    await writeFile(join(folder, name), '');
+  }
+  assert.equal((await removeImageFiles(folder))[0], 'kfd-manifest.json');
+  assert.deepEqual((await readdir(folder)).sort(), ['inventory.img', 'pages-1.img']);
+});
+
+test('a manifest that is no regular file is refused', async (t) => {
+  const folder = await temporaryFolder(t);
+  await mkdir(join(folder, 'kfd-manifest.json'));
+  await assert.rejects(imageState(folder), { code: 'E_IMAGE_CORRUPT' });
+});
