@@ -159,6 +159,8 @@ std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
   return out;
 }
 
+bool is_record(const FrameRecord& record) { return has_magic(record.magic, kRecordMagic); }
+
 FrameEntry check_record(const FrameRecord& record, std::uint64_t features,
                         std::uint32_t frame_bytes) {
   require(has_magic(record.magic, kRecordMagic), "bad frame magic");

@@ -101,6 +101,8 @@ void check_footer(const Footer& footer);
 /// `table` as index.buffers entries; sums and counts must equal those of `index`.
 std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
                                        const IndexHeader& index, std::uint32_t frame_bytes);
+/// Whether a block between the frames is a record; else it is the index header.
+bool is_record(const FrameRecord& record);
 /// All of one record that does not depend on its place in the file. `features` is the header's
 /// optional_features.
 FrameEntry check_record(const FrameRecord& record, std::uint64_t features,
