@@ -66,6 +66,15 @@ void VramBuffers::verify(Dma& dma, const Pattern& pattern) const {
   }
 }
 
+void VramBuffers::spoil(Dma& dma) const {
+  const PoolBuffer& last = buffers_.back();
+  auto* middle = static_cast<std::byte*>(last.get()) + last.size() / 2;
+  const auto word = dma.staging(sizeof(std::uint64_t));
+  dma.download(middle, word.size());
+  word[0] ^= std::byte{1};
+  dma.upload(middle, word.size());
+}
+
 std::uint64_t VramBuffers::bytes() const {
   std::uint64_t sum = 0;
   for (const PoolBuffer& buffer : buffers_) sum += buffer.size();

@@ -53,6 +53,10 @@ class VramBuffers {
   /// Reads back and compares every byte. Throws what Dma::verify throws.
   void verify(Dma& dma, const Pattern& pattern) const;
 
+  /// Flips one bit in the middle of the last buffer, so that verify() has to fail. There must be a
+  /// buffer.
+  void spoil(Dma& dma) const;
+
   std::uint64_t bytes() const;
   std::size_t count() const { return buffers_.size(); }
   const PoolBuffer& front() const { return buffers_.front(); }

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   try {
     options = lab::parse_options(argc, argv);
   } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "gpu-worker: %s\n%s", error.what(), lab::usage());
+    std::fprintf(stderr, "gpu-worker: %s; see gpu-worker --help\n", error.what());
     return 2;
   }
   try {

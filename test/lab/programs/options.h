@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lab {
 
@@ -34,6 +35,6 @@ struct Options {
 Options parse_options(int argc, char** argv);
 
 /// The text of `--help`.
-const char* usage();
+std::string_view usage();
 
 }  // namespace lab

@@ -84,8 +84,13 @@ std::string Worker::answer(const Command& command) {
     const std::uint64_t bytes = churn(runtime_, dma_, pattern_, options_.limit);
     return "churned bytes=" + std::to_string(bytes) + counter_text();
   }
-  throw kfdcp::Error(kfdcp::ErrorCode::protocol,
-                     "command \"" + command.verb + "\": use verify, status, churn or exit");
+  if (command.verb == "spoil" && vram_.count() != 0) {
+    vram_.spoil(dma_);
+    return "spoiled" + counter_text();
+  }
+  throw kfdcp::Error(
+      kfdcp::ErrorCode::protocol,
+      "command \"" + command.verb + "\": use verify, status, churn, spoil (with VRAM) or exit");
 }
 
 void Worker::tick(std::chrono::milliseconds passed) {
