@@ -77,7 +77,8 @@ std::size_t FakeEngine::in_flight() const {
 }
 
 std::unique_ptr<DeviceBuffer> FakeEngine::import(int dmabuf_fd, std::uint64_t size) {
-  if (faults_.import == imports++) throw Error(ErrorCode::gpu, "fake import");
+  imported.push_back(size);
+  if (faults_.import == imported.size() - 1) throw Error(ErrorCode::gpu, "fake import");
   return std::make_unique<Buffer>(*this, dmabuf_fd, size);
 }
 

@@ -67,7 +67,7 @@ class FakeEngine final : public CopyEngine {
   std::size_t live = 0;  // imported buffers
   std::size_t most_live = 0;
   std::size_t starts = 0;
-  std::size_t imports = 0;
+  std::vector<std::uint64_t> imported;  // sizes asked for, in order
   std::vector<std::string> breaches;
 
  private:

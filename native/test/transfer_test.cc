@@ -180,7 +180,7 @@ TEST_CASE("transfer: many small buffers, few imported at a time") {
   Job out;
   CHECK_FALSE(out.drain_all(buffers_of(contents)));
   out.check_clean();
-  CHECK(out.engine.imports == contents.size());
+  CHECK(out.engine.imported.size() == contents.size());
   CHECK(out.engine.most_live <= kRing.slots + 1);
 
   const UniqueFd file = pages_of(contents);
@@ -193,7 +193,20 @@ TEST_CASE("transfer: many small buffers, few imported at a time") {
   check_contents(targets, contents);
 }
 
-TEST_CASE("transfer: a part of the buffers, in any order") {
+TEST_CASE("transfer: zeros reach past the zeros a slot already has") {
+  const std::vector<std::vector<std::byte>> contents = {
+      noise(kFrame, 1), std::vector<std::byte>(4096), std::vector<std::byte>(kFrame),
+      std::vector<std::byte>(2 * kFrame)};
+  const UniqueFd file = pages_of(contents);
+  const auto targets = dirty_buffers_of(contents);
+  FakeEngine engine({.slots = 1, .slot_bytes = kFrame});
+  const PagesReader in(file.get());
+  TransferProgress progress;
+  upload(engine, targets, in, {}, progress);
+  check_contents(targets, contents);
+}
+
+TEST_CASE("transfer: a part of the buffers, in any order, is read in the order of the file") {
   const auto contents = sample();
   const UniqueFd file = pages_of(contents);
   auto targets = dirty_buffers_of(contents);
@@ -205,6 +218,11 @@ TEST_CASE("transfer: a part of the buffers, in any order") {
   for (const ContentBuffer& target : targets) {
     CHECK(content_of(target.dmabuf.get()) == contents[target.id - 10]);
   }
+  std::vector<std::uint64_t> order;
+  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
+    order.push_back(target->size);
+  }
+  CHECK(job.engine.imported == order);
 }
 
 TEST_CASE("transfer: cancelled at every point, nothing stays in flight") {
@@ -240,7 +258,7 @@ TEST_CASE("transfer: cancelled before it began, nothing is touched") {
   job.stop.request_stop();
   CHECK(job.drain_all(buffers) == ErrorCode::cancelled);
   CHECK(job.upload_all(buffers, file.get()) == ErrorCode::cancelled);
-  CHECK(job.engine.imports == 0);
+  CHECK(job.engine.imported.empty());
 }
 
 TEST_CASE("transfer: any copy or import that fails ends the job, with nothing in flight") {
@@ -252,7 +270,7 @@ TEST_CASE("transfer: any copy or import that fails ends the job, with nothing in
   std::vector<Faults> faults;
   for (std::size_t n = 0; n < whole.engine.starts; ++n) faults.push_back({.start = n});
   for (std::size_t n = 0; n < whole.engine.starts; ++n) faults.push_back({.wait = n});
-  for (std::size_t n = 0; n < whole.engine.imports; ++n) faults.push_back({.import = n});
+  for (std::size_t n = 0; n < whole.engine.imported.size(); ++n) faults.push_back({.import = n});
   for (std::size_t i = 0; i < faults.size(); ++i) {
     CAPTURE(i);
     Job out(faults[i]);
