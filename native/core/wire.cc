@@ -28,7 +28,7 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
-  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 25) ||
+  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 27) ||
          (type >= 30 && type <= 35);
 }
 

@@ -49,8 +49,12 @@ void refuse(DumpState& state, const std::vector<std::string>& reasons) {
 /// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
 /// second one would evict the queues for ever. UNPAUSE tells whether a further file belongs to a
 /// process that is paused already; if so its pause is taken again.
-void pause(DumpState& state, const GpuProcess& process, kfd::ProcessInfo& info) {
-  info = kfd::process_info(process.kfd_files.front().get());
+kfd::ProcessInfo pause(DumpState& state, const GpuProcess& process, std::size_t ordinal) {
+  // The session can undo the pause if this process dies: it must know before there is one.
+  send_message(state.session.get(), MessageType::dump_pause,
+               {ordinal, static_cast<std::uint64_t>(process.pid)}, procfs::comm(process.pid),
+               {process.kfd_files.front().get(), process.pidfd.get()});
+  kfd::ProcessInfo info = kfd::process_info(process.kfd_files.front().get());
   state.paused.push_back(process.kfd_files.front().get());
   if (const std::uint32_t expected = procfs::ns_pid(process.pid); info.ns_pid != expected) {
     throw Error(ErrorCode::unsupported,
@@ -63,6 +67,7 @@ void pause(DumpState& state, const GpuProcess& process, kfd::ProcessInfo& info) 
     }
     info = kfd::process_info(process.kfd_files[i].get());
   }
+  return info;
 }
 
 void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ordinal,
@@ -73,12 +78,20 @@ void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ord
   const std::vector<std::byte> bytes = encode_state(saved.state);
   const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
   const int socket = state.session.get();
-  send_message(socket, MessageType::dump_process,
-               {ordinal, static_cast<std::uint64_t>(process.pid), info.ns_pid},
-               procfs::comm(process.pid),
-               {memfd.get(), process.kfd_files.front().get(), process.pidfd.get()});
+  send_message(socket, MessageType::dump_state, {ordinal}, "", {memfd.get()});
   // The copies here are closed on return: the session's keep the inodes from being reused.
   send_buffers(socket, MessageType::dump_buffers, ordinal, saved.dmabufs);
+}
+
+void report_end(bool stays_paused) noexcept {
+  log_info(stays_paused ? "the GPU stays paused" : "the GPU goes on");
+  if (stays_paused) return;
+  try {
+    send_message(dump->session.get(), MessageType::dump_unpaused, {}, "", {});
+    expect_message(dump->session.get(), kAnswerTimeoutMs);
+  } catch (const std::exception&) {
+    // The session is gone or will find out by asking the kernel itself.
+  }
 }
 
 }  // namespace
@@ -101,8 +114,10 @@ void checkpoint_tree(int root_pid) {
   register_in_inventory(kPluginName);
 
   // Queues of one process can write the buffers of another: all are paused before any is read.
-  std::vector<kfd::ProcessInfo> infos(dump->processes.size());
-  for (std::size_t i = 0; i < infos.size(); ++i) pause(*dump, dump->processes[i], infos[i]);
+  std::vector<kfd::ProcessInfo> infos;
+  for (const GpuProcess& process : dump->processes) {
+    infos.push_back(pause(*dump, process, infos.size()));
+  }
   for (std::size_t i = 0; i < infos.size(); ++i) {
     send_process(*dump, dump->processes[i], static_cast<std::uint32_t>(i), infos[i]);
   }
@@ -155,7 +170,7 @@ void finish_dump(int result) noexcept {
       log_error(error.what());
     }
   }
-  if (!dump->paused.empty()) log_info(stay_paused ? "the GPU stays paused" : "the GPU goes on");
+  if (!dump->paused.empty()) report_end(stay_paused);
   dump.reset();
 }
 

@@ -1,0 +1,203 @@
+/**
+ * The native addon, in the one file that loads it. Shapes here are those of native/addon.
+ * Errors thrown by it carry a `code`: KFD_IO, KFD_CORRUPT, KFD_UNSUPPORTED, KFD_PROTOCOL, KFD_GPU,
+ * KFD_CANCELLED.
+ */
+
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type ErrorCode, KfdError } from './errors.js';
+
+/** A file descriptor; closed by `close()` or, late, by the garbage collector. */
+export interface Descriptor {
+  /** -1 once closed. */
+  readonly fd: number;
+  close(): void;
+}
+
+/** What a `Listener` delivers: a message, or the end of a peer. */
+export type Delivery =
+  | {
+      readonly peer: number;
+      /** Host pid of the sender, as the kernel told when it connected. */
+      readonly pid: number;
+      readonly type: number;
+      readonly args: readonly number[];
+      readonly body: Buffer;
+      readonly fds: readonly Descriptor[];
+      readonly closed?: undefined;
+    }
+  | {
+      readonly peer: number;
+      readonly pid: number;
+      readonly closed: true;
+      readonly reason?: string;
+    };
+
+export interface Listener {
+  /** Throws KFD_IO when the peer is gone. */
+  reply(
+    peer: number,
+    type: number,
+    args: readonly number[],
+    text: string,
+    fds: readonly Descriptor[],
+  ): void;
+  close(): void;
+}
+
+export interface TransferBuffer {
+  readonly id: number;
+  /** Bytes. */
+  readonly size: number;
+  readonly dmabuf: Descriptor;
+}
+
+interface TransferOptions {
+  /** The pages file. */
+  readonly path: string;
+  readonly renderNode: string;
+  readonly engine: 'auto' | 'sdma' | 'cpu';
+  /** Staging ring: `slots` pieces of `slotBytes`, pinned. */
+  readonly slots: number;
+  readonly slotBytes: number;
+  readonly buffers: readonly TransferBuffer[];
+}
+
+export interface DrainOptions extends TransferOptions {
+  readonly operation: 'drain';
+  readonly process: number;
+  readonly gpu: number;
+  readonly compress: boolean;
+  readonly zstdLevel: number;
+}
+
+export interface UploadOptions extends TransferOptions {
+  readonly operation: 'upload';
+}
+
+export interface PagesSummary {
+  readonly contentBytes: number;
+  readonly fileBytes: number;
+  readonly frames: number;
+  readonly zeroFrames: number;
+  /** XXH3-128 over the index, hex. */
+  readonly root: string;
+}
+
+export interface TransferResult extends PagesSummary {
+  readonly bytes: number;
+  /** Microseconds in frames and file, waiting for copies, and in all. */
+  readonly fileUs: number;
+  readonly copyUs: number;
+  readonly wallUs: number;
+  readonly engine: 'sdma' | 'cpu';
+}
+
+/** Starts when made. The dma-bufs are duplicated: close yours whenever you like. */
+export interface TransferJob {
+  readonly done: Promise<TransferResult>;
+  /** Bytes moved so far. */
+  progress(): number;
+  /** `done` rejects with KFD_CANCELLED soon after. */
+  cancel(): void;
+}
+
+export interface StateSummary {
+  readonly ordinal: number;
+  readonly nsPid: number;
+  readonly numObjects: number;
+  readonly privBytes: number;
+  readonly vmas: number;
+  readonly devices: readonly { readonly userGpuId: number; readonly actualGpuId: number }[];
+  readonly bos: readonly {
+    /** The id the process knows (device.userGpuId). */
+    readonly gpuId: number;
+    readonly size: number;
+    readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio';
+  }[];
+}
+
+export interface PagesCheckResult extends PagesSummary {
+  readonly process: number;
+  readonly gpu: number;
+  readonly buffers: number;
+}
+
+/** Verifies a pages file that comes as a stream: feed() throws as soon as the bytes show damage. */
+export interface PagesCheck {
+  feed(chunk: Buffer): void;
+  finish(): PagesCheckResult;
+}
+
+export interface ZstdDecoder {
+  push(chunk: Buffer, sink: (piece: Buffer) => void): void;
+  /** Throws KFD_CORRUPT when the stream stops inside a frame. */
+  end(): void;
+}
+
+export interface Native {
+  readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
+  readonly TransferJob: new (options: DrainOptions | UploadOptions) => TransferJob;
+  readonly PagesCheck: new () => PagesCheck;
+  readonly ZstdDecoder: new () => ZstdDecoder;
+  openPidfd(pid: number): Descriptor;
+  /** Opens for reading and writing. */
+  openFile(path: string): Descriptor;
+  isAlive(pidfd: Descriptor): boolean;
+  /** SIGKILL. */
+  kill(pidfd: Descriptor): void;
+  /** Calls once when the process has ended; the returned function stops watching. */
+  watchExit(pidfd: Descriptor, onExit: () => void): () => void;
+  kfdVersion(): { readonly major: number; readonly minor: number };
+  /** Only after a successful RESTORE in `pid`: on any other process kernels oops. */
+  kfdResume(pid: number): void;
+  /** Attaches to `pid`, unpauses, lets go. False when it was not paused. */
+  kfdUnpause(pid: number, kfd: Descriptor): boolean;
+  /** Decodes a state file. Throws KFD_CORRUPT. */
+  stateSummary(bytes: Buffer): StateSummary;
+  /** The state with this host's GPU ids filled in, as a memfd for the plugin. */
+  stateForRestore(bytes: Buffer, actualGpuIds: readonly number[]): Descriptor;
+  /** The index of a pages file, checked; frames are not read. */
+  listPages(path: string): PagesSummary;
+}
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
+let loaded: Native | undefined;
+
+/** Loads the addon on first use. Throws E_NATIVE with every place that was tried. */
+export function native(): Native {
+  if (loaded !== undefined) return loaded;
+  const require = createRequire(import.meta.url);
+  const problems: string[] = [];
+  for (const place of ['lib', 'build/native']) {
+    const path = join(root, place, 'kfd_checkpoint.node');
+    try {
+      loaded = require(path) as Native;
+      return loaded;
+    } catch (error) {
+      problems.push((error as Error).message.split('\n')[0] ?? path);
+    }
+  }
+  throw new KfdError('E_NATIVE', `native addon: ${problems.join('; ')}`, {
+    hint: 'run "npm run build:native", or install the package for this machine again',
+  });
+}
+
+const codes: Readonly<Record<string, ErrorCode>> = {
+  KFD_IO: 'E_IO',
+  KFD_CORRUPT: 'E_IMAGE_CORRUPT',
+  KFD_UNSUPPORTED: 'E_UNSUPPORTED_STATE',
+  KFD_PROTOCOL: 'E_PROTOCOL',
+  KFD_GPU: 'E_GPU_IO',
+  KFD_CANCELLED: 'E_CANCELLED',
+};
+
+/** An error of the addon in this project's vocabulary; `subject` starts the message. */
+export function fromNative(error: unknown, subject: string): KfdError {
+  if (error instanceof KfdError) return error;
+  const name = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const message = error instanceof Error ? error.message : String(error);
+  return new KfdError(codes[name] ?? 'E_INTERNAL', `${subject}: ${message}`, { cause: error });
+}

@@ -1,0 +1,86 @@
+/** The manifest of a finished dump. Pure. */
+
+import { createHash } from 'node:crypto';
+import { KfdError } from '../errors.js';
+import { type Host, hostRecord } from '../gpu/host.js';
+import { stateFileName } from '../manifest/names.js';
+import type {
+  Manifest,
+  ManifestExtFile,
+  ManifestFile,
+  ManifestProcess,
+} from '../manifest/schema.js';
+import { version } from '../version.js';
+import type { DrainedFile } from './drain.js';
+import type { DumpedProcess } from './dump.js';
+
+export interface DumpFacts {
+  readonly host: Host;
+  readonly processes: readonly DumpedProcess[];
+  readonly extFiles: readonly ManifestExtFile[];
+  readonly drained: readonly DrainedFile[];
+  readonly timings: Readonly<Record<string, number>>;
+}
+
+export function composeManifest(facts: DumpFacts): Manifest {
+  const { host } = facts;
+  const { kfdVersion, kfdDevice } = host;
+  if (kfdVersion === undefined || kfdDevice === undefined) {
+    throw new KfdError('E_NO_GPU', '/dev/kfd: went away during the checkpoint');
+  }
+  const files: ManifestFile[] = facts.drained.map(({ name, result }) => ({
+    name,
+    size: result.fileBytes,
+    digest: { algo: 'xxh3-128', hex: result.root },
+  }));
+  return {
+    schema_version: 1,
+    tool: { name: 'kfd-checkpoint', version },
+    created: new Date().toISOString(),
+    ...hostRecord({ ...host, kfdVersion, kfdDevice }),
+    processes: facts.processes.map((process) => describeProcess(process, host, facts.drained)),
+    ext_files: [...facts.extFiles],
+    buffers: facts.drained.flatMap((part) => [...part.buffers]),
+    files: [...facts.processes.map(stateFile), ...files],
+    features: { required: [], optional: [] },
+    timings_us: { ...facts.timings },
+    parent: null,
+  };
+}
+
+function stateFile(process: DumpedProcess): ManifestFile {
+  const state = process.state ?? Buffer.alloc(0);
+  return {
+    name: stateFileName(process.ordinal),
+    size: state.length,
+    digest: { algo: 'sha256', hex: createHash('sha256').update(state).digest('hex') },
+  };
+}
+
+function describeProcess(
+  process: DumpedProcess,
+  host: Host,
+  drained: readonly DrainedFile[],
+): ManifestProcess {
+  const { summary } = process;
+  if (summary === undefined) throw new KfdError('E_INTERNAL', 'manifest: a process without state');
+  const buffers = drained.flatMap((part) => (part.process === process.ordinal ? part.buffers : []));
+  const bytes = (kind: 'vram' | 'gtt') =>
+    buffers.reduce((sum, buffer) => sum + (buffer.kind === kind ? buffer.size : 0), 0);
+  return {
+    ordinal: process.ordinal,
+    pid: process.pid,
+    ns_pid: summary.nsPid,
+    comm: process.comm,
+    state_file: stateFileName(process.ordinal),
+    gpus: summary.devices.flatMap((device) =>
+      host.gpus
+        .filter(({ record }) => record.gpu_id === device.actualGpuId)
+        .map(({ record }) => record.ordinal),
+    ),
+    num_bos: summary.bos.length,
+    num_objects: summary.numObjects,
+    vram_bytes: bytes('vram'),
+    gtt_bytes: bytes('gtt'),
+  };
+}

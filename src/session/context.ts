@@ -1,0 +1,60 @@
+/** What a dump and a restore session share: who asked, where the image is, where to log. */
+
+import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '../config.js';
+import { createLogger, type Logger } from '../log.js';
+import { type Delivery, type Listener, native } from '../native.js';
+import { Phases } from './phases.js';
+
+export type Operation = 'dump' | 'restore';
+export type Message = Extract<Delivery, { type: number }>;
+
+export interface SessionRequest {
+  readonly operation: Operation;
+  readonly criuPid: number;
+  /** `/proc/<criu pid>/fd/<n>`. */
+  readonly imageDirectory: string;
+}
+
+/** The plugin and the launcher look for sessions here (native/core/wire.cc). */
+const runDirectory = '/run/kfd-checkpoint';
+
+export class SessionContext {
+  readonly config: Config;
+  readonly request: SessionRequest;
+  readonly phases = new Phases('prepare');
+  readonly log: Logger;
+  readonly logPath: string;
+  /** The image directory by a descriptor of our own: CRIU closes its own before we are done. */
+  readonly image: string;
+  readonly #directory: string;
+  #listener: Listener | undefined;
+
+  constructor(request: SessionRequest, config: Config) {
+    this.request = request;
+    this.config = config;
+    const fd = openSync(request.imageDirectory, constants.O_RDONLY | constants.O_DIRECTORY);
+    this.image = `/proc/self/fd/${fd}`;
+    const stamp = new Date().toISOString().replace(/[:.]/g, '-');
+    this.logPath = join(config.log_dir, `${stamp}-${request.operation}-${request.criuPid}.log`);
+    this.log = createLogger({
+      file: this.logPath,
+      base: { operation: request.operation, criu_pid: request.criuPid },
+    });
+    this.#directory = join(runDirectory, String(request.criuPid));
+  }
+
+  /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */
+  listen(onDelivery: (delivery: Delivery) => void): Listener {
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    this.#listener = new (native().Listener)(join(this.#directory, 'sock'), onDelivery);
+    return this.#listener;
+  }
+
+  /** Closes the socket and removes its directory: later stages see that no session is there. */
+  close(): void {
+    this.#listener?.close();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,66 @@
+/** Answers messages: one handler per type, errors become answers of type `error`. */
+
+import { asKfdError, KfdError } from '../errors.js';
+import { type Delivery, fromNative, type Listener } from '../native.js';
+import type { Message, SessionContext } from './context.js';
+import { messageType } from './wire.js';
+
+/** What a handler answers; `undefined`: the message wants no answer. */
+export interface Answer {
+  readonly args?: readonly number[];
+  readonly fds?: readonly { readonly fd: number; close(): void }[];
+}
+
+export type Handler = (message: Message) => Promise<Answer | undefined> | Answer | undefined;
+
+/** The text of an error as an engine's user sees it: reason, next step, where the log is. */
+export function explain(error: KfdError, logPath: string): string {
+  const hint = error.hint === undefined ? '' : ` (${error.hint})`;
+  return `${error.code}: ${error.message}${hint}; session log: ${logPath}`;
+}
+
+/** Opens the session's socket and answers by `handlers`. */
+export function converse(
+  context: SessionContext,
+  handlers: ReadonlyMap<number, Handler>,
+  onError: (error: KfdError) => void,
+): Listener {
+  const listener = context.listen((delivery: Delivery) => {
+    if (delivery.closed === true) {
+      if (delivery.reason !== undefined) {
+        context.log.warn({ pid: delivery.pid, reason: delivery.reason }, 'peer dropped');
+      }
+      return;
+    }
+    void answer(delivery);
+  });
+
+  async function answer(message: Message): Promise<void> {
+    try {
+      const handler = handlers.get(message.type);
+      if (handler === undefined) {
+        throw new KfdError('E_PROTOCOL', `message ${message.type}: not expected in this session`);
+      }
+      const result = await handler(message);
+      if (result === undefined) return;
+      listener.reply(message.peer, messageType.ok, result.args ?? [], '', result.fds ?? []);
+    } catch (error) {
+      const known = nativeOrOwn(error);
+      context.log.error({ err: known, message_type: message.type }, 'refused');
+      onError(known);
+      try {
+        const text = explain(known, context.logPath);
+        listener.reply(message.peer, messageType.error, [], text, []);
+      } catch {
+        // The peer did not wait for the answer; the log has it.
+      }
+    }
+  }
+  return listener;
+}
+
+function nativeOrOwn(error: unknown): KfdError {
+  if (error instanceof KfdError) return error;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return code.startsWith('KFD_') ? fromNative(error, 'session') : asKfdError(error, 'session');
+}

@@ -1,0 +1,103 @@
+/** Draining the contents of one process on one GPU into its pages file. */
+
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import type { Host, HostGpu } from '../gpu/host.js';
+import { pagesFileName } from '../manifest/names.js';
+import type { ManifestBuffer } from '../manifest/schema.js';
+import { type Descriptor, fromNative, native, type TransferResult } from '../native.js';
+import type { SessionContext } from './context.js';
+import type { DumpedProcess } from './dump.js';
+import { stagingRing } from './staging.js';
+
+/** One pages file to be. */
+export interface DrainPart {
+  readonly process: number;
+  readonly gpu: HostGpu;
+  readonly name: string;
+  readonly buffers: readonly ManifestBuffer[];
+  /** In the order of `buffers`. */
+  readonly dmabufs: readonly Descriptor[];
+}
+
+/** A pages file that is complete. */
+export interface DrainedFile extends DrainPart {
+  readonly result: TransferResult;
+}
+
+/**
+ * The pages files of one process: one per GPU that holds contents of it. Buffers are numbered from
+ * `firstId` across the whole image. Throws E_PROTOCOL when a BO with contents came without dma-buf.
+ */
+export function planDrain(host: Host, process: DumpedProcess, firstId: number): DrainPart[] {
+  const { summary } = process;
+  if (summary === undefined) throw new KfdError('E_PROTOCOL', 'plugin: a process without state');
+  const parts: DrainPart[] = [];
+  let id = firstId;
+  for (const device of summary.devices) {
+    const gpu = host.gpus.find(({ record }) => record.gpu_id === device.actualGpuId);
+    if (gpu === undefined) {
+      throw new KfdError('E_GPU_MISMATCH', `gpu ${device.actualGpuId}: not in the topology`);
+    }
+    const name = pagesFileName(process.ordinal, gpu.record.ordinal);
+    const buffers: ManifestBuffer[] = [];
+    const dmabufs: Descriptor[] = [];
+    summary.bos.forEach((bo, index) => {
+      if ((bo.kind !== 'vram' && bo.kind !== 'gtt') || bo.gpuId !== device.userGpuId) return;
+      const dmabuf = process.dmabufs.get(index);
+      if (dmabuf === undefined) {
+        throw new KfdError('E_PROTOCOL', `plugin: BO ${index} of ${process.comm} has no dma-buf`);
+      }
+      buffers.push({
+        id: id++,
+        process: process.ordinal,
+        bo_index: index,
+        gpu: gpu.record.ordinal,
+        size: bo.size,
+        kind: bo.kind,
+        pages_file: name,
+      });
+      dmabufs.push(dmabuf);
+    });
+    if (buffers.length > 0) parts.push({ process: process.ordinal, gpu, name, buffers, dmabufs });
+  }
+  return parts;
+}
+
+/** Writes one pages file. `cancels` gets a way to stop it. Throws E_GPU_IO, E_IO, E_CANCELLED. */
+export async function drain(
+  context: SessionContext,
+  part: DrainPart,
+  cancels: (() => void)[],
+): Promise<DrainedFile> {
+  const { config, log } = context;
+  try {
+    const job = new (native().TransferJob)({
+      operation: 'drain',
+      path: join(context.image, part.name),
+      renderNode: renderNode(part.gpu),
+      engine: config.engine,
+      ...stagingRing(config),
+      process: part.process,
+      gpu: part.gpu.record.ordinal,
+      compress: config.compress === 'zstd',
+      zstdLevel: config.zstd_level,
+      buffers: part.buffers.map((buffer, i) => ({
+        id: buffer.id,
+        size: buffer.size,
+        dmabuf: part.dmabufs[i] as Descriptor,
+      })),
+    });
+    cancels.push(() => job.cancel());
+    const result = await job.done;
+    log.info({ file: part.name, result }, 'drained');
+    return { ...part, result };
+  } catch (error) {
+    throw fromNative(error, part.name);
+  }
+}
+
+/** Path of a GPU's render node on the host. */
+export function renderNode(gpu: HostGpu): string {
+  return `/dev/dri/renderD${gpu.record.render_minor}`;
+}

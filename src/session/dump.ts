@@ -1,0 +1,259 @@
+/**
+ * One checkpoint: takes KFD states and dma-bufs from the plugin, drains contents while CRIU dumps
+ * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
+ */
+
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import { type Host, readHost } from '../gpu/host.js';
+import { removeImageFiles, writeManifest } from '../manifest/image.js';
+import { stateFileName } from '../manifest/names.js';
+import type { ManifestExtFile } from '../manifest/schema.js';
+import { type Descriptor, native, type StateSummary } from '../native.js';
+import { composeManifest } from './compose-manifest.js';
+import type { Message, SessionContext } from './context.js';
+import { type Answer, converse, type Handler } from './conversation.js';
+import { type DrainedFile, drain, planDrain } from './drain.js';
+import { boIndices, fileKind, messageType } from './wire.js';
+
+/** A KFD process of the tree, as far as the plugin has told. */
+export interface DumpedProcess {
+  readonly ordinal: number;
+  readonly pid: number;
+  readonly comm: string;
+  readonly kfd: Descriptor;
+  readonly pidfd: Descriptor;
+  /** Bytes of its state file. */
+  state?: Buffer;
+  summary?: StateSummary;
+  /** BO index to dma-buf. */
+  readonly dmabufs: Map<number, Descriptor>;
+}
+
+export class DumpSession {
+  readonly #context: SessionContext;
+  readonly #processes = new Map<number, DumpedProcess>();
+  readonly #extFiles: ManifestExtFile[] = [];
+  #host: Host | undefined;
+  #drains: Promise<DrainedFile[]> | undefined;
+  readonly #cancels: (() => void)[] = [];
+  #drainedAt: number | undefined;
+  #beganAt = 0;
+  #accepted = false;
+  #unpaused = false;
+  #failure: KfdError | undefined;
+
+  constructor(context: SessionContext) {
+    this.#context = context;
+  }
+
+  /** Ready to hear from the plugin when it returns. */
+  async start(): Promise<void> {
+    // A container checkpointed before in place leaves its old image in this directory.
+    await removeImageFiles(this.#context.image);
+    const { major, minor } = native().kfdVersion();
+    this.#host = await readHost({ kfdVersion: `${major}.${minor}` });
+    const handlers: [number, Handler][] = [
+      [messageType.dumpRefused, (m) => this.#refused(m)],
+      [messageType.dumpPause, (m) => this.#pause(m)],
+      [messageType.dumpState, (m) => this.#state(m)],
+      [messageType.dumpBuffers, (m) => this.#buffers(m)],
+      [messageType.dumpBegin, (m) => this.#begin(m)],
+      [messageType.dumpFile, (m) => this.#file(m)],
+      [messageType.stage, (m) => this.#stage(m)],
+      [messageType.dumpEnd, (m) => this.#end(m)],
+      [messageType.dumpUnpaused, () => this.#hearUnpaused()],
+    ];
+    converse(this.#context, new Map(handlers), (error) => {
+      this.#failure ??= error;
+    });
+    this.#context.phases.enter('wait_for_tree');
+  }
+
+  /** After CRIU has ended: nothing stays paused, and no half image stays behind. */
+  async finish(): Promise<void> {
+    if (!this.#unpaused) this.#unpauseSurvivors();
+    if (!this.#accepted) await this.#discard();
+    for (const process of this.#processes.values()) {
+      for (const dmabuf of process.dmabufs.values()) dmabuf.close();
+      process.kfd.close();
+      process.pidfd.close();
+    }
+    this.#context.log.info(
+      {
+        outcome: this.#accepted ? 'sealed' : 'abandoned',
+        err: this.#failure,
+        processes: this.#processes.size,
+        timings_us: this.#context.phases.timings(),
+      },
+      'session ended',
+    );
+  }
+
+  #refused(message: Message): undefined {
+    this.#failure = new KfdError('E_UNSUPPORTED_STATE', message.body.toString('utf8'));
+    this.#context.log.error({ err: this.#failure }, 'the plugin refused this container');
+  }
+
+  #pause(message: Message): undefined {
+    const [ordinal = -1, pid = -1] = message.args;
+    const [kfd, pidfd] = message.fds;
+    if (kfd === undefined || pidfd === undefined) throw protocol('a pause without descriptors');
+    const comm = message.body.toString('utf8');
+    this.#processes.set(ordinal, { ordinal, pid, comm, kfd, pidfd, dmabufs: new Map() });
+    this.#context.phases.enter('read_state');
+    this.#context.log.info({ process: ordinal, pid, comm }, 'pausing');
+  }
+
+  #state(message: Message): undefined {
+    const process = this.#process(message);
+    const memfd = message.fds[0];
+    if (memfd === undefined) throw protocol('a state without its memfd');
+    process.state = readFileSync(`/proc/self/fd/${memfd.fd}`);
+    memfd.close();
+    process.summary = native().stateSummary(process.state);
+  }
+
+  #buffers(message: Message): undefined {
+    const process = this.#process(message);
+    boIndices(message.body).forEach((index, i) => {
+      const dmabuf = message.fds[i];
+      if (dmabuf === undefined) throw protocol('fewer dma-bufs than BO indices');
+      process.dmabufs.set(index, dmabuf);
+    });
+  }
+
+  #begin(message: Message): Answer {
+    const processes = [...this.#processes.values()];
+    if (processes.length !== message.args[0]) throw protocol('a process is missing');
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#beganAt = performance.now();
+    this.#context.phases.enter('overlap');
+    this.#drains = this.#drain(processes);
+    // The result is awaited at post-dump; until then a failure must not end the process.
+    this.#drains.catch(() => undefined);
+    return {};
+  }
+
+  /** One process after the other: they share the GPU and the staging budget. */
+  async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
+    const files: DrainedFile[] = [];
+    for (const process of processes) {
+      files.push(
+        ...(await drainProcess(this.#context, this.#hostOrThrow(), process, files, this.#cancels)),
+      );
+    }
+    this.#drainedAt = performance.now();
+    return files;
+  }
+
+  #file(message: Message): undefined {
+    const [criuId = -1, kind, process = -1] = message.args;
+    this.#extFiles.push(
+      kind === fileKind.kfd
+        ? { criu_id: criuId, kind: 'kfd', process }
+        : { criu_id: criuId, kind: 'render', process, gpu: 0 },
+    );
+  }
+
+  async #stage(message: Message): Promise<Answer> {
+    const stage = message.body.toString('utf8');
+    this.#context.log.info({ stage }, 'stage');
+    if (stage === 'post-dump') await this.#seal();
+    return {};
+  }
+
+  async #seal(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    // The tree was looked at before it stopped: a GPU closed since then is no failure.
+    if (this.#processes.size === 0) return;
+    if (this.#drains === undefined) throw protocol('post-dump before any state was read');
+    const gate = performance.now();
+    this.#context.phases.enter('gate');
+    const drained = await this.#drains;
+    this.#context.phases.enter('seal');
+    const { image } = this.#context;
+    for (const process of this.#processes.values()) {
+      if (process.state === undefined) throw protocol(`process ${process.ordinal} has no state`);
+      const path = join(image, stateFileName(process.ordinal));
+      await writeFile(path, process.state, { mode: 0o600, flag: 'wx' });
+    }
+    const drainedAt = this.#drainedAt ?? gate;
+    const timings = this.#context.phases.timings();
+    timings['drain'] = Math.round((drainedAt - this.#beganAt) * 1000);
+    timings['drain_overlapped'] = Math.round((Math.min(drainedAt, gate) - this.#beganAt) * 1000);
+    await writeManifest(
+      image,
+      composeManifest({
+        host: this.#hostOrThrow(),
+        processes: [...this.#processes.values()],
+        extFiles: this.#extFiles,
+        drained,
+        timings,
+      }),
+    );
+    this.#accepted = true;
+    this.#context.phases.enter('finish');
+    this.#context.log.info(
+      {
+        content_bytes: drained.reduce((sum, file) => sum + file.result.contentBytes, 0),
+        timings_us: timings,
+      },
+      'sealed',
+    );
+  }
+
+  /** The plugin asks whether the tree may stay paused: only when what it holds is safe on disk. */
+  #end(message: Message): Answer {
+    const [result = -1, finalState = -1] = message.args;
+    this.#context.log.info(
+      { result, final_state: finalState, accepted: this.#accepted },
+      'dump ends',
+    );
+    if (result !== 0) this.#accepted = false;
+    return { args: [this.#accepted ? 1 : 0] };
+  }
+
+  #hearUnpaused(): Answer {
+    this.#unpaused = true;
+    return {};
+  }
+
+  /** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
+  #unpauseSurvivors(): void {
+    for (const process of this.#processes.values()) {
+      if (!native().isAlive(process.pidfd)) continue;
+      try {
+        const paused = native().kfdUnpause(process.pid, process.kfd);
+        this.#context.log.warn({ pid: process.pid, paused }, 'unpaused a process CRIU left behind');
+      } catch (error) {
+        if (native().isAlive(process.pidfd)) {
+          this.#context.log.error({ err: error, pid: process.pid }, 'a GPU process stays paused');
+        }
+      }
+    }
+  }
+
+  async #discard(): Promise<void> {
+    for (const cancel of this.#cancels) cancel();
+    await this.#drains?.catch(() => undefined);
+    await removeImageFiles(this.#context.image);
+  }
+
+  #process(message: Message): DumpedProcess {
+    const process = this.#processes.get(message.args[0] ?? -1);
+    if (process === undefined) throw protocol(`process ${message.args[0]} was not announced`);
+    return process;
+  }
+
+  #hostOrThrow(): Host {
+    if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
+    return this.#host;
+  }
+}
+
+function protocol(reason: string): KfdError {
+  return new KfdError('E_PROTOCOL', `plugin: ${reason}`);
+}

@@ -1,0 +1,63 @@
+/**
+ * The session daemon. `main.js dump|restore CRIU_PID IMAGE_DIRECTORY INIT_PID`, started by the
+ * launcher with a pipe as descriptor 3: "ready" or the reason why not goes there.
+ */
+
+import { closeSync, writeSync } from 'node:fs';
+import { loadConfig } from '../config.js';
+import { asKfdError } from '../errors.js';
+import { native } from '../native.js';
+import { SessionContext, type SessionRequest } from './context.js';
+import { explain } from './conversation.js';
+import { DumpSession } from './dump.js';
+import { RestoreSession } from './restore.js';
+
+const readyFd = 3;
+
+function tellLauncher(text: string): void {
+  writeSync(readyFd, text);
+  closeSync(readyFd);
+}
+
+function readRequest([operation, criuPid, imageDirectory]: readonly string[]): SessionRequest {
+  if ((operation !== 'dump' && operation !== 'restore') || imageDirectory === undefined) {
+    throw new Error('usage: main.js dump|restore CRIU_PID IMAGE_DIRECTORY INIT_PID');
+  }
+  return { operation, criuPid: Number(criuPid), imageDirectory };
+}
+
+async function main(): Promise<void> {
+  const request = readRequest(process.argv.slice(2));
+  const context = new SessionContext(request, await loadConfig());
+  const session =
+    request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
+  const criu = native().openPidfd(request.criuPid);
+  const criuEnded = new Promise<void>((resolve) => native().watchExit(criu, resolve));
+  try {
+    await session.start();
+  } catch (error) {
+    const known = asKfdError(error, 'session');
+    context.log.error({ err: known, timings_us: context.phases.timings() }, 'refused');
+    context.close();
+    tellLauncher(explain(known, context.logPath));
+    return;
+  }
+  tellLauncher('ready\n');
+  await criuEnded;
+  await session.finish();
+  context.close();
+}
+
+try {
+  await main();
+  // Native threads that watch for things of no interest any more must not keep the daemon alive.
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(`${new Date().toISOString()} session: ${(error as Error).stack}\n`);
+  try {
+    tellLauncher(`E_INTERNAL: session: ${(error as Error).message}`);
+  } catch {
+    // The launcher has been told before, or is gone.
+  }
+  process.exit(1);
+}

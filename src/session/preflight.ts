@@ -1,0 +1,108 @@
+/** Everything that can be refused before a task exists: the image, this host, every file's index. */
+
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import { compareHost, type GpuPair, pairGpus } from '../gpu/compare.js';
+import { type Host, readHost } from '../gpu/host.js';
+import { imageState } from '../manifest/image.js';
+import { statePattern } from '../manifest/names.js';
+import type { Manifest, ManifestFile } from '../manifest/schema.js';
+import { native, type StateSummary } from '../native.js';
+import { readBounded } from '../os/files.js';
+
+/** One recorded process, checked and ready to be given to the plugin. */
+export interface PreparedProcess {
+  readonly ordinal: number;
+  readonly state: Buffer;
+  readonly summary: StateSummary;
+}
+
+export interface Preflight {
+  readonly manifest: Manifest;
+  readonly host: Host;
+  readonly pairs: readonly GpuPair[];
+  readonly processes: readonly PreparedProcess[];
+}
+
+const maxStateBytes = 1 << 30;
+
+/**
+ * Checks the image in `directory` against itself and this host. Throws E_IMAGE_* or the code of the
+ * first mismatch; the message lists all of them. `undefined`: no GPU state in this image.
+ */
+export async function preflight(directory: string): Promise<Preflight | undefined> {
+  const image = await imageState(directory);
+  if (image.state === 'none') return undefined;
+  if (image.state === 'unsealed') {
+    throw new KfdError(
+      'E_IMAGE_UNSEALED',
+      `image: ${image.files.length} GPU file(s) but no sealed manifest: the checkpoint was never finished`,
+      { hint: 'take the checkpoint again', details: { files: image.files } },
+    );
+  }
+  const { manifest } = image;
+  const host = await readHost({ ...(await kfdVersionIfAny()) });
+  const mismatches = compareHost(manifest, host);
+  const [first] = mismatches;
+  if (first !== undefined) {
+    throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
+      hint: first.hint,
+      details: { mismatches },
+    });
+  }
+  const processes: PreparedProcess[] = [];
+  for (const file of manifest.files) {
+    const path = join(directory, file.name);
+    await checkSize(path, file);
+    if (statePattern.test(file.name)) processes.push(await readState(path, file));
+    else checkPages(path, file);
+  }
+  return { manifest, host, pairs: pairGpus(manifest, host), processes };
+}
+
+async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {
+  try {
+    const { major, minor } = native().kfdVersion();
+    return { kfdVersion: `${major}.${minor}` };
+  } catch {
+    // No KFD here: the comparison says so, with the other reasons.
+    return {};
+  }
+}
+
+async function checkSize(path: string, file: ManifestFile): Promise<void> {
+  const size = await stat(path).then(
+    (info) => info.size,
+    () => undefined,
+  );
+  if (size === undefined) {
+    throw new KfdError('E_IMAGE_MISSING', `${file.name}: not in the image`, {
+      hint: 'use another copy of the archive',
+    });
+  }
+  if (size !== file.size) throw corrupt(file, `is ${size} bytes, was ${file.size} when sealed`);
+}
+
+async function readState(path: string, file: ManifestFile): Promise<PreparedProcess> {
+  const state = await readBounded(path, maxStateBytes);
+  if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
+    throw corrupt(file, 'does not match its digest');
+  }
+  const summary = native().stateSummary(state);
+  return { ordinal: summary.ordinal, state, summary };
+}
+
+/** The index only; frames are checked while they are uploaded. */
+function checkPages(path: string, file: ManifestFile): void {
+  if (native().listPages(path).root !== file.digest.hex) {
+    throw corrupt(file, 'its index does not match the digest in the manifest');
+  }
+}
+
+function corrupt(file: ManifestFile, reason: string): KfdError {
+  return new KfdError('E_IMAGE_CORRUPT', `${file.name}: ${reason}`, {
+    hint: 'the image was damaged or changed after the checkpoint; use another copy',
+  });
+}
