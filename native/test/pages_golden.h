@@ -1,0 +1,50 @@
+// What the golden fixtures of image version 1 hold. Fixed for ever: a released file must stay
+// readable, so change nothing here; add fixtures instead.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/state.h"
+#include "pages_util.h"
+#include "state_sample.h"
+
+namespace kfdcp::test {
+
+struct GoldenPages {
+  std::string name;
+  PagesOptions options;
+  std::vector<Content> buffers;
+};
+
+inline std::vector<GoldenPages> golden_pages() {
+  PagesOptions raw;
+  raw.frame_bytes = 1u << 20;
+  raw.process = 1;
+  raw.gpu = 2;
+  PagesOptions zstd = raw;
+  zstd.compress = true;
+  zstd.frame_bytes = 2u << 20;
+
+  Bytes late(raw.frame_bytes + 300);  // a zero frame, then a short raw one
+  std::copy_n(noise(300, 11).begin(), 300, late.end() - 300);
+  Bytes even(zstd.frame_bytes, std::byte{0x5a});
+  Bytes zeros(4u << 20);
+  return {
+      {"pages-empty.img", raw, {}},
+      {"pages-raw.img",
+       raw,
+       {{9, noise(5000, 12)}, {1, late}, {0xfffffffe, zeros}, {2, text(4096, 13)}}},
+      {"pages-zstd.img",
+       zstd,
+       {{4, even}, {5, noise(64, 14)}, {6, text(20000, 15)}, {7, Bytes(8192)}}},
+  };
+}
+
+inline std::vector<std::pair<std::string, ProcessState>> golden_states() {
+  return {{"state-empty.img", {}}, {"state-sample.img", sample_state()}};
+}
+
+}  // namespace kfdcp::test
