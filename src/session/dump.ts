@@ -141,9 +141,9 @@ export class DumpSession {
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
     const files: DrainedFile[] = [];
     for (const process of processes) {
-      files.push(
-        ...(await drainProcess(this.#context, this.#hostOrThrow(), process, files, this.#cancels)),
-      );
+      const firstId = files.reduce((sum, file) => sum + file.buffers.length, 0);
+      const plan = planDrain(this.#hostOrThrow(), process, firstId);
+      for (const part of plan) files.push(await drain(this.#context, part, this.#cancels));
     }
     this.#drainedAt = performance.now();
     return files;
