@@ -3,6 +3,7 @@
 #
 #   --hostname NAME      the guest's host name (default: lab)
 #   --memory MB          the guest's memory in MiB (default: 12288)
+#   --cpus N             processors, all emulated by one thread (default: 1, the fastest)
 #   --share DIR          folder of the host mounted read-write at /share (default: an empty one, removed afterwards)
 #   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
@@ -22,14 +23,15 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
+hostname=lab memory=12288 cpus=1 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
-	--hostname | --memory | --share | --timeout | --boot-timeout | --modules | --init)
+	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
 		[ $# -ge 2 ] || usage
 		case $1 in
 		--hostname) hostname=$2 ;;
 		--memory) memory=$2 ;;
+		--cpus) cpus=$2 ;;
 		--share) share=$2 ;;
 		--timeout) timeout=$2 ;;
 		--boot-timeout) boot_timeout=$2 ;;
@@ -45,7 +47,7 @@ while [ $# -gt 0 ]; do
 	esac
 done
 [ $# -gt 0 ] || usage
-[[ $memory =~ ^[0-9]+$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
+[[ $memory =~ ^[0-9]+$ && $cpus =~ ^[1-9]$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
 image=$(image_dir)
@@ -83,7 +85,7 @@ mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
-start_qemu "$image" "$run" "$memory" "$(realpath "${share:-$run/share}")"
+start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")"
 cat "$run/out" 9>&- &
 out=$!
 cat "$run/err" >&2 9>&- &

@@ -12,21 +12,21 @@ write_initrd() {
 	} >"$run/initrd"
 }
 
-# start_qemu IMAGE RUN MEMORY_MB SHARE: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
+# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
 # RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
 # One emulation thread: with several, CRIU's hardware breakpoints make the guest's kernel crash while it patches itself.
 # setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
-	local image=$1 run=$2 memory=$3 share=$4
+	local image=$1 run=$2 memory=$3 cpus=$4 share=$5
 	local kernel_arguments=(
-		console=ttyS0 loglevel=5 nokaslr mitigations=off panic=-1 log_buf_len=4M
+		console=ttyS0 loglevel=7 nokaslr mitigations=off panic=-1 log_buf_len=4M
 		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on
 	)
 	local qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
-		-machine pc -accel "${LAB_ACCEL:-tcg,thread=single}" -cpu max -smp "${LAB_SMP:-1}" -m "$memory"
-		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]} ${LAB_APPEND:-}"
+		-machine pc -accel tcg,thread=single -cpu max -smp "$cpus" -m "$memory"
+		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]}"
 		-serial "file:$run/console"
 		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"
 		-virtfs "local,path=$REPO,mount_tag=repo,security_model=none,readonly=on,multidevs=remap"
