@@ -84,8 +84,7 @@ void FrameDecoder::decode(const FrameEntry& frame, std::uint64_t index,
       if (!context_) throw std::bad_alloc();
       const std::size_t n =
           ZSTD_decompressDCtx(context_.get(), out.data(), out.size(), stored.data(), stored.size());
-      if (ZSTD_isError(n)) corrupt(index, ZSTD_getErrorName(n));
-      if (n != out.size()) corrupt(index, "decodes to another length");
+      if (ZSTD_isError(n) || n != out.size()) corrupt(index, "zstd data is damaged");
       break;
     }
   }

@@ -203,6 +203,7 @@ TEST_CASE("pages: forged buffer table") {
   CHECK(refused(buffer([](B& b) { b.first_frame = 1; })));
   CHECK(refused(buffer([](B& b) { b.frames = 3; })));
   CHECK(refused(buffer([](B& b) { b.frames = ~0ull, b.size = ~0ull; })));
+  CHECK(refused(buffer([](B& b) { b.frames = 4, b.size = 4u << 20; })));
   Bytes padded = file;
   padded[at.records - 1] = std::byte{1};
   reseal(padded);
@@ -234,11 +235,43 @@ TEST_CASE("pages: forged frame records") {
   CHECK(refused(frame(2, [](R& r) { r.raw = 4096; })));
   CHECK(refused(frame(2, [](R& r) { r.checksum = 1; })));
   CHECK(refused(frame(2, [](R& r) { r.stored = 1; })));
-  // Two records of one frame; its length and the sum of stored bytes would fit.
-  Bytes twice = sample.file;
-  put_block(twice, at.records + 3 * sizeof(R), block_at<R>(twice, at.records));
+}
+
+TEST_CASE("pages: two records of one frame, and room between frames and index") {
+  PagesOptions options;
+  options.frame_bytes = 1u << 20;
+  const UniqueFd fd = memory_file();
+  write_pages(fd.get(), options, {{1, noise(64, 1)}, {2, noise(64, 2)}});
+  const Bytes file = contents(fd.get());
+  const Anatomy at(file);
+  using R = layout::FrameRecord;
+  // Every length and sum fits.
+  Bytes twice = file;
+  put_block(twice, at.records + sizeof(R), block_at<R>(twice, at.records));
   reseal(twice);
   CHECK(refused(twice));
+
+  Bytes roomy = file;
+  roomy.insert(roomy.begin() + static_cast<std::ptrdiff_t>(at.index), 64, std::byte{0});
+  auto footer = block_at<layout::Footer>(roomy, roomy.size() - sizeof(layout::Footer));
+  footer.index_offset += 64;
+  footer.file_bytes += 64;
+  put_block(roomy, roomy.size() - sizeof(footer), footer);
+  reseal(roomy);
+  CHECK(refused(roomy));
+}
+
+TEST_CASE("pages: what cannot be read at all") {
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  CHECK(code_of([&] { PagesReader reader(null.get()); }) == ErrorCode::corrupt);
+  CHECK(code_of([&] { PagesReader reader(-1); }) == ErrorCode::io);
+  const UniqueFd file = memory_file(Sample().file);
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  const UniqueFd write_only(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  CHECK(code_of([&] { PagesReader reader(write_only.get()); }) == ErrorCode::io);
+  const PagesReader reader(file.get());
+  Bytes out(reader.frame(0).raw + 1);
+  CHECK(code_of([&] { reader.read_frame(0, out); }) == ErrorCode::protocol);
 }
 
 TEST_CASE("pages: content that does not match its checksum is refused when it is read") {

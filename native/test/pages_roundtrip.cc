@@ -1,10 +1,9 @@
 // What was written is what is read.
 #include <sys/resource.h>
 
+#include <array>
 #include <csignal>
-#include <cstring>
 #include <fstream>
-#include <numeric>
 #include <thread>
 
 #include "core/hash.h"
