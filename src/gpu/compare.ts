@@ -30,13 +30,19 @@ const builtFeatures: ReadonlySet<string> = new Set();
 
 /**
  * Which GPU here is which recorded one: by render node, since the restored container has the
- * source's nodes. Recorded GPUs without a counterpart are left out.
+ * source's nodes. GPUs no process could see, and those without a counterpart, are left out.
  */
 export function pairGpus(manifest: Manifest, host: Host): GpuPair[] {
-  return manifest.gpus.flatMap((recorded) => {
+  return neededGpus(manifest).flatMap((recorded) => {
     const present = host.gpus.find((gpu) => gpu.record.render_minor === recorded.render_minor);
     return present === undefined ? [] : [{ recorded, present }];
   });
+}
+
+/** The recorded GPUs that any process could see; the others of the source host do not matter. */
+export function neededGpus(manifest: Manifest): ManifestGpu[] {
+  const seen = new Set(manifest.processes.flatMap((process) => process.gpus));
+  return manifest.gpus.filter((gpu) => seen.has(gpu.ordinal));
 }
 
 /** Every reason why `manifest` cannot be restored on `host`; empty when it can. */
@@ -110,15 +116,16 @@ function deviceMismatches({ devices }: Manifest, host: Host): Mismatch[] {
 
 function gpuMismatches(manifest: Manifest, host: Host): Mismatch[] {
   const mismatches: Mismatch[] = [];
-  if (host.gpus.length < manifest.gpus.length) {
+  const needed = neededGpus(manifest);
+  if (host.gpus.length < needed.length) {
     mismatches.push({
       code: 'E_NO_GPU',
-      message: `gpus: ${manifest.gpus.length} recorded, ${host.gpus.length} on this host`,
-      hint: `restore on a host with at least ${manifest.gpus.length} GPUs`,
+      message: `gpus: ${needed.length} are needed, ${host.gpus.length} on this host`,
+      hint: `restore on a host with at least ${needed.length} GPUs`,
     });
   }
   const pairs = new Map(pairGpus(manifest, host).map((pair) => [pair.recorded.ordinal, pair]));
-  for (const recorded of manifest.gpus) {
+  for (const recorded of needed) {
     const present = pairs.get(recorded.ordinal)?.present;
     const found =
       present === undefined

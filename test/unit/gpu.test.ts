@@ -110,7 +110,7 @@ test('fewer GPUs: the count and the missing one are named', async () => {
   const host = { ...(await readHost({ root: sysfs('one-gpu'), kfdVersion })), machine: 'x86_64' };
   const found = compareHost(sampleManifest(), host);
   assert.equal(found[0]?.code, 'E_NO_GPU');
-  assert.match(found[0]?.message ?? '', /2 recorded, 1 on this host/);
+  assert.match(found[0]?.message ?? '', /2 are needed, 1 on this host/);
   assert.equal(found[1]?.gpu, 1);
   assert.match(found[1]?.message ?? '', /renderD129/);
 });
@@ -214,4 +214,11 @@ test('all reasons come at once, each with a next step', async () => {
     'E_UNSUPPORTED_STATE',
   ]);
   assert.ok(found.every((mismatch) => mismatch.hint.length > 10));
+});
+
+test('a GPU of the source that no process could see does not matter', async () => {
+  const host = { ...(await readHost({ root: sysfs('one-gpu'), kfdVersion })), machine: 'x86_64' };
+  const manifest = sampleManifest();
+  Object.assign(manifest.processes[0] as object, { gpus: [0] });
+  assert.deepEqual(compareHost(manifest, host), []);
 });

@@ -1,0 +1,66 @@
+/** Who was checkpointed, out of the engine's own files. Other people's documents: read loosely. */
+
+import * as v from 'valibot';
+
+export interface ContainerFacts {
+  readonly id: string | undefined;
+  readonly name: string | undefined;
+  readonly image: string | undefined;
+  /** OCI runtime: "crun", "runc". */
+  readonly runtime: string | undefined;
+  readonly engine: 'Podman' | 'CRI-O' | 'containerd' | undefined;
+  /** RFC 3339. */
+  readonly created: string | undefined;
+  readonly checkpointed: string | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+const text = v.fallback(v.optional(v.string()), undefined);
+const configSchema = v.object({
+  id: text,
+  name: text,
+  rootfsImageName: text,
+  runtime: text,
+  createdTime: text,
+  checkpointedTime: text,
+});
+const specSchema = v.object({
+  annotations: v.fallback(v.optional(v.record(v.string(), v.string())), undefined),
+});
+
+/** From the texts of config.dump and spec.dump; undefined when neither says anything. */
+export function containerFacts(
+  config: string | undefined,
+  spec: string | undefined,
+): ContainerFacts | undefined {
+  const known = v.safeParse(configSchema, parsed(config));
+  const described = v.safeParse(specSchema, parsed(spec));
+  if (!known.success && !described.success) return undefined;
+  const facts: Partial<v.InferOutput<typeof configSchema>> = known.success ? known.output : {};
+  const annotations = (described.success ? described.output.annotations : undefined) ?? {};
+  return {
+    id: facts.id,
+    name: facts.name,
+    image: facts.rootfsImageName,
+    runtime: facts.runtime,
+    engine: described.success ? engineOf(annotations['io.container.manager']) : undefined,
+    created: facts.createdTime,
+    checkpointed: facts.checkpointedTime,
+    annotations,
+  };
+}
+
+function parsed(document: string | undefined): unknown {
+  if (document === undefined) return undefined;
+  try {
+    return JSON.parse(document);
+  } catch {
+    // A damaged file of the engine's is the engine's to report; ours are checked elsewhere.
+    return undefined;
+  }
+}
+
+function engineOf(manager: string | undefined): ContainerFacts['engine'] {
+  if (manager === 'libpod') return 'Podman';
+  return manager === 'cri-o' ? 'CRI-O' : 'containerd';
+}

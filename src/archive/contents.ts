@@ -1,0 +1,131 @@
+/** What a checkpoint holds, learnt in one walk: small files are read, all others only counted. */
+
+import { KfdError } from '../errors.js';
+import { decodeManifest } from '../manifest/codec.js';
+import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
+import { type Manifest, manifestLimits } from '../manifest/schema.js';
+import { type ContainerFacts, containerFacts } from './container.js';
+import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
+import {
+  type CheckpointEntry,
+  type Visit,
+  type WalkOptions,
+  type WalkResult,
+  walkCheckpoint,
+} from './source.js';
+
+/** Bytes of the largest config.dump or spec.dump that is read. */
+const maxJsonBytes = 16 << 20;
+/** First four bytes of inventory.img, little endian; it alone lacks the magic all images share. */
+const inventoryMagic = 0x58313116;
+
+export interface CheckpointContents extends WalkResult {
+  readonly path: string;
+  /** undefined: no manifest, so either no GPU, or (`imageFiles` not empty) never finished. */
+  readonly manifest: Manifest | undefined;
+  /** From config.dump and spec.dump; undefined when neither is there. */
+  readonly container: ContainerFacts | undefined;
+  /** Our state and pages files: name in the image directory to bytes. */
+  readonly imageFiles: ReadonlyMap<string, number>;
+  readonly sizes: CheckpointSizes;
+}
+
+/** Bytes. */
+export interface CheckpointSizes {
+  /** Sum of all files, unpacked. */
+  readonly total: number;
+  /** Host memory: CRIU's `pages-*.img`. */
+  readonly memoryPages: number;
+  /** Contents of GPU buffers: `amdgpu-pages-*`. */
+  readonly gpuPages: number;
+  readonly rootfsDiff: number;
+}
+
+/**
+ * Reads a checkpoint. `also` sees every entry that is not read here, e.g. to verify it on the way.
+ * Throws as `walkCheckpoint` and `decodeManifest`, and E_IMAGE_CORRUPT for something that is
+ * no checkpoint.
+ */
+export async function readContents(
+  path: string,
+  options: WalkOptions,
+  also?: Visit,
+): Promise<CheckpointContents> {
+  const texts = new Map<string, string>();
+  const imageFiles = new Map<string, number>();
+  const sizes = { total: 0, memoryPages: 0, gpuPages: 0, rootfsDiff: 0 };
+  let isCriu = false;
+
+  const result = await walkCheckpoint(path, options, async (entry, content) => {
+    count(entry, sizes, imageFiles);
+    const bound = boundOf(entry.name);
+    if (bound !== undefined) {
+      texts.set(entry.name, (await collect(entry, content, bound)).toString('utf8'));
+    } else if (entry.name === smallFiles.inventory) {
+      isCriu = isInventory(await collect(entry, content, 1 << 20));
+    } else {
+      await also?.(entry, content);
+    }
+  });
+
+  if (!isCriu) {
+    throw new KfdError(
+      'E_IMAGE_CORRUPT',
+      `${path}: not a checkpoint: no CRIU ${smallFiles.inventory}`,
+      {
+        hint: 'name an archive written by "podman container checkpoint --export", or its directory',
+      },
+    );
+  }
+  const manifestText = texts.get(imagePrefix + manifestName);
+  return {
+    ...result,
+    path,
+    manifest: manifestText === undefined ? undefined : decodeManifest(manifestText),
+    container: containerFacts(texts.get(smallFiles.config), texts.get(smallFiles.spec)),
+    imageFiles,
+    sizes,
+  };
+}
+
+/** Largest size of a file whose text is kept; undefined for all others. */
+function boundOf(name: string): number | undefined {
+  if (name === smallFiles.config || name === smallFiles.spec) return maxJsonBytes;
+  return name === imagePrefix + manifestName ? manifestLimits.fileBytes : undefined;
+}
+
+function count(
+  entry: CheckpointEntry,
+  sizes: { -readonly [K in keyof CheckpointSizes]: number },
+  imageFiles: Map<string, number>,
+): void {
+  sizes.total += entry.size;
+  if (entry.name === rootfsDiff) sizes.rootfsDiff += entry.size;
+  if (!entry.name.startsWith(imagePrefix)) return;
+  const name = entry.name.slice(imagePrefix.length);
+  if (imageFilePattern.test(name)) imageFiles.set(name, entry.size);
+  if (pagesPattern.test(name)) sizes.gpuPages += entry.size;
+  if (/^pages-\d+\.img$/.test(name)) sizes.memoryPages += entry.size;
+}
+
+/** All bytes of an entry. Throws E_IMAGE_CORRUPT beyond `maxBytes`, before keeping them. */
+export async function collect(
+  entry: CheckpointEntry,
+  content: AsyncIterable<Buffer>,
+  maxBytes: number,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  for await (const chunk of content) {
+    total += chunk.length;
+    if (total > maxBytes) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: larger than ${maxBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, total);
+}
+
+function isInventory(bytes: Buffer): boolean {
+  return bytes.length >= 4 && bytes.readUInt32LE(0) === inventoryMagic;
+}

@@ -1,0 +1,149 @@
+/** A podman archive, read as a stream: tar, plain or in one gzip or zstd stream. */
+
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { Transform, type TransformCallback } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { type ExtractEvents, extract, type Header } from 'tar-stream';
+import { asKfdError, KfdError } from '../errors.js';
+import { plainName } from './names.js';
+import type { Visit, WalkOptions, WalkResult } from './source.js';
+
+type EntryStream = ExtractEvents['entry'][1];
+
+export type Compression = 'none' | 'gzip' | 'zstd';
+
+/** More than any real checkpoint; a hostile archive ends here. */
+const limits = { entries: 65_536, entryBytes: 2 ** 50 } as const;
+
+/** Two zero blocks end an archive. */
+const endMarkerBytes = 1024;
+
+const damaged = 'the archive is damaged or incomplete; use another copy';
+
+/** As `walkCheckpoint`, for an archive. */
+export async function walkArchive(
+  path: string,
+  options: WalkOptions,
+  visit: Visit,
+): Promise<WalkResult> {
+  const compression = await compressionOf(path);
+  const ignored: string[] = [];
+  const names = new Set<string>();
+  const tar = extract();
+  const tail = new Tail();
+  let endOfEntries = 0;
+  let lastEntry: Promise<void> = Promise.resolve();
+  tar.on('entry', (header, content, next) => {
+    lastEntry = takeEntry(header, content).then(
+      () => next(),
+      (error: unknown) => next(asArchiveError(error, path)),
+    );
+  });
+
+  async function takeEntry(header: Header, source: EntryStream): Promise<void> {
+    // tar-stream's streams are streamx: the shape of Node's, but not its types.
+    const content = source as unknown as AsyncIterable<Buffer>;
+    endOfEntries = source.offset + 512 + (header.type === 'directory' ? 0 : padded(header.size));
+    const name = believedName(header);
+    if (name !== undefined) {
+      // The engine would unpack the later one over what was looked at here.
+      if (names.has(name)) throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${name} is there twice`);
+      names.add(name);
+      if (names.size > limits.entries || header.size > limits.entryBytes) {
+        throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${name}: beyond the limits of an archive`);
+      }
+      await visit({ name, size: header.size }, content);
+    } else if (header.type !== 'directory' && ignored.length < 20) {
+      ignored.push(header.name.slice(0, 200));
+    }
+    if (!source.destroyed) await drain(content);
+  }
+
+  try {
+    const stages: Transform[] = [];
+    if (compression === 'gzip') stages.push(createGunzip({ chunkSize: 1 << 18 }));
+    if (compression === 'zstd') stages.push(options.zstdDecoder());
+    await pipeline(
+      [
+        createReadStream(path, { highWaterMark: 1 << 20 }),
+        ...stages,
+        tail,
+        tar as unknown as NodeJS.WritableStream,
+      ],
+      options.signal === undefined ? {} : { signal: options.signal },
+    );
+    await lastEntry;
+    // tar-stream takes an archive that was cut between two entries for a complete one.
+    if (tail.bytes < endOfEntries + endMarkerBytes || !tail.endsInZeros()) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
+    }
+  } catch (error) {
+    throw asArchiveError(error, path);
+  }
+  return { kind: 'archive', compression, ignored };
+}
+
+/** The plain name of a regular file; undefined for anything that is not to be believed. */
+function believedName(header: Header): string | undefined {
+  const name = plainName(header.name);
+  const isFile = header.type === 'file' || header.type === 'contiguous-file';
+  return isFile && name !== '' ? name : undefined;
+}
+
+function padded(bytes: number): number {
+  return Math.ceil(bytes / 512) * 512;
+}
+
+async function drain(content: AsyncIterable<Buffer>): Promise<void> {
+  for await (const _ of content) {
+    // Skipped, but it has to pass.
+  }
+}
+
+async function compressionOf(path: string): Promise<Compression> {
+  const handle = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);
+    if (bytesRead >= 2 && buffer.readUInt16BE(0) === 0x1f8b) return 'gzip';
+    if (bytesRead >= 4 && buffer.readUInt32LE(0) === 0xfd2fb528) return 'zstd';
+    if (bytesRead === 512 && buffer.toString('latin1', 257, 262) === 'ustar') return 'none';
+  } finally {
+    await handle.close();
+  }
+  throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a tar archive, plain, gzip or zstd`, {
+    hint: 'name a file written by "podman container checkpoint --export"',
+  });
+}
+
+/** Passes everything through and remembers how much it was and whether it ended in zeros. */
+class Tail extends Transform {
+  bytes = 0;
+  #last: Buffer = Buffer.alloc(0);
+
+  override _transform(chunk: Buffer, _encoding: string, callback: TransformCallback): void {
+    this.bytes += chunk.length;
+    this.#last =
+      chunk.length >= endMarkerBytes
+        ? chunk.subarray(-endMarkerBytes)
+        : Buffer.concat([this.#last, chunk]).subarray(-endMarkerBytes);
+    callback(null, chunk);
+  }
+
+  endsInZeros(): boolean {
+    return this.#last.length === endMarkerBytes && this.#last.every((byte) => byte === 0);
+  }
+}
+
+function asArchiveError(error: unknown, path: string): KfdError {
+  if (error instanceof KfdError) return error;
+  if (error instanceof Error && error.name === 'AbortError') {
+    return new KfdError('E_CANCELLED', `${path}: reading was interrupted`, { cause: error });
+  }
+  const known = asKfdError(error, path);
+  if (known.code === 'E_IO') return known;
+  // What is left comes from a decoder or the tar reader: the bytes are wrong.
+  const reason = error instanceof Error ? error.message : String(error);
+  return new KfdError('E_IMAGE_CORRUPT', `${path}: ${reason}`, { cause: error, hint: damaged });
+}

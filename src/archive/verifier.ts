@@ -1,0 +1,45 @@
+/**
+ * What this room needs from native code. `src/native.ts` implements it; commands inject it, so that
+ * nothing here loads the addon.
+ */
+
+import type { Transform } from 'node:stream';
+
+/** What a complete and sound pages file says of itself. Sizes in bytes. */
+export interface PagesFacts {
+  /** Ordinals, as in the manifest. */
+  readonly process: number;
+  readonly gpu: number;
+  readonly buffers: number;
+  readonly contentBytes: number;
+  readonly fileBytes: number;
+  readonly frames: number;
+  readonly zeroFrames: number;
+  /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
+  readonly root: string;
+}
+
+/** Checks one pages file that arrives front to back: every frame, then the index. */
+export interface PagesCheck {
+  /** The next bytes, cut anywhere. Throws as soon as they show that the file is not sound. */
+  feed(chunk: Buffer): void;
+  /** After the last byte. Throws when the file is not complete. */
+  finish(): PagesFacts;
+}
+
+/** What a state file says of itself. */
+export interface StateFacts {
+  readonly ordinal: number;
+  readonly nsPid: number;
+  readonly numObjects: number;
+  readonly bos: readonly { readonly size: number; readonly kind: string }[];
+}
+
+export interface ImageVerifier {
+  pagesCheck(): PagesCheck;
+  /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
+  stateFacts(bytes: Buffer): StateFacts;
+}
+
+/** Makes the stream that decodes a zstd archive; Node 20 has none of its own. */
+export type ZstdDecoderFactory = () => Transform;

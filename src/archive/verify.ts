@@ -1,0 +1,193 @@
+/** Every byte of GPU state in a checkpoint, checked in one walk and in bounded memory. */
+
+import { createHash } from 'node:crypto';
+import { KfdError } from '../errors.js';
+import { pagesPattern, statePattern } from '../manifest/names.js';
+import type { Manifest, ManifestFile } from '../manifest/schema.js';
+import { type CheckpointContents, collect, readContents } from './contents.js';
+import { imagePrefix } from './names.js';
+import type { CheckpointEntry, WalkOptions } from './source.js';
+import type { ImageVerifier, PagesFacts, StateFacts } from './verifier.js';
+
+/** Bytes of the largest state file that is read. */
+const maxStateBytes = 512 << 20;
+
+/** The verdict on one file. */
+export interface FileVerdict {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Frames checked, of a pages file. */
+  readonly frames?: number;
+  /** Empty: sound. */
+  readonly problems: readonly string[];
+}
+
+export interface VerifyReport {
+  readonly contents: CheckpointContents;
+  readonly files: readonly FileVerdict[];
+  /** Problems that belong to no single file. */
+  readonly problems: readonly string[];
+}
+
+export interface VerifyOptions extends WalkOptions {
+  readonly verifier: ImageVerifier;
+  /** Told as bytes of our files go by. */
+  readonly onProgress?: (name: string, bytesDone: number, bytesTotal: number) => void;
+}
+
+/** What was learnt of a file while its bytes passed. */
+interface Seen {
+  readonly size: number;
+  readonly pages?: PagesFacts;
+  readonly state?: StateFacts;
+  readonly sha256?: string;
+  readonly problem?: string;
+}
+
+/**
+ * Checks each state and pages file by itself, then all of them against the sealed manifest. Damage
+ * is a result, not an exception; throws only as `readContents` does.
+ */
+export async function verifyCheckpoint(
+  path: string,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
+  const seen = new Map<string, Seen>();
+  const contents = await readContents(path, options, async (entry, content) => {
+    const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
+    const watched = withProgress(name, entry, content, options.onProgress);
+    if (pagesPattern.test(name)) seen.set(name, await checkPages(entry, watched, options.verifier));
+    if (statePattern.test(name)) seen.set(name, await checkState(entry, watched, options.verifier));
+  });
+  const problems = contents.ignored.map((name) => `${name}: not a plain file inside the archive`);
+  const { manifest } = contents;
+  if (manifest === undefined) {
+    if (seen.size > 0) problems.push('the manifest is missing: the checkpoint was never finished');
+    return { contents, files: [...seen].map(([name, one]) => alone(name, one)), problems };
+  }
+  const files = manifest.files.map((file) => compare(manifest, file, seen.get(file.name)));
+  const named = new Set(manifest.files.map((file) => file.name));
+  for (const name of seen.keys()) {
+    if (!named.has(name)) problems.push(`${name}: not in the manifest`);
+  }
+  return { contents, files, problems };
+}
+
+async function* withProgress(
+  name: string,
+  entry: CheckpointEntry,
+  content: AsyncIterable<Buffer>,
+  onProgress: VerifyOptions['onProgress'],
+): AsyncGenerator<Buffer> {
+  let done = 0;
+  for await (const chunk of content) {
+    yield chunk;
+    done += chunk.length;
+    onProgress?.(name, done, entry.size);
+  }
+}
+
+async function checkPages(
+  entry: CheckpointEntry,
+  content: AsyncIterable<Buffer>,
+  verifier: ImageVerifier,
+): Promise<Seen> {
+  const check = verifier.pagesCheck();
+  let problem: string | undefined;
+  // On damage the rest is still read: the other files behind it deserve a verdict too.
+  for await (const chunk of content) {
+    problem ??= failureOf(() => check.feed(chunk));
+  }
+  if (problem !== undefined) return { size: entry.size, problem };
+  let pages: PagesFacts | undefined;
+  problem = failureOf(() => {
+    pages = check.finish();
+  });
+  return { size: entry.size, ...(pages && { pages }), ...(problem !== undefined && { problem }) };
+}
+
+async function checkState(
+  entry: CheckpointEntry,
+  content: AsyncIterable<Buffer>,
+  verifier: ImageVerifier,
+): Promise<Seen> {
+  const bytes = await collect(entry, content, maxStateBytes);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  let state: StateFacts | undefined;
+  const problem = failureOf(() => {
+    state = verifier.stateFacts(bytes);
+  });
+  return {
+    size: entry.size,
+    sha256,
+    ...(state && { state }),
+    ...(problem !== undefined && { problem }),
+  };
+}
+
+function failureOf(step: () => void): string | undefined {
+  try {
+    step();
+    return undefined;
+  } catch (error) {
+    if (error instanceof KfdError && error.code === 'E_INTERNAL') throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function alone(name: string, seen: Seen): FileVerdict {
+  return {
+    name,
+    size: seen.size,
+    ...(seen.pages && { frames: seen.pages.frames }),
+    problems: seen.problem === undefined ? [] : [seen.problem],
+  };
+}
+
+function compare(manifest: Manifest, file: ManifestFile, seen: Seen | undefined): FileVerdict {
+  if (seen === undefined) return { name: file.name, size: 0, problems: ['missing'] };
+  const problems: string[] = seen.problem === undefined ? [] : [seen.problem];
+  const differ = (what: string, is: number | string, was: number | string) => {
+    if (is !== was) problems.push(`${what} is ${is}, the manifest says ${was}`);
+  };
+  differ('size', seen.size, file.size);
+  if (seen.sha256 !== undefined) differ('sha256', seen.sha256, file.digest.hex);
+  if (seen.pages !== undefined) {
+    differ('digest', seen.pages.root, file.digest.hex);
+    comparePages(manifest, file, seen.pages, differ);
+  }
+  if (seen.state !== undefined) compareState(manifest, file, seen.state, differ);
+  return { ...alone(file.name, seen), problems };
+}
+
+type Differ = (what: string, is: number | string, was: number | string) => void;
+
+function comparePages(manifest: Manifest, file: ManifestFile, pages: PagesFacts, differ: Differ) {
+  const buffers = manifest.buffers.filter((buffer) => buffer.pages_file === file.name);
+  const [, process = '', gpu = ''] = pagesPattern.exec(file.name) ?? [];
+  differ('process', pages.process, Number(process));
+  differ('gpu', pages.gpu, Number.parseInt(gpu, 16));
+  differ('number of buffers', pages.buffers, buffers.length);
+  differ(
+    'content',
+    pages.contentBytes,
+    buffers.reduce((sum, buffer) => sum + buffer.size, 0),
+  );
+}
+
+function compareState(manifest: Manifest, file: ManifestFile, state: StateFacts, differ: Differ) {
+  const process = manifest.processes.find((one) => one.state_file === file.name);
+  if (process === undefined) return;
+  differ('process', state.ordinal, process.ordinal);
+  differ('pid in its namespace', state.nsPid, process.ns_pid);
+  differ('number of objects', state.numObjects, process.num_objects);
+  differ('number of BOs', state.bos.length, process.num_bos);
+  for (const buffer of manifest.buffers) {
+    if (buffer.process !== process.ordinal) continue;
+    const bo = state.bos[buffer.bo_index];
+    const at = `BO ${buffer.bo_index}`;
+    differ(`size of ${at}`, bo?.size ?? 'nothing', buffer.size);
+    differ(`kind of ${at}`, bo?.kind ?? 'nothing', buffer.kind);
+  }
+}
