@@ -1,0 +1,59 @@
+/**
+ * What the precreate hook adds to a spec: annotations that travel with the container and its
+ * archive, so that an archive tells which GPUs it wants without being unpacked.
+ */
+
+import * as v from 'valibot';
+import type { Host } from '../gpu/host.js';
+import { gfxName } from '../gpu/properties.js';
+import { withMember } from './json-text.js';
+
+export const annotationPrefix = 'io.kfd-checkpoint.';
+
+const specSchema = v.object({
+  annotations: v.optional(v.record(v.string(), v.string()), {}),
+  linux: v.object({
+    devices: v.array(
+      v.object({ path: v.string(), major: v.optional(v.number()), minor: v.optional(v.number()) }),
+    ),
+  }),
+});
+
+type Spec = v.InferOutput<typeof specSchema>;
+
+/**
+ * The spec with our annotations; other bytes are kept. A spec whose devices do not include
+ * `/dev/kfd` comes back unchanged. Throws on anything unexpected: the caller prints the original.
+ */
+export function annotateSpec(text: string, host: Host, version: string): string {
+  const spec = v.parse(specSchema, JSON.parse(text));
+  const kfd = spec.linux.devices.find((device) => device.path === '/dev/kfd');
+  if (kfd === undefined) return text;
+  const others = Object.entries(spec.annotations).filter(
+    ([key]) => !key.startsWith(annotationPrefix),
+  );
+  return withMember(text, 'annotations', {
+    ...Object.fromEntries(others),
+    [`${annotationPrefix}version`]: version,
+    [`${annotationPrefix}kernel`]: host.kernelRelease,
+    [`${annotationPrefix}kfd-device`]: `${kfd.major ?? 0}:${kfd.minor ?? 0}`,
+    [`${annotationPrefix}gpus`]: JSON.stringify(gpusOf(spec, host)),
+  });
+}
+
+/** The GPUs whose render nodes the container gets. */
+function gpusOf({ linux }: Spec, host: Host): object[] {
+  const minors = new Set<number | undefined>(
+    linux.devices
+      .filter((device) => device.path.startsWith('/dev/dri/render'))
+      .map((device) => device.minor),
+  );
+  return host.gpus
+    .filter(({ record }) => minors.has(record.render_minor))
+    .map(({ record, renderDevice }) => ({
+      gpu_id: record.gpu_id,
+      gfx: gfxName(record.gfx_target_version),
+      render_minor: record.render_minor,
+      ...(renderDevice && { device: `${renderDevice.major}:${renderDevice.minor}` }),
+    }));
+}
