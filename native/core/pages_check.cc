@@ -159,7 +159,7 @@ void PagesStreamCheck::State::on_frame(std::span<std::byte> bytes) {
           "padding of a frame set");
   std::span<std::byte> out = stored;
   if (frame.codec != Codec::raw) {
-    content.resize(header.frame_bytes);
+    if (content.size() < frame.raw) content.resize(frame.raw);
     out = std::span(content).first(frame.raw);
   }
   decoder.decode(frame, frames_stored++, stored, out);

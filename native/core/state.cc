@@ -105,10 +105,11 @@ void check_features(const Header& header) {
   }
 }
 
+/// Writes `values` over the front of `out`, which has room for them.
 template <typename T>
-void put(std::vector<std::byte>& out, std::span<const T> values) {
-  const auto bytes = std::as_bytes(values);
-  out.insert(out.end(), bytes.begin(), bytes.end());
+void put(std::span<std::byte>& out, std::span<const T> values) {
+  if (!values.empty()) std::memcpy(out.data(), values.data(), values.size_bytes());
+  out = out.subspan(values.size_bytes());
 }
 
 /// Takes `n` values off the front; the caller has checked that they are there.
@@ -142,21 +143,21 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
   header.vma_bytes = sizeof(VmaRecord);
   header.file_bytes = file_bytes(header);
 
-  std::vector<std::byte> out;
-  out.reserve(header.file_bytes);
-  put<Header>(out, {&header, 1});
+  std::vector<std::byte> out(header.file_bytes);
+  std::span<std::byte> rest(out);
+  put<Header>(rest, {&header, 1});
   for (kfd_criu_device_bucket device : state.devices) {
     device.drm_fd = KFD_INVALID_FD;
-    put<kfd_criu_device_bucket>(out, {&device, 1});
+    put<kfd_criu_device_bucket>(rest, {&device, 1});
   }
   for (kfd_criu_bo_bucket bo : state.bos) {
     bo.dmabuf_fd = KFD_INVALID_FD;
-    put<kfd_criu_bo_bucket>(out, {&bo, 1});
+    put<kfd_criu_bo_bucket>(rest, {&bo, 1});
   }
-  put<VmaRecord>(out, state.vmas);
-  put<std::byte>(out, state.priv);
-  const std::uint64_t checksum = xxh3_64(out);
-  put<std::uint64_t>(out, {&checksum, 1});
+  put<VmaRecord>(rest, state.vmas);
+  put<std::byte>(rest, state.priv);
+  const std::uint64_t checksum = xxh3_64(std::span(out).first(out.size() - rest.size()));
+  put<std::uint64_t>(rest, {&checksum, 1});
   return out;
 }
 
