@@ -20,13 +20,13 @@ std::uint64_t churn(const Runtime& runtime, Dma& dma, const Pattern& pattern,
     for (const std::size_t size : kSizes) {
       kept.emplace_back(runtime, runtime.vram(), size);
       freed.emplace_back(runtime, runtime.vram(), size);
-      dma.fill(kept.back(), pattern, kChurn + kept.size());
+      dma.fill(kept.back().bytes(), pattern, kChurn + kept.size());
     }
     // The second round allocates into the holes of the first.
   }
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    dma.verify(kept[i], pattern, kChurn + i + 1);
-    verified += kept[i].size();
+    dma.verify(kept[i].bytes(), pattern, kChurn + i + 1);
+    verified += kept[i].bytes().size();
   }
   ComputeQueue queue(runtime);
   const Signal done(1);

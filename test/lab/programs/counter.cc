@@ -21,13 +21,13 @@ Counter::Counter(const Runtime& runtime, Dma& dma, const Pattern& pattern)
 void Counter::write() {
   pattern_.write(kCounterBlock, value_ * kBlockBytes, dma_.staging(kBlockBytes));
   std::memcpy(dma_.staging(kBlockBytes).data(), &value_, sizeof value_);
-  dma_.upload(block_.get(), kBlockBytes);
+  dma_.upload(block_.bytes().data(), kBlockBytes);
 }
 
 void Counter::step() {
   const auto block = dma_.staging(kBlockBytes);
   std::ranges::fill(block, std::byte{0xee});
-  dma_.download(block_.get(), kBlockBytes);
+  dma_.download(block_.bytes().data(), kBlockBytes);
   std::uint64_t stored = 0;
   std::memcpy(&stored, block.data(), sizeof stored);
   if (stored != value_) {

@@ -10,9 +10,7 @@ Dma::Dma(const Runtime& runtime, std::chrono::milliseconds limit)
       staging_(runtime, runtime.host(), kStagingBytes),
       done_(0) {}
 
-std::span<std::byte> Dma::staging(std::size_t size) const {
-  return std::span(static_cast<std::byte*>(staging_.get()), staging_.size()).first(size);
-}
+std::span<std::byte> Dma::staging(std::size_t size) const { return staging_.bytes().first(size); }
 
 void Dma::copy(void* to, hsa_agent_t to_agent, const void* from, hsa_agent_t from_agent,
                std::size_t size, const char* what) {
@@ -24,30 +22,28 @@ void Dma::copy(void* to, hsa_agent_t to_agent, const void* from, hsa_agent_t fro
 }
 
 void Dma::upload(void* vram, std::size_t size) {
-  copy(vram, runtime_.gpu(), staging_.get(), runtime_.cpu(), size, "SDMA copy to VRAM");
+  copy(vram, runtime_.gpu(), staging_.bytes().data(), runtime_.cpu(), size, "SDMA copy to VRAM");
 }
 
 void Dma::download(const void* vram, std::size_t size) {
-  copy(staging_.get(), runtime_.cpu(), vram, runtime_.gpu(), size, "SDMA copy from VRAM");
+  copy(staging_.bytes().data(), runtime_.cpu(), vram, runtime_.gpu(), size, "SDMA copy from VRAM");
 }
 
-void Dma::fill(const PoolBuffer& memory, const Pattern& pattern, std::uint32_t buffer) {
-  auto* base = static_cast<std::byte*>(memory.get());
-  for (std::size_t at = 0; at < memory.size(); at += kStagingBytes) {
-    const std::size_t size = std::min(kStagingBytes, memory.size() - at);
+void Dma::fill(std::span<std::byte> vram, const Pattern& pattern, std::uint32_t buffer) {
+  for (std::size_t at = 0; at < vram.size(); at += kStagingBytes) {
+    const std::size_t size = std::min(kStagingBytes, vram.size() - at);
     pattern.write(buffer, at, staging(size));
-    upload(base + at, size);
+    upload(vram.data() + at, size);
   }
 }
 
-void Dma::verify(const PoolBuffer& memory, const Pattern& pattern, std::uint32_t buffer) {
-  const auto* base = static_cast<const std::byte*>(memory.get());
+void Dma::verify(std::span<const std::byte> vram, const Pattern& pattern, std::uint32_t buffer) {
   const std::string what = "VRAM buffer " + std::to_string(buffer);
-  for (std::size_t at = 0; at < memory.size(); at += kStagingBytes) {
-    const std::size_t size = std::min(kStagingBytes, memory.size() - at);
+  for (std::size_t at = 0; at < vram.size(); at += kStagingBytes) {
+    const std::size_t size = std::min(kStagingBytes, vram.size() - at);
     // A copy that silently does nothing must not find the bytes of the copy before it.
     std::ranges::fill(staging(size), std::byte{0xee});
-    download(base + at, size);
+    download(vram.data() + at, size);
     pattern.check(what, buffer, at, staging(size));
   }
 }
@@ -56,19 +52,19 @@ void VramBuffers::add(const Runtime& runtime, Dma& dma, const Pattern& pattern, 
                       std::size_t size) {
   for (std::size_t i = 0; i < count; ++i) {
     buffers_.emplace_back(runtime, runtime.vram(), size);
-    dma.fill(buffers_.back(), pattern, static_cast<std::uint32_t>(buffers_.size() - 1));
+    dma.fill(buffers_.back().bytes(), pattern, static_cast<std::uint32_t>(buffers_.size() - 1));
   }
 }
 
 void VramBuffers::verify(Dma& dma, const Pattern& pattern) const {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    dma.verify(buffers_[i], pattern, static_cast<std::uint32_t>(i));
+    dma.verify(buffers_[i].bytes(), pattern, static_cast<std::uint32_t>(i));
   }
 }
 
 void VramBuffers::spoil(Dma& dma) const {
-  const PoolBuffer& last = buffers_.back();
-  auto* middle = static_cast<std::byte*>(last.get()) + last.size() / 2;
+  const std::span<std::byte> last = buffers_.back().bytes();
+  std::byte* middle = last.data() + last.size() / 2;
   const auto word = dma.staging(sizeof(std::uint64_t));
   dma.download(middle, word.size());
   word[0] ^= std::byte{1};
@@ -77,7 +73,7 @@ void VramBuffers::spoil(Dma& dma) const {
 
 std::uint64_t VramBuffers::bytes() const {
   std::uint64_t sum = 0;
-  for (const PoolBuffer& buffer : buffers_) sum += buffer.size();
+  for (const PoolBuffer& buffer : buffers_) sum += buffer.bytes().size();
   return sum;
 }
 

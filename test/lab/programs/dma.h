@@ -29,10 +29,10 @@ class Dma {
   /// Copies `size` bytes of `vram` to staging. Throws Error{gpu} or Error{cancelled}.
   void download(const void* vram, std::size_t size);
 
-  /// Writes the contents of `buffer` to all of `memory`.
-  void fill(const PoolBuffer& memory, const Pattern& pattern, std::uint32_t buffer);
-  /// Reads all of `memory` back and compares. Throws what Pattern::check throws.
-  void verify(const PoolBuffer& memory, const Pattern& pattern, std::uint32_t buffer);
+  /// Writes the contents of `buffer` to all of `vram`.
+  void fill(std::span<std::byte> vram, const Pattern& pattern, std::uint32_t buffer);
+  /// Reads all of `vram` back and compares. Throws what Pattern::check throws.
+  void verify(std::span<const std::byte> vram, const Pattern& pattern, std::uint32_t buffer);
 
  private:
   void copy(void* to, hsa_agent_t to_agent, const void* from, hsa_agent_t from_agent,

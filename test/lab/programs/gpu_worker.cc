@@ -1,10 +1,12 @@
 // A GPU program for the tests: see --help.
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "mailbox.h"
 #include "options.h"
+#include "share.h"
 #include "stop.h"
 #include "worker.h"
 
@@ -22,7 +24,9 @@ int main(int argc, char** argv) {
     if (options.buffer_count != 0) setenv("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1", 1);
     const lab::Mailbox mailbox(options.control_dir, options.status_file);
     try {
-      lab::Worker worker(options);
+      std::optional<lab::Peer> peer;
+      if (options.share) peer.emplace(options.seed, options.limit);
+      lab::Worker worker(options, peer ? &*peer : nullptr);
       mailbox.announce(worker.ready_line());
       lab::serve(
           mailbox, [&](const lab::Command& command) { return worker.answer(command); },

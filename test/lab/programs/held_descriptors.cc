@@ -19,14 +19,6 @@ using kfdcp::Error;
 using kfdcp::ErrorCode;
 using kfdcp::io_error;
 
-kfdcp::UniqueFd export_dmabuf(const PoolBuffer& buffer) {
-  int fd = -1;
-  std::uint64_t offset = 0;
-  check_hsa(hsa_amd_portable_export_dmabuf(buffer.get(), buffer.size(), &fd, &offset),
-            "exporting a dma-buf");
-  return kfdcp::UniqueFd(fd);
-}
-
 ino_t inode(const kfdcp::UniqueFd& fd) {
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) throw io_error("dma-buf");
@@ -41,9 +33,9 @@ class HeldDmabuf : public Holding {
   void check() override {
     const off_t size = lseek(fd_.get(), 0, SEEK_END);
     if (size < 0) throw io_error("dma-buf");
-    if (static_cast<std::uint64_t>(size) < buffer_.size()) {
+    if (static_cast<std::uint64_t>(size) < buffer_.bytes().size()) {
       throw Error(ErrorCode::corrupt, "dma-buf: its size is " + std::to_string(size) +
-                                          ", expected " + std::to_string(buffer_.size()));
+                                          ", expected " + std::to_string(buffer_.bytes().size()));
     }
     // A BO has one dma-buf as long as somebody holds it: exporting again must give the same one.
     if (inode(export_dmabuf(buffer_)) != inode(fd_)) {

@@ -34,7 +34,7 @@ class HeldSplit : public Holding {
     map_file_above_first();
     buffers_.emplace_back(runtime, runtime.vram(), kBufferBytes);
     for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
-      dma_.fill(buffers_[i], pattern_, kSplitBuffers + i);
+      dma_.fill(buffers_[i].bytes(), pattern_, kSplitBuffers + i);
     }
     split_first();
     check_layout();
@@ -48,7 +48,7 @@ class HeldSplit : public Holding {
     check_layout();
     pattern_.check("mapped file", kSplitFile, 0, mapping_.bytes());
     for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
-      dma_.verify(buffers_[i], pattern_, kSplitBuffers + i);
+      dma_.verify(buffers_[i].bytes(), pattern_, kSplitBuffers + i);
     }
   }
 
@@ -64,7 +64,9 @@ class HeldSplit : public Holding {
     return fd;
   }
 
-  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(buffers_[0].get()); }
+  std::uintptr_t first() const {
+    return reinterpret_cast<std::uintptr_t>(buffers_[0].bytes().data());
+  }
 
   void map_file_above_first();
   void split_first() const;
@@ -103,7 +105,7 @@ void HeldSplit::split_first() const {
   if (entry == maps.end() || !is_render_map(*entry)) {
     throw Error(ErrorCode::unsupported, "split: VRAM is not mapped through a render node");
   }
-  void* middle = static_cast<std::byte*>(buffers_[0].get()) + kBufferBytes / 2;
+  void* middle = buffers_[0].bytes().data() + kBufferBytes / 2;
   // Any other protection will do. The BO stays what it is, and the GPU does not care.
   if (mprotect(middle, kFileBytes, entry->readable ? PROT_NONE : PROT_READ) != 0) {
     throw io_error("mprotect of a BO");

@@ -24,6 +24,7 @@ constexpr Switch kSwitches[] = {
     {"--fork-holder", &Options::fork_holder},
     {"--double-kfd", &Options::double_kfd},
     {"--split", &Options::split},
+    {"--share", &Options::share},
 };
 
 struct Number {
@@ -130,6 +131,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --fork-holder      keep a sleeping child that inherited /dev/kfd
   --double-kfd       open /dev/kfd a second time
   --split            split the mapping of a BO, and put a mapped file between BOs
+  --share            share a BO with a second GPU process
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)
   --timeout-ms MS    limit of every wait for the GPU (60000)
   --control DIR      where commands come from and replies go to (/ctl)

@@ -40,6 +40,7 @@ enum PatternBuffer : std::uint32_t {
   kSplitFile,
   kSplitBuffers,
   kChurn = 0xf1000000,
+  kShared = 0xf2000000,  // plus the generation
 };
 
 }  // namespace lab

@@ -124,6 +124,15 @@ PoolBuffer::~PoolBuffer() {
   if (base_ != nullptr) hsa_amd_memory_pool_free(base_);
 }
 
+kfdcp::UniqueFd export_dmabuf(const PoolBuffer& buffer) {
+  int fd = -1;
+  std::uint64_t offset = 0;
+  const auto bytes = buffer.bytes();
+  check_hsa(hsa_amd_portable_export_dmabuf(bytes.data(), bytes.size(), &fd, &offset),
+            "exporting a dma-buf");
+  return kfdcp::UniqueFd(fd);
+}
+
 Signal::Signal(hsa_signal_value_t initial) {
   check_hsa(hsa_signal_create(initial, 0, nullptr, &signal_), "creating a signal");
 }

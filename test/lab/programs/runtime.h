@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include "core/fd.h"
+
 namespace lab {
 
 /// Throws Error{gpu} "<what>: <ROCr's text>" unless `status` is success.
@@ -39,7 +41,8 @@ class Runtime {
   hsa_amd_memory_pool_t host_{};
 };
 
-/// Memory of one pool, reachable by the GPU.
+/// Memory of one pool, reachable by the GPU. VRAM must not be touched through bytes(): the CPU may
+/// not see it.
 class PoolBuffer {
  public:
   /// `size` in bytes. Throws Error{gpu}.
@@ -48,13 +51,15 @@ class PoolBuffer {
   PoolBuffer& operator=(PoolBuffer&&) = delete;
   ~PoolBuffer();
 
-  void* get() const { return base_; }
-  std::size_t size() const { return size_; }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(base_), size_}; }
 
  private:
   void* base_ = nullptr;
   std::size_t size_;
 };
+
+/// A dma-buf of the BO behind `buffer`. Throws Error{gpu}.
+kfdcp::UniqueFd export_dmabuf(const PoolBuffer& buffer);
 
 /// A signal that becomes an event, so that waiting for it sleeps in the kernel.
 class Signal {

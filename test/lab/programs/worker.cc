@@ -21,7 +21,7 @@ kfdcp::Mapping anonymous_memory(std::size_t size) {
 
 }  // namespace
 
-Worker::Worker(const Options& options)
+Worker::Worker(const Options& options, const Peer* peer)
     : options_(options),
       pattern_(options.seed),
       dma_(runtime_, options.limit),
@@ -29,7 +29,7 @@ Worker::Worker(const Options& options)
       counter_(runtime_, dma_, pattern_) {
   if (options_.vram_bytes != 0) vram_.add(runtime_, dma_, pattern_, 1, options_.vram_bytes);
   vram_.add(runtime_, dma_, pattern_, options_.buffer_count, options_.buffer_bytes);
-  if (vram_.count() != 0) dma_.verify(vram_.front(), pattern_, 0);
+  if (vram_.count() != 0) dma_.verify(vram_.front().bytes(), pattern_, 0);
   pattern_.write(kHostMemory, 0, host_memory_.bytes());
   if (options_.pending_barrier) barrier_.emplace(runtime_);
   if (options_.events_waiter) waiter_.emplace(runtime_);
@@ -40,6 +40,7 @@ Worker::Worker(const Options& options)
   if (options_.split) {
     held_.push_back(hold_split(runtime_, dma_, pattern_, options_.control_dir + "/split.bin"));
   }
+  if (peer != nullptr) held_.push_back(hold_share(runtime_, dma_, pattern_, *peer));
   if (options_.fork_holder) held_.push_back(hold_fork());
 }
 

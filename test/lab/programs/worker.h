@@ -13,6 +13,7 @@
 #include "mailbox.h"
 #include "options.h"
 #include "queue.h"
+#include "share.h"
 #include "waiter.h"
 
 namespace lab {
@@ -21,7 +22,8 @@ namespace lab {
 class Worker {
  public:
   /// Sets everything up and checks one read-back. Throws Error.
-  explicit Worker(const Options& options);
+  /// `peer` is needed for `share`, and must outlive this.
+  Worker(const Options& options, const Peer* peer);
 
   /// The line that says the worker holds everything.
   std::string ready_line() const;
