@@ -63,8 +63,15 @@ flock -n 9 || {
 
 run=$(mktemp -d "${TMPDIR:-/var/tmp}/kfd-checkpoint-guest.XXXXXX")
 QEMU_PID=
+# Its pipes' readers end with it, and have then passed on all there was.
+stop_qemu() {
+	[ -n "$QEMU_PID" ] || return 0
+	kill -KILL "$QEMU_PID" || true
+	wait
+	QEMU_PID=
+} 2>/dev/null
 cleanup() {
-	[ -z "$QEMU_PID" ] || kill -KILL "$QEMU_PID" 2>/dev/null || true
+	stop_qemu
 	rm -rf "$run"
 }
 trap cleanup EXIT
@@ -87,17 +94,16 @@ write_initrd "$image" "$run" "$init"
 started=$EPOCHREALTIME
 start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")"
 cat "$run/out" 9>&- &
-out=$!
 cat "$run/err" >&2 9>&- &
-err=$!
 
 # give_up STATUS TEXT: the guest is of no more use.
 give_up() {
-	local lines
-	say "$2"
-	lines=$(tail -n 25 "$run/console" 2>/dev/null | tr -d '\r'; cat "$run/qemu.log")
-	say "the end of its console:"
-	printf '%s\n' "$lines" | sed 's/^/    /' >&2
+	stop_qemu
+	say "$2; the end of its console:"
+	{
+		cat "$run/qemu.log"
+		[ ! -e "$run/console" ] || tail -n 60 "$run/console"
+	} | tr -d '\r' | sed 's/^/    /' >&2
 	exit "$1"
 }
 
@@ -143,9 +149,6 @@ for _ in {1..30}; do
 	kill -0 "$QEMU_PID" 2>/dev/null || break
 	sleep 0.1
 done
-kill -KILL "$QEMU_PID" 2>/dev/null || true
-wait "$QEMU_PID" 2>/dev/null || true
-QEMU_PID=
-wait "$out" "$err"
+stop_qemu
 if [ "$status" = 0 ] && [ "$complaints" -gt 0 ]; then status=70; fi
 exit "$status"

@@ -42,6 +42,8 @@ start_qemu() {
 			-device "virtserialport,chardev=$port,nr=$number,name=$port"
 		)
 	done
-	setpriv --pdeathsig KILL "${qemu[@]}" </dev/null >"$run/qemu.log" 2>&1 9>&- &
+	# The pipes are opened here too: a QEMU that does not even start must still end their readers' wait.
+	setpriv --pdeathsig KILL "${qemu[@]}" </dev/null >"$run/qemu.log" 2>&1 9>&- \
+		6>"$run/out" 7>"$run/err" 8>"$run/events" &
 	QEMU_PID=$!
 }

@@ -31,7 +31,7 @@ production_packages() {
 	node -e '
 		const { packages } = JSON.parse(require("fs").readFileSync("package-lock.json", "utf8"));
 		for (const [path, entry] of Object.entries(packages)) {
-			if (path !== "" && !entry.dev && !entry.peer) console.log(path);
+			if (path !== "" && !entry.dev && !entry.devOptional && !entry.peer) console.log(path);
 		}'
 }
 
