@@ -1,6 +1,13 @@
 #include "core/gpu_objects.h"
 
+#include <drm.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <string_view>
 
 namespace kfdcp {
 namespace {
@@ -10,33 +17,57 @@ constexpr std::uint64_t kHugePage = 2u << 20;
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
+/// The errno behind what libdrm returned: -errno, or -1 with errno set where it passes on the
+/// result of an older libdrm function.
+int errno_of(int result) { return result == -1 ? errno : -result; }
+
+Error call_error(const std::string& what, int err) {
+  return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
+}
+
+/// libdrm reads a null pointer when it is given a file that has no DRM version.
+void check_driver(int render_fd) {
+  std::array<char, 16> name{};
+  drm_version version{};
+  version.name = name.data();
+  version.name_len = name.size();
+  if (::ioctl(render_fd, DRM_IOCTL_VERSION, &version) != 0) {
+    throw call_error("DRM_IOCTL_VERSION", errno);
+  }
+  const std::string_view driver(name.data(), std::min(name.size(), version.name_len));
+  if (driver != "amdgpu") {
+    throw Error(ErrorCode::gpu,
+                "render node: its driver is " + std::string(driver) + ", not amdgpu");
+  }
+}
+
 }  // namespace
 
 Error gpu_error(const std::string& call, std::uint64_t bytes, int result) {
-  const int err = result < 0 ? -result : result;
-  return Error(ErrorCode::gpu,
-               call + " of " + std::to_string(bytes) + " bytes: " + std::strerror(err), err);
+  return call_error(call + " of " + std::to_string(bytes) + " bytes", errno_of(result));
 }
 
 GpuDevice open_gpu(int render_fd) {
+  check_driver(render_fd);
   amdgpu_device_handle device = nullptr;
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   const int r = amdgpu_device_initialize(render_fd, &major, &minor, &device);
-  if (r != 0) {
-    const int err = r < 0 ? -r : r;
-    throw Error(ErrorCode::gpu, std::string("amdgpu_device_initialize: ") + std::strerror(err),
-                err);
-  }
+  if (r != 0) throw call_error("amdgpu_device_initialize", errno_of(r));
   return GpuDevice(device);
+}
+
+std::uint32_t gpu_family(const GpuDevice& device) {
+  amdgpu_gpu_info info{};
+  const int r = amdgpu_query_gpu_info(device.get(), &info);
+  if (r != 0) throw call_error("amdgpu_query_gpu_info", errno_of(r));
+  return info.family_id;
 }
 
 GpuContext create_context(const GpuDevice& device) {
   amdgpu_context_handle context = nullptr;
   const int r = amdgpu_cs_ctx_create(device.get(), &context);
-  if (r != 0) {
-    throw Error(ErrorCode::gpu, std::string("amdgpu_cs_ctx_create: ") + std::strerror(-r), -r);
-  }
+  if (r != 0) throw call_error("amdgpu_cs_ctx_create", errno_of(r));
   return GpuContext(context);
 }
 
@@ -76,9 +107,7 @@ GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_hand
   amdgpu_bo_list_handle list = nullptr;
   const int r = amdgpu_bo_list_create(device.get(), static_cast<std::uint32_t>(bos.size()),
                                       const_cast<amdgpu_bo_handle*>(bos.data()), nullptr, &list);
-  if (r != 0) {
-    throw Error(ErrorCode::gpu, std::string("amdgpu_bo_list_create: ") + std::strerror(-r), -r);
-  }
+  if (r != 0) throw call_error("amdgpu_bo_list_create", errno_of(r));
   return GpuBoList(list);
 }
 

@@ -14,7 +14,8 @@
 
 namespace kfdcp {
 
-/// Error{gpu} "<call> of <bytes> bytes: <strerror>" from libdrm's negative errno.
+/// Error{gpu} "<call> of <bytes> bytes: <strerror>" from what libdrm returned; to be called before
+/// anything else can change errno.
 Error gpu_error(const std::string& call, std::uint64_t bytes, int result);
 
 template <auto Release>
@@ -31,7 +32,9 @@ using GpuBo = std::unique_ptr<amdgpu_bo, GpuDelete<amdgpu_bo_free>>;
 using GpuBoList = std::unique_ptr<amdgpu_bo_list, GpuDelete<amdgpu_bo_list_destroy>>;
 
 /// Each throws Error{gpu} naming the libdrm call, the size and the errno.
+/// `render_fd` is borrowed; it must be of amdgpu.
 GpuDevice open_gpu(int render_fd);
+std::uint32_t gpu_family(const GpuDevice& device);  // AMDGPU_FAMILY_*
 GpuContext create_context(const GpuDevice& device);
 /// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes.
 GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes);

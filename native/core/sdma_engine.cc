@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,7 +112,7 @@ class SdmaEngine final : public CopyEngine {
   SdmaEngine(int render_fd, const EngineOptions& options)
       : staging_(options),
         device_(open_gpu(render_fd)),
-        rules_(rules_of(device_)),
+        rules_(sdma_rules(gpu_family(device_))),
         staging_bo_(pin_memory(device_, staging_.all())),
         staging_map_(device_, staging_bo_, staging_.all().size_bytes(), kData),
         ib_bo_(allocate_gtt(device_, kIbBytes * options.slots)),
@@ -166,15 +165,6 @@ class SdmaEngine final : public CopyEngine {
     std::size_t bytes = 0;
     bool in_flight = false;
   };
-
-  static SdmaRules rules_of(const GpuDevice& device) {
-    amdgpu_gpu_info info{};
-    const int r = amdgpu_query_gpu_info(device.get(), &info);
-    if (r != 0) {
-      throw Error(ErrorCode::gpu, std::string("amdgpu_query_gpu_info: ") + std::strerror(-r), -r);
-    }
-    return sdma_rules(info.family_id);
-  }
 
   SdmaBuffer& checked(DeviceBuffer& any, std::uint64_t offset, std::size_t slot,
                       std::size_t bytes) const {
