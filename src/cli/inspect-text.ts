@@ -1,0 +1,139 @@
+/** The report of `inspect` for humans. */
+
+import { duration, size, type TreeNode, table } from './format.js';
+import type { InspectReport } from './inspect-report.js';
+
+const unknown = '-';
+
+export function inspectTable(report: InspectReport): string {
+  const { checkpoint_size: sizes } = report;
+  const parts = [
+    table(
+      [
+        'CONTAINER',
+        'IMAGE',
+        'ID',
+        'RUNTIME',
+        'CREATED',
+        'ENGINE',
+        'CHKPT SIZE',
+        'GPU STATE',
+        'GPU SIZE',
+      ],
+      [
+        [
+          report.container_name ?? unknown,
+          report.image ?? unknown,
+          report.id?.slice(0, 12) ?? unknown,
+          report.runtime ?? unknown,
+          report.created ?? unknown,
+          report.engine ?? unknown,
+          size(sizes.total_size),
+          report.gpu_state,
+          size(sizes.amd_gpu_memory_pages_size),
+        ],
+      ],
+    ),
+  ];
+  if (report.gpus !== undefined) {
+    parts.push(
+      table(
+        ['GPU', 'ID', 'MODEL', 'VRAM', 'RENDER NODE', 'LOCATION'],
+        report.gpus.map((gpu) => [
+          `${gpu.ordinal}`,
+          `${gpu.gpu_id}`,
+          gpu.gfx,
+          size(gpu.vram_bytes),
+          `renderD${gpu.render_minor}`,
+          gpu.location,
+        ]),
+      ),
+      table(
+        ['PROCESS', 'PID', 'COMMAND', 'GPUS', 'BOS', 'OBJECTS', 'VRAM', 'GTT'],
+        (report.processes ?? []).map((process) => [
+          `${process.ordinal}`,
+          `${process.ns_pid}`,
+          process.comm,
+          process.gpus.join(','),
+          `${process.num_bos}`,
+          `${process.num_objects}`,
+          size(process.vram_bytes),
+          size(process.gtt_bytes),
+        ]),
+      ),
+    );
+  }
+  return parts.join('\n');
+}
+
+export function inspectTree(report: InspectReport): TreeNode {
+  const sizes = report.checkpoint_size;
+  const facts: [string, string | undefined][] = [
+    ['Image', report.image],
+    ['ID', report.id],
+    ['Runtime', report.runtime],
+    ['Created', report.created],
+    ['Checkpointed', report.checkpointed],
+    ['Engine', report.engine],
+  ];
+  return {
+    text: report.container_name ?? report.source.path,
+    children: [
+      ...facts.flatMap(([name, value]) =>
+        value === undefined ? [] : [{ text: `${name}: ${value}` }],
+      ),
+      {
+        text: `Checkpoint size: ${size(sizes.total_size)}`,
+        children: [
+          { text: `Memory pages size: ${size(sizes.memory_pages_size)}` },
+          { text: `AMD GPU memory pages size: ${size(sizes.amd_gpu_memory_pages_size)}` },
+          { text: `Root FS diff size: ${size(sizes.root_fs_diff_size)}` },
+        ],
+      },
+      { text: `GPU state: ${report.gpu_state}`, children: gpuNodes(report) },
+    ],
+  };
+}
+
+function gpuNodes(report: InspectReport): TreeNode[] {
+  const { host, tool, gpus, processes, buffers, ext_files: extFiles, timings_us: timings } = report;
+  if (!host || !tool || !gpus || !processes || !buffers || !extFiles || !timings) return [];
+  return [
+    { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
+    { text: `Host: ${host.hostname}, kernel ${host.kernel_release}, KFD ${host.kfd_version}` },
+    {
+      text: 'GPUs',
+      children: gpus.map((gpu) => ({
+        text: `${gpu.ordinal}: ${gpu.gfx}, ${size(gpu.vram_bytes)}, renderD${gpu.render_minor}, ${gpu.location}`,
+      })),
+    },
+    {
+      text: 'Processes',
+      children: processes.map((process) => ({
+        text: `[${process.ns_pid}] ${process.comm}`,
+        children: [
+          { text: `GPUs: ${process.gpus.join(', ')}` },
+          { text: `BOs: ${process.num_bos}, objects: ${process.num_objects}` },
+          { text: `VRAM: ${size(process.vram_bytes)}, GTT: ${size(process.gtt_bytes)}` },
+        ],
+      })),
+    },
+    {
+      text: 'Buffers',
+      children: [
+        { text: `VRAM: ${buffers.vram.count}, ${size(buffers.vram.size)}` },
+        { text: `GTT: ${buffers.gtt.count}, ${size(buffers.gtt.size)}` },
+      ],
+    },
+    {
+      text: 'Device files',
+      children: extFiles.map((file) => ({
+        text: `${file.criu_id}: ${file.kind}, process ${file.process}${file.gpu === undefined ? '' : `, GPU ${file.gpu}`}`,
+      })),
+    },
+    {
+      text: 'Timings',
+      children: Object.entries(timings).map(([name, us]) => ({ text: `${name}: ${duration(us)}` })),
+    },
+  ];
+}

@@ -1,0 +1,50 @@
+/** The addon, as the command line sees it. */
+
+import { Duplex, type Transform } from 'node:stream';
+import type { ImageVerifier } from '../archive/verifier.js';
+import { fromNative, native } from '../native.js';
+import type { NativeServices } from './surroundings.js';
+
+/**
+ * Bytes of zstd given to the decoder at once. 4 bytes can stand for 128 KiB, so a hostile stream
+ * makes at most 128 MiB of this much before the reader is asked whether it wants more.
+ */
+const inputBytes = 4096;
+
+export const nativeServices: NativeServices = {
+  verifier: () => {
+    const addon = native();
+    const verifier: ImageVerifier = {
+      pagesCheck: () => new addon.PagesCheck(),
+      stateFacts: (bytes) => addon.stateSummary(bytes),
+    };
+    return verifier;
+  },
+  zstdDecoder: () => Duplex.from(decode) as Transform,
+  kfdVersion: () => {
+    const addon = native();
+    try {
+      const { major, minor } = addon.kfdVersion();
+      return `${major}.${minor}`;
+    } catch (error) {
+      throw fromNative(error, '/dev/kfd');
+    }
+  },
+};
+
+async function* decode(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const decoder = new (native().ZstdDecoder)();
+  const pieces: Buffer[] = [];
+  try {
+    for await (const chunk of source) {
+      for (let at = 0; at < chunk.length; at += inputBytes) {
+        decoder.push(chunk.subarray(at, at + inputBytes), (piece) => pieces.push(piece));
+        yield* pieces;
+        pieces.length = 0;
+      }
+    }
+    decoder.end();
+  } catch (error) {
+    throw fromNative(error, 'archive');
+  }
+}

@@ -1,0 +1,42 @@
+/** The command line: its verbs, and the way from an error to an exit code. */
+
+import { Command } from 'commander';
+import { checkCommand } from './check.js';
+import { configureCommand } from './configure.js';
+import { exitCodeOf, failureOf, failureText } from './failure.js';
+import { inspectCommand } from './inspect.js';
+import type { Surroundings } from './surroundings.js';
+import { verifyCommand } from './verify.js';
+import { versionCommand } from './version.js';
+
+/** Runs one command line (without node and script); the exit code is the answer. Never throws. */
+export async function runCommandLine(
+  args: readonly string[],
+  surroundings: Surroundings,
+): Promise<number> {
+  const program = new Command('kfd-checkpoint')
+    .description('checkpoint and restore for containers that use AMD GPUs')
+    .helpCommand(false);
+  const verbs = [configureCommand, checkCommand, inspectCommand, verifyCommand, versionCommand];
+  for (const verb of verbs) program.addCommand(verb(surroundings));
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      writeOut: surroundings.out,
+      // Usage errors come back as exceptions and are printed once, in our form.
+      writeErr: () => undefined,
+    });
+  }
+  try {
+    if (args.length === 0) {
+      surroundings.err(program.helpInformation());
+      return 2;
+    }
+    await program.parseAsync([...args], { from: 'user' });
+    return 0;
+  } catch (caught) {
+    const failure = failureOf(caught);
+    if (failure === undefined) return 0;
+    surroundings.err(failureText(failure));
+    return exitCodeOf(failure);
+  }
+}

@@ -1,0 +1,27 @@
+/** Everything a verb needs from outside, so that tests bring their own. */
+
+import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
+import type { Run } from '../os/exec.js';
+
+export interface Surroundings {
+  /** Results, to standard output. */
+  readonly out: (text: string) => void;
+  /** Progress, warnings and errors, to standard error. */
+  readonly err: (text: string) => void;
+  /** Whether standard error is a terminal that can redraw a line. */
+  readonly isTerminal: boolean;
+  readonly run: Run;
+  /** Folder of this installation, without a slash at the end. */
+  readonly prefix: string;
+  readonly native: NativeServices;
+  /** Aborted by the first SIGINT or SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+/** What the command line uses of the addon. Each throws E_NATIVE when it cannot be loaded. */
+export interface NativeServices {
+  readonly verifier: () => ImageVerifier;
+  readonly zstdDecoder: ZstdDecoderFactory;
+  /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
+  readonly kfdVersion: () => string;
+}

@@ -1,0 +1,73 @@
+/** `kfd-checkpoint verify`: every byte of GPU state against its checksums and the manifest. */
+
+import { Command, Option } from 'commander';
+import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
+import { KfdError } from '../errors.js';
+import { json, printable, size, table } from './format.js';
+import { checkpointArgument, unsealed } from './inspect.js';
+import { progressOf } from './progress.js';
+import type { Surroundings } from './surroundings.js';
+
+export function verifyCommand(surroundings: Surroundings): Command {
+  return new Command('verify')
+    .description('check the GPU state of a checkpoint, every frame of it')
+    .addArgument(checkpointArgument())
+    .addOption(
+      new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
+    )
+    .option('--quiet', 'no progress')
+    .action(async (path: string, options: { format: 'table' | 'json'; quiet?: boolean }) => {
+      const { signal, native } = surroundings;
+      const progress = progressOf(surroundings);
+      const report = await verifyCheckpoint(path, {
+        zstdDecoder: native.zstdDecoder,
+        verifier: native.verifier(),
+        signal,
+        ...(options.quiet !== true && { onProgress: progress.update }),
+      }).finally(progress.end);
+      surroundings.out(options.format === 'json' ? json(asJson(report)) : asTable(report));
+      failOnProblems(path, report);
+    });
+}
+
+function asJson({ contents, files, problems }: VerifyReport) {
+  return {
+    schema_version: 1,
+    path: contents.path,
+    sound: allProblems({ contents, files, problems }).length === 0,
+    sealed: contents.manifest !== undefined,
+    files,
+    problems,
+  };
+}
+
+function asTable(report: VerifyReport): string {
+  if (report.files.length === 0 && report.problems.length === 0) return 'no GPU state\n';
+  const rows = report.files.map((file) => [
+    file.name,
+    size(file.size),
+    file.frames === undefined ? '-' : `${file.frames}`,
+    file.problems.length === 0 ? 'ok' : 'fail',
+  ]);
+  const problems = allProblems(report).map((problem) => `${printable(problem)}\n`);
+  return table(['FILE', 'SIZE', 'FRAMES', 'STATUS'], rows) + problems.join('');
+}
+
+function allProblems({ files, problems }: VerifyReport): string[] {
+  return [
+    ...problems,
+    ...files.flatMap((file) => file.problems.map((problem) => `${file.name}: ${problem}`)),
+  ];
+}
+
+function failOnProblems(path: string, report: VerifyReport): void {
+  const problems = allProblems(report);
+  if (problems.length === 0) return;
+  const { manifest, imageFiles } = report.contents;
+  if (manifest === undefined && imageFiles.size > 0) throw unsealed(path);
+  const more = problems.length === 1 ? '' : ` (and ${problems.length - 1} more)`;
+  throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${problems[0]}${more}`, {
+    hint: 'use another copy of the archive, or take another checkpoint',
+    details: { problems },
+  });
+}

@@ -1,0 +1,92 @@
+/**
+ * Our lines in `/etc/criu/default.conf`, as one marked block at its top. All else in the file is
+ * somebody else's and stays byte for byte; texts are Latin-1 strings so that any byte survives.
+ */
+
+import { KfdError } from '../errors.js';
+
+export const defaultConfPath = '/etc/criu/default.conf';
+
+const begin = '# BEGIN kfd-checkpoint (kept by "kfd-checkpoint configure"; do not edit)\n';
+const end = '# END kfd-checkpoint\n';
+
+/** What CRIU has to be told. Absolute paths. */
+export interface CriuSettings {
+  /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
+  readonly libdir: string;
+  readonly actionScript: string;
+}
+
+/** Where files of an installation are. */
+export function criuSettings(prefix: string): CriuSettings {
+  return { libdir: `${prefix}/criu`, actionScript: `${prefix}/hooks/criu-action` };
+}
+
+/**
+ * The text with our block in it, new or renewed. Throws E_CONFIG when somebody else's line already
+ * sets one of the options, or when the markers are damaged.
+ */
+export function withBlock(text: string, settings: CriuSettings): string {
+  const { before, after } = aroundBlock(text);
+  const foreign = foreignLines(before + after);
+  if (foreign.length > 0) {
+    throw new KfdError('E_CONFIG', `${defaultConfPath}: already set: ${foreign.join('; ')}`, {
+      hint: `remove these lines if nothing else needs them, then run "kfd-checkpoint configure" again`,
+      details: { lines: foreign },
+    });
+  }
+  return `${before}${blockOf(settings)}${after}`;
+}
+
+/** The text without our block; unchanged when there is none. Throws E_CONFIG on damaged markers. */
+export function withoutBlock(text: string): string {
+  const { before, after } = aroundBlock(text);
+  return before + after;
+}
+
+/** Why CRIU would not read our settings from this text; empty when it would. */
+export function blockProblems(text: string, settings: CriuSettings): string[] {
+  try {
+    const { before, block, after } = aroundBlock(text);
+    const problems = foreignLines(before + after).map((line) => `another line sets "${line}"`);
+    if (block === undefined) problems.push('our lines are missing');
+    else if (block !== blockOf(settings)) problems.push('our lines are not those of this version');
+    return problems;
+  } catch (error) {
+    if (error instanceof KfdError) return [error.message];
+    throw error;
+  }
+}
+
+function blockOf({ libdir, actionScript }: CriuSettings): string {
+  return `${begin}libdir ${libdir}\naction-script ${actionScript}\n${end}`;
+}
+
+function aroundBlock(text: string): { before: string; block: string | undefined; after: string } {
+  const starts = text.split(/^# BEGIN kfd-checkpoint\b/m).length - 1;
+  const ends = text.split(/^# END kfd-checkpoint$/m).length - 1;
+  if (starts === 0 && ends === 0) return { before: '', block: undefined, after: text };
+  const match = /^# BEGIN kfd-checkpoint\b[\s\S]*?^# END kfd-checkpoint$\n?/m.exec(text);
+  if (starts !== 1 || ends !== 1 || match === null) {
+    throw new KfdError('E_CONFIG', `${defaultConfPath}: the marks of our lines are damaged`, {
+      hint: 'remove every line between and including "# BEGIN kfd-checkpoint" and "# END kfd-checkpoint"',
+    });
+  }
+  const from = match.index;
+  const to = from + match[0].length;
+  return { before: text.slice(0, from), block: match[0], after: text.slice(to) };
+}
+
+/** Lines that set libdir or action-script, also abbreviated, which getopt_long accepts. */
+function foreignLines(text: string): string[] {
+  return text
+    .split('\n')
+    .map((line) => line.replace(/#.*/, '').trim())
+    .filter((line) => {
+      const option = line.split(/[\s=]/)[0] ?? '';
+      return (
+        (option.length >= 3 && 'libdir'.startsWith(option)) ||
+        (option.length >= 2 && 'action-script'.startsWith(option))
+      );
+    });
+}
