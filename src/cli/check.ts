@@ -1,9 +1,9 @@
 /** `kfd-checkpoint check`: can this host checkpoint and restore GPU containers, and if not, why. */
 
 import { Command, Option } from 'commander';
-import { KfdError } from '../errors.js';
+import { asKfdError, KfdError } from '../errors.js';
 import { criu, podman, runtimes } from './checks/engines.js';
-import type { Check, CheckContext, Finding } from './checks/finding.js';
+import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
 import { criuConfiguration, folders, hook } from './checks/installation.js';
 import { json, printable, table } from './format.js';
@@ -24,7 +24,13 @@ const checks: readonly Check[] = [
 
 /** All findings, in a fixed order. One failing check never hides another. */
 export async function findingsOf(context: CheckContext): Promise<Finding[]> {
-  return (await Promise.all(checks.map((check) => check(context)))).flat();
+  const findings = checks.map((check) => check(context).catch((error) => [broken(check, error)]));
+  return (await Promise.all(findings)).flat();
+}
+
+function broken(check: Check, error: unknown): Finding {
+  const known = asKfdError(error, check.name);
+  return fail(check.name, known.message, known.hint ?? 'run as root');
 }
 
 export function checkCommand(surroundings: Surroundings): Command {

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Finding } from '../../src/cli/checks/finding.js';
+import { KfdError } from '../../src/errors.js';
+import { parseCrun, parseVersion } from '../../src/runtime/versions.js';
+import { cli, fakeNative, fakeRun } from './cli-surroundings.js';
+import { repository } from './paths.js';
+import { bentHost } from './sysfs-tree.js';
+
+const prefix = '/usr/lib/kfd-checkpoint';
+const crunVersion = 'crun version 1.21\n+SYSTEMD +SELINUX +CRIU +YAJL\n';
+const programs = {
+  'criu --version': 'Version: 4.1.1\n',
+  'criu check': 'Looks good.\n',
+  'crun --version': crunVersion,
+  'runc --version': 'runc version 1.1.15+ds1\ncommit: 1\n',
+  'podman --version': 'podman version 5.4.2\n',
+  'ldconfig -p': '\tlibcriu.so.2 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcriu.so.2\n',
+};
+
+/** A host that is able, with GPUs from the fixture and the product installed and configured. */
+async function ableHost(t: TestContext): Promise<string> {
+  const root = await bentHost(t, 'two-gpus', { 'sys/fs/cgroup/cgroup.controllers': 'memory\n' });
+  const files = { 'criu/kfd_checkpoint.so': '', 'hooks/x': '' };
+  for (const path of Object.keys(files)) {
+    await mkdir(dirname(join(root, prefix, path)), { recursive: true });
+    await writeFile(join(root, prefix, path), '');
+  }
+  for (const name of ['criu-action', 'precreate', '50-kfd-checkpoint.json']) {
+    await cp(join(repository, 'hooks', name), join(root, prefix, 'hooks', name));
+  }
+  const configured = await cli(['configure', '--root', root]);
+  assert.equal(configured.code, 0, configured.stderr);
+  return root;
+}
+
+async function check(root: string, over: Parameters<typeof cli>[1] = {}) {
+  const result = await cli(['check', '--format', 'json', '--root', root], {
+    run: fakeRun(programs),
+    ...over,
+  });
+  const report = JSON.parse(result.stdout) as { able: boolean; findings: Finding[] };
+  const status = (name: string) => report.findings.find((one) => one.name === name)?.status;
+  return { ...result, ...report, status };
+}
+
+test('an able host has only ok, and exit code 0', async (t) => {
+  const { code, able, findings } = await check(await ableHost(t));
+  assert.deepEqual(
+    findings.filter((finding) => finding.status !== 'ok'),
+    [],
+  );
+  assert.equal(code, 0);
+  assert.equal(able, true);
+  assert.equal(findings.filter((finding) => finding.name.startsWith('gpu ')).length, 2);
+});
+
+test('every fail makes exit code 3, and every finding says how to mend it', async (t) => {
+  const root = await ableHost(t);
+  const { code, able, findings, stderr } = await check(root, { run: fakeRun({}) });
+  assert.equal(code, 3);
+  assert.equal(able, false);
+  for (const finding of findings) {
+    assert.equal(finding.hint !== undefined, finding.status !== 'ok', finding.name);
+  }
+  assert.match(stderr, /^Error: criu: not in PATH \(and \d+ more\)\nHint: {2}install criu 4\.0/);
+});
+
+test('each program is judged by itself', async (t) => {
+  const root = await ableHost(t);
+  const cases: [string, Finding['status'], Record<string, string | number | undefined>][] = [
+    ['criu', 'fail', { 'criu --version': 'Version: 3.17.1\n' }],
+    ['criu check', 'fail', { 'criu check': 1 }],
+    ['crun', 'warn', { 'crun --version': 'crun version 1.8.1\n+SYSTEMD\n' }],
+    ['crun', 'warn', { 'ldconfig -p': '' }],
+    ['crun', 'fail', { 'ldconfig -p': '', 'runc --version': undefined }],
+    ['runc', 'warn', { 'runc --version': undefined }],
+    ['podman', 'warn', { 'podman --version': 'podman version 4.2.0\n' }],
+    ['podman', 'ok', { 'podman --version': 'podman version 4.3.1\n' }],
+  ];
+  for (const [name, expected, changes] of cases) {
+    const outputs = Object.fromEntries(
+      Object.entries({ ...programs, ...changes }).filter(([, output]) => output !== undefined),
+    ) as Record<string, string | number>;
+    const { status } = await check(root, { run: fakeRun(outputs) });
+    assert.equal(status(name), expected, `${name} ${JSON.stringify(changes)}`);
+  }
+});
+
+test('the installation is judged file by file', async (t) => {
+  const cases: [string, Finding['status'], (root: string) => Promise<void>][] = [
+    ['default.conf', 'fail', (root) => rm(join(root, 'etc/criu/default.conf'))],
+    [
+      'default.conf',
+      'fail',
+      (root) => writeFile(join(root, 'etc/criu/default.conf'), 'libdir /x\n'),
+    ],
+    ['plugin', 'fail', (root) => writeFile(join(root, prefix, 'criu/amdgpu_plugin.so'), '')],
+    ['plugin', 'warn', (root) => writeFile(join(root, prefix, 'criu/cuda_plugin.so'), '')],
+    ['plugin', 'fail', (root) => rm(join(root, prefix, 'criu/kfd_checkpoint.so'))],
+    ['plugin', 'fail', (root) => rm(join(root, prefix, 'criu'), { recursive: true })],
+    ['action script', 'fail', (root) => chmod(join(root, prefix, 'hooks/criu-action'), 0o644)],
+    ['hook', 'warn', (root) => rm(join(root, 'usr/share/containers'), { recursive: true })],
+    [
+      'hook',
+      'fail',
+      (root) =>
+        writeFile(join(root, 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json'), '{'),
+    ],
+    ['hook', 'warn', (root) => rm(join(root, prefix, 'hooks/precreate'))],
+    [
+      'configuration',
+      'fail',
+      (root) => writeFile(join(root, 'etc/kfd-checkpoint/config.json'), '{"x":1}'),
+    ],
+    ['cgroup', 'warn', (root) => rm(join(root, 'sys/fs'), { recursive: true })],
+    ['kfd', 'fail', (root) => rm(join(root, 'dev/kfd'))],
+    ['gpus', 'fail', (root) => rm(join(root, 'sys/class/kfd/kfd/topology'), { recursive: true })],
+    ['gpu 1', 'fail', (root) => rm(join(root, 'sys/class/drm/renderD129'))],
+  ];
+  for (const [name, expected, change] of cases) {
+    const root = await ableHost(t);
+    await change(root);
+    const { status, code } = await check(root);
+    assert.equal(status(name), expected, `${name} ${change}`);
+    assert.equal(code, expected === 'fail' ? 3 : 0);
+  }
+});
+
+test('an addon that does not load is a finding, not a crash', async (t) => {
+  const failing = () => {
+    throw new KfdError('E_NATIVE', 'native addon: cannot open', { hint: 'build it' });
+  };
+  const native = { ...fakeNative, verifier: failing, kfdVersion: failing };
+  const { code, status, findings } = await check(await ableHost(t), { native });
+  assert.equal(code, 3);
+  assert.equal(status('addon'), 'fail');
+  assert.equal(status('kfd'), 'fail');
+  assert.equal(findings.find((one) => one.name === 'addon')?.hint, 'build it');
+});
+
+test('the table ends with what to do', async (t) => {
+  const root = await ableHost(t);
+  await rm(join(root, 'etc/criu/default.conf'));
+  const { stdout } = await cli(['check', '--root', root], { run: fakeRun(programs) });
+  assert.match(stdout, /^STATUS {2}CHECK +FINDING\n/);
+  assert.match(
+    stdout,
+    /^fail {4}default\.conf +\/etc\/criu\/default\.conf: our lines are missing$/m,
+  );
+  assert.match(stdout, /\nTo mend:\ndefault\.conf: run "kfd-checkpoint configure"\n$/);
+});
+
+test('versions are read out of what programs print', () => {
+  assert.deepEqual(parseVersion('podman version 5.4.2'), { text: '5.4.2', major: 5, minor: 4 });
+  assert.deepEqual(parseVersion('Version: 4.0'), { text: '4.0', major: 4, minor: 0 });
+  assert.equal(parseVersion('no digits'), undefined);
+  assert.equal(parseCrun(crunVersion)?.hasCriu, true);
+  assert.equal(parseCrun('crun version 1.8.1\n-CRIU\n')?.hasCriu, false);
+});

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { exitCodeOf, failureOf, failureText } from '../../src/cli/failure.js';
+import { duration, size, table, tree } from '../../src/cli/format.js';
+import { progressOf } from '../../src/cli/progress.js';
+import { KfdError } from '../../src/errors.js';
+import { entriesOf, type Files, gpuCheckpoint, plainCheckpoint, tarOf } from './archive-builder.js';
+import { cli } from './cli-surroundings.js';
+import { temporaryFolder } from './paths.js';
+
+async function archive(t: TestContext, files: Files): Promise<string> {
+  const path = join(await temporaryFolder(t), 'c.tar');
+  await writeFile(path, await tarOf(entriesOf(files)));
+  return path;
+}
+
+test('inspect prints JSON with the keys of checkpointctl and ours', async (t) => {
+  const path = await archive(t, gpuCheckpoint().files);
+  const { code, stdout, stderr } = await cli(['inspect', path, '--format', 'json']);
+  assert.equal(code, 0);
+  assert.equal(stderr, '');
+  const report = JSON.parse(stdout) as Record<string, unknown>;
+  assert.equal(Object.keys(report)[0], 'schema_version');
+  assert.equal(report['container_name'], 'trainer');
+  assert.equal(report['engine'], 'Podman');
+  assert.equal(report['gpu_state'], 'sealed');
+  const sizes = report['checkpoint_size'] as Record<string, number>;
+  assert.equal(sizes['amd_gpu_memory_pages_size'], 38);
+  assert.equal(sizes['memory_pages_size'], 8192);
+  assert.equal(sizes['root_fs_diff_size'], 1024);
+  assert.deepEqual(report['buffers'], {
+    vram: { count: 2, size: 3145728 },
+    gtt: { count: 1, size: 4096 },
+  });
+  assert.equal((report['gpus'] as { gfx: string }[])[0]?.gfx, 'gfx90a');
+  assert.equal((report['ext_files'] as unknown[]).length, 2);
+  assert.deepEqual(report['timings_us'], { state: 1200, drain: 84000, seal: 300 });
+});
+
+test('inspect prints a table and a tree', async (t) => {
+  const path = await archive(t, gpuCheckpoint().files);
+  const asTable = (await cli(['inspect', path])).stdout;
+  assert.match(asTable, /^CONTAINER +IMAGE +ID +RUNTIME/);
+  assert.match(asTable, /^trainer +localhost\/worker:latest +f00dfeed0011 +crun/m);
+  assert.match(asTable, /^0 +51966 +gfx90a +64\.0 GiB +renderD128 +0000:03:00\.0$/m);
+  assert.match(asTable, /^0 +7 +worker +0,1 +24 +9 +3\.0 MiB +4\.0 KiB$/m);
+  const asTree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
+  assert.match(asTree, /^trainer\n├── Image: localhost/);
+  assert.match(asTree, /AMD GPU memory pages size: 38 B/);
+  assert.match(asTree, /^ {4}└── Timings\n {8}├── state: 1\.2 ms$/m);
+});
+
+test('a checkpoint without a GPU is shown as such', async (t) => {
+  const path = await archive(t, plainCheckpoint());
+  for (const format of ['table', 'tree', 'json']) {
+    const { code, stdout } = await cli(['inspect', path, '--format', format]);
+    assert.equal(code, 0);
+    assert.match(stdout, /none/);
+  }
+  const verified = await cli(['verify', path]);
+  assert.equal(verified.code, 0);
+  assert.equal(verified.stdout, 'no GPU state\n');
+});
+
+test('GPU files without a manifest are shown and refused', async (t) => {
+  const { files } = gpuCheckpoint();
+  delete files['checkpoint/kfd-manifest.json'];
+  const path = await archive(t, files);
+  for (const verb of ['inspect', 'verify']) {
+    const { code, stdout, stderr } = await cli([verb, path]);
+    assert.equal(code, 5);
+    assert.notEqual(stdout, '');
+    assert.match(stderr, /never sealed/);
+  }
+});
+
+test('verify: sound is 0, damage is 5 and names the file, progress is on stderr', async (t) => {
+  const { files } = gpuCheckpoint();
+  const sound = await cli(['verify', await archive(t, files)]);
+  assert.equal(sound.code, 0, sound.stderr);
+  assert.match(sound.stdout, /^amdgpu-pages-0-0000\.img +19 B +2 +ok$/m);
+  assert.match(sound.stderr, /^amdgpu-pages-0-0000\.img: 19 B$/m);
+  assert.equal((await cli(['verify', '--quiet', await archive(t, files)])).stderr, '');
+  files['checkpoint/amdgpu-pages-0-0001.img'] = 'xxxxxxxxxxxxxxxxxxx';
+  const path = await archive(t, files);
+  const damaged = await cli(['verify', '--quiet', path]);
+  assert.equal(damaged.code, 5);
+  assert.match(damaged.stdout, /^amdgpu-pages-0-0001\.img +19 B +- +fail$/m);
+  assert.match(
+    damaged.stderr,
+    /^Error: .*amdgpu-pages-0-0001\.img: pages file: frame 0: wrong checksum\n/,
+  );
+  const report = JSON.parse((await cli(['verify', '--format', 'json', path])).stdout) as {
+    sound: boolean;
+  };
+  assert.equal(report.sound, false);
+});
+
+test('a damaged manifest is exit code 5, a missing file 4', async (t) => {
+  const { files } = gpuCheckpoint();
+  const text = files['checkpoint/kfd-manifest.json']?.toString() ?? '';
+  files['checkpoint/kfd-manifest.json'] = text.replace('worker', 'w0rker');
+  const { code, stdout, stderr } = await cli(['inspect', await archive(t, files)]);
+  assert.equal(code, 5);
+  assert.equal(stdout, '');
+  assert.match(stderr, /^Error: kfd-manifest\.json: the seal does not match\nHint: .*\nLog: .*\n$/);
+  assert.equal((await cli(['inspect', '/nowhere'])).code, 4);
+});
+
+test('text out of an archive cannot steer the terminal', async (t) => {
+  const files: Files = {
+    ...plainCheckpoint(),
+    'config.dump': JSON.stringify({ name: 'a\u001b]0;x\u0007b' }),
+  };
+  const path = await archive(t, files);
+  for (const format of ['table', 'tree', 'json']) {
+    const { stdout } = await cli(['inspect', path, '--format', format]);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is the point
+    assert.doesNotMatch(stdout, /[\u001b\u0007]/);
+  }
+});
+
+test('wrong command lines are exit code 2, in the same three lines', async () => {
+  for (const args of [
+    ['frobnicate'],
+    ['inspect'],
+    ['inspect', 'a', 'b'],
+    ['inspect', 'a', '--format', 'xml'],
+    ['check', '--nope'],
+    ['--nope'],
+  ]) {
+    const { code, stdout, stderr } = await cli(args);
+    assert.equal(code, 2, args.join(' '));
+    assert.equal(stdout, '');
+    assert.match(stderr, /^Error: .+\nHint: {2}.+\nLog: {3}.+\n$/);
+  }
+  assert.equal((await cli([])).code, 2);
+});
+
+test('help and version are results', async () => {
+  assert.match((await cli(['--help'])).stdout, /Usage: kfd-checkpoint/);
+  assert.match((await cli(['verify', '--help'])).stdout, /every frame/);
+  const { code, stdout } = await cli(['version']);
+  assert.equal(code, 0);
+  assert.match(stdout, /^kfd-checkpoint \d+\.\d+\.\d+\n$/);
+});
+
+test('an error names its log when there is one', () => {
+  const error = new KfdError('E_TIMEOUT', 'gate: late', { details: { log: '/var/log/x' } });
+  assert.match(failureText(error), /\nLog: {3}\/var\/log\/x\n$/);
+  assert.equal(exitCodeOf(error), 6);
+  const bug = failureOf(new TypeError('x is undefined'));
+  assert.equal(bug?.code, 'E_INTERNAL');
+});
+
+test('sizes and times are for humans, columns are aligned', () => {
+  assert.deepEqual([0, 1023, 1024, 1536, 2 ** 30, 2 ** 50 * 3000].map(size), [
+    '0 B',
+    '1023 B',
+    '1.0 KiB',
+    '1.5 KiB',
+    '1.0 GiB',
+    '3000.0 PiB',
+  ]);
+  assert.deepEqual([999, 1000, 1_500_000].map(duration), ['999 us', '1.0 ms', '1.50 s']);
+  assert.equal(
+    table(
+      ['A', 'LONG'],
+      [
+        ['xx', 'y'],
+        ['z', ''],
+      ],
+    ),
+    'A   LONG\nxx  y\nz\n',
+  );
+  assert.equal(
+    tree({ text: 'a', children: [{ text: 'b', children: [{ text: 'c' }] }, { text: 'd' }] }),
+    'a\n├── b\n│   └── c\n└── d\n',
+  );
+});
+
+test('progress on a terminal redraws one line and leaves none', () => {
+  let printed = '';
+  const progress = progressOf({
+    err: (text: string) => {
+      printed += text;
+    },
+    isTerminal: true,
+  } as never);
+  progress.update('f', 1, 10);
+  progress.update('f', 10, 10);
+  progress.end();
+  assert.ok(!printed.includes('\n'));
+  assert.ok(printed.endsWith('(100%)\r\u001b[K'));
+});

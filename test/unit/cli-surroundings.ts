@@ -1,0 +1,43 @@
+/** A command line run in memory: what it printed, and its exit code. */
+
+import { runCommandLine } from '../../src/cli/program.js';
+import type { NativeServices, Surroundings } from '../../src/cli/surroundings.js';
+import type { Run } from '../../src/os/exec.js';
+import { fakeVerifier, zstdProgram } from './archive-builder.js';
+
+export const fakeNative: NativeServices = {
+  verifier: () => fakeVerifier,
+  zstdDecoder: zstdProgram,
+  kfdVersion: () => '1.17',
+};
+
+/** Programs by "command first-argument"; anything else is not in PATH. */
+export function fakeRun(outputs: Readonly<Record<string, string | number>>): Run {
+  return async (command, args) => {
+    const output = outputs[`${command} ${args[0]}`];
+    if (output === undefined) return undefined;
+    return typeof output === 'number'
+      ? { status: output, stdout: '', stderr: 'Error (cr-check.c:1): no such thing\n' }
+      : { status: 0, stdout: output, stderr: '' };
+  };
+}
+
+export async function cli(args: readonly string[], over: Partial<Surroundings> = {}) {
+  let stdout = '';
+  let stderr = '';
+  const code = await runCommandLine(args, {
+    out: (text) => {
+      stdout += text;
+    },
+    err: (text) => {
+      stderr += text;
+    },
+    isTerminal: false,
+    run: fakeRun({}),
+    prefix: '/usr/lib/kfd-checkpoint',
+    native: fakeNative,
+    signal: new AbortController().signal,
+    ...over,
+  });
+  return { code, stdout, stderr };
+}
