@@ -40,7 +40,8 @@ Napi::Object to_js(Napi::Env env, std::uint32_t peer, int pid, Message& message)
   Napi::Array args = Napi::Array::New(env, message.args.size());
   for (std::uint32_t i = 0; i < message.args.size(); ++i) {
     // Results may be negative: they travel as two's complement.
-    args[i] = Napi::Number::New(env, static_cast<double>(static_cast<std::int64_t>(message.args[i])));
+    args[i] =
+        Napi::Number::New(env, static_cast<double>(static_cast<std::int64_t>(message.args[i])));
   }
   object.Set("args", args);
   object.Set("body", Napi::Buffer<char>::Copy(env, message.text.data(), message.text.size()));

@@ -16,7 +16,8 @@ namespace kfdcp::addon {
 
 /// JS: `new Listener(path, onMessage)`, where onMessage gets
 /// `{peer, pid, type, args: number[4], body: Buffer, fds: Descriptor[]}`, or `{peer, closed: true,
-/// reason?}` when a peer went away. `reply(peer, type, args, text, fds)` answers; `close()` ends it.
+/// reason?}` when a peer went away. `reply(peer, type, args, text, fds)` answers; `close()` ends
+/// it.
 class Listener : public Napi::ObjectWrap<Listener> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

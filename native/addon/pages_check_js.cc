@@ -11,8 +11,7 @@ void PagesCheckJs::init(Napi::Env env, Napi::Object exports) {
                                          InstanceMethod<&PagesCheckJs::finish>("finish")}));
 }
 
-PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<PagesCheckJs>(info) {}
+PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info) : Napi::ObjectWrap<PagesCheckJs>(info) {}
 
 void PagesCheckJs::feed(const Napi::CallbackInfo& info) {
   if (!info[0].IsBuffer()) throw Napi::TypeError::New(info.Env(), "chunk: not a Buffer");

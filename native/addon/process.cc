@@ -32,8 +32,7 @@ bool alive(int pidfd) {
 
 Napi::Value js_open_pidfd(const Napi::CallbackInfo& info) {
   const auto pid = static_cast<int>(to_uint32(info[0], "pid"));
-  return guarded(info.Env(),
-                 [&] { return Descriptor::wrap(info.Env(), procfs::open_pidfd(pid)); });
+  return guarded(info.Env(), [&] { return Descriptor::wrap(info.Env(), procfs::open_pidfd(pid)); });
 }
 
 Napi::Value js_open_file(const Napi::CallbackInfo& info) {

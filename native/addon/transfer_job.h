@@ -11,8 +11,8 @@ struct JobState;
 
 /// JS: `new TransferJob(options)` starts at once.
 ///   operation "drain" | "upload"; path of the pages file (drain creates it, upload reads it);
-///   renderNode path; engine "auto" | "sdma" | "cpu"; slots, slotBytes; buffers {id, size, dmabuf}[];
-///   drain only: process, gpu, compress, zstdLevel.
+///   renderNode path; engine "auto" | "sdma" | "cpu"; slots, slotBytes; buffers {id, size,
+///   dmabuf}[]; drain only: process, gpu, compress, zstdLevel.
 /// `done` is a promise of {bytes, fileUs, copyUs, wallUs, engine, contentBytes, fileBytes, frames,
 /// zeroFrames, root}; `progress()` returns bytes done; `cancel()` makes `done` reject with
 /// KFD_CANCELLED.

@@ -7,10 +7,9 @@
 namespace kfdcp::addon {
 
 void ZstdDecoder::init(Napi::Env env, Napi::Object exports) {
-  exports.Set("ZstdDecoder",
-              DefineClass(env, "ZstdDecoder",
-                          {InstanceMethod<&ZstdDecoder::push>("push"),
-                           InstanceMethod<&ZstdDecoder::end>("end")}));
+  exports.Set("ZstdDecoder", DefineClass(env, "ZstdDecoder",
+                                         {InstanceMethod<&ZstdDecoder::push>("push"),
+                                          InstanceMethod<&ZstdDecoder::end>("end")}));
 }
 
 ZstdDecoder::ZstdDecoder(const Napi::CallbackInfo& info)
@@ -30,8 +29,8 @@ void ZstdDecoder::push(const Napi::CallbackInfo& info) {
     ZSTD_outBuffer output{piece.data(), piece.size(), 0};
     expected_ = ZSTD_decompressStream(context_.get(), &output, &input);
     if (ZSTD_isError(expected_)) {
-      throw to_js_error(env, Error(ErrorCode::corrupt, std::string("zstd stream: ") +
-                                                           ZSTD_getErrorName(expected_)));
+      throw to_js_error(env, Error(ErrorCode::corrupt,
+                                   std::string("zstd stream: ") + ZSTD_getErrorName(expected_)));
     }
     full = output.pos == output.size;
     if (output.pos > 0) sink.Call({Napi::Buffer<char>::Copy(env, piece.data(), output.pos)});

@@ -8,8 +8,8 @@
 
 namespace kfdcp::addon {
 
-/// JS: `new ZstdDecoder()`; `push(chunk, sink)` calls sink(Buffer) for each decoded piece of at most
-/// 128 KiB; `end()` throws KFD_CORRUPT when the stream stops inside a frame.
+/// JS: `new ZstdDecoder()`; `push(chunk, sink)` calls sink(Buffer) for each decoded piece of at
+/// most 128 KiB; `end()` throws KFD_CORRUPT when the stream stops inside a frame.
 class ZstdDecoder : public Napi::ObjectWrap<ZstdDecoder> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

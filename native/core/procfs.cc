@@ -121,7 +121,7 @@ std::string namespace_of(int pid, const char* name) {
 }
 
 bool is_kfd_process(int pid) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(("/sys/class/kfd/kfd/proc/" + std::to_string(pid)).c_str(), &info) == 0;
 }
 
@@ -130,7 +130,7 @@ std::vector<OpenFile> open_files(int pid) {
   const std::string directory = proc(pid, "fd");
   for (const std::string& name : names_in(directory)) {
     OpenFile file{};
-    struct stat info{};
+    struct stat info {};
     const std::string path = directory + "/" + name;
     if (!parse_int(name, file.fd) || ::stat(path.c_str(), &info) == -1) continue;
     file.mode = info.st_mode;
@@ -164,29 +164,18 @@ bool same_file(int a, int b) {
 std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
   std::vector<VmaRecord> vmas;
   std::ifstream maps(proc(pid, "maps"));
-  unsigned last_major = 0, last_minor = 0;
-  std::uint64_t last_inode = 0;
   for (std::string line; std::getline(maps, line);) {
     VmaRecord vma{};
-    unsigned dev_major = 0, dev_minor = 0;
-    std::uint64_t inode = 0;
-    char permissions[5] = {};
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64,
-                    &vma.start, &vma.end, permissions, &vma.pgoff, &dev_major, &dev_minor,
-                    &inode) != 7) {
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &vma.start, &vma.end,
+                    &vma.pgoff) != 3) {
       throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
     }
-    const bool continues =
-        inode != 0 && inode == last_inode && dev_major == last_major && dev_minor == last_minor;
-    last_inode = inode;
-    last_major = dev_major;
-    last_minor = dev_minor;
     if (line.find(" /dev/") == std::string::npos) continue;
 
     // The numbers in maps are those of the file system; the node itself says which device it is.
     char range[64];
     std::snprintf(range, sizeof range, "map_files/%" PRIx64 "-%" PRIx64, vma.start, vma.end);
-    struct stat info{};
+    struct stat info {};
     if (::stat(proc(pid, range).c_str(), &info) == -1) throw io_error(proc(pid, range));
     if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {
       vma.kind = VmaRecord::kfd;
@@ -195,7 +184,6 @@ std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
     } else {
       continue;
     }
-    vma.run_start = continues ? 0 : 1;
     vmas.push_back(vma);
   }
   return vmas;

@@ -48,9 +48,7 @@ UniqueFd open_pidfd(int pid);
 /// Same struct file? (kcmp KCMP_FILE, both descriptors of the caller)
 bool same_file(int a, int b);
 
-/// The KFD and render-node mappings of `pid` in address order; run_start as CRIU will see it:
-/// CRIU opens one file for a run of mappings of one inode that follow each other directly in
-/// /proc/PID/maps (criu/proc_parse.c, vma_get_mapfile), whatever lies between them in addresses.
+/// The KFD and render-node mappings of `pid`, in address order.
 std::vector<VmaRecord> device_vmas(int pid, int kfd_major);
 
 }  // namespace kfdcp::procfs

@@ -17,8 +17,7 @@ struct VmaRecord {
   std::uint64_t end;
   std::uint64_t pgoff;  // bytes
   std::uint32_t kind;
-  std::uint32_t
-      run_start;  // 1: CRIU opens a file for this VMA (see criu-plugin), 0: it reuses the previous
+  std::uint32_t reserved;  // 0
 };
 
 /// Everything needed to give one KFD process back to the kernel.

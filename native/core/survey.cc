@@ -35,7 +35,8 @@ void add_file(std::vector<SharedFile>& files, UniqueFd fd, int pid) {
   files.push_back({std::move(fd), {pid}});
 }
 
-DeviceFiles collect(const std::vector<int>& tree, int kfd_major, std::vector<std::string>& refusals) {
+DeviceFiles collect(const std::vector<int>& tree, int kfd_major,
+                    std::vector<std::string>& refusals) {
   DeviceFiles found;
   for (const int pid : tree) {
     UniqueFd pidfd;
@@ -44,7 +45,8 @@ DeviceFiles collect(const std::vector<int>& tree, int kfd_major, std::vector<std
       const bool render = procfs::is_render(file.mode, file.rdev);
       if (kfd || render) {
         if (!pidfd) pidfd = procfs::open_pidfd(pid);
-        add_file(kfd ? found.kfd : found.render, procfs::copy_descriptor(pidfd.get(), file.fd), pid);
+        add_file(kfd ? found.kfd : found.render, procfs::copy_descriptor(pidfd.get(), file.fd),
+                 pid);
       } else if (file.link.starts_with("/dmabuf:")) {
         refusals.push_back(who(pid) + " holds dma-buf inode " + std::to_string(file.inode) +
                            " open as descriptor " + std::to_string(file.fd) +

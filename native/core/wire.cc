@@ -59,8 +59,7 @@ void send_message(int socket, MessageType type, const std::array<std::uint64_t, 
   header.text_bytes = static_cast<std::uint32_t>(std::min(text.size(), kMaxText));
   header.fds = static_cast<std::uint32_t>(fds.size());
 
-  iovec parts[2] = {{&header, sizeof header},
-                    {const_cast<char*>(text.data()), header.text_bytes}};
+  iovec parts[2] = {{&header, sizeof header}, {const_cast<char*>(text.data()), header.text_bytes}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
@@ -177,7 +176,7 @@ UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size) {
 }
 
 std::vector<std::byte> read_memfd(int fd, std::size_t limit) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) == -1) throw io_error("memfd: stat");
   if (!S_ISREG(info.st_mode) || info.st_size < 0 ||
       static_cast<std::uint64_t>(info.st_size) > limit) {

@@ -26,14 +26,15 @@ enum class MessageType : std::uint32_t {
   dump_file = 24,     // args: CRIU file id, FileKind, process ordinal
   dump_end = 25,      // args: CRIU result, final state; answer args[0]: 1 = stay paused
   dump_state = 26,    // args: ordinal; fds: state memfd
-  dump_unpaused = 27, // the plugin undid its pauses; answered, so that it is known before CRIU ends
+  dump_unpaused =
+      27,  // the plugin undid its pauses; answered, so that it is known before CRIU ends
 
-  open_file = 30,         // args: CRIU file id; answer args: FileKind, ordinal; fds by kind
-  restore_buffers = 31,   // args: ordinal; body: u32 BO indices; fds: new dma-bufs
-  restored = 32,          // args: ordinal; answered when the session has what it needs
-  render_file = 33,       // args: ordinal; answer fds: the render file of that process
-  vmas_mapped = 34,       // args: ordinal, count
-  restore_failed = 35,    // args: ordinal; text
+  open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal; fds by kind
+  restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
+  restored = 32,         // args: ordinal; answered when the session has what it needs
+  render_file = 33,      // args: ordinal; answer fds: the render file of that process
+  vmas_mapped = 34,      // args: ordinal, count
+  restore_failed = 35,   // args: ordinal; text
 };
 
 /// What a CRIU file id stands for.
@@ -42,7 +43,7 @@ enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2 };
 struct Message {
   MessageType type = MessageType::ok;
   std::array<std::uint64_t, 4> args{};
-  std::string text;                 // UTF-8, or the body of *_buffers
+  std::string text;  // UTF-8, or the body of *_buffers
   std::vector<UniqueFd> fds;
 };
 

@@ -56,7 +56,8 @@ void register_in_inventory(const char* name) {
 }
 
 bool claim_from_inventory(const char* name) {
-  const auto claim = symbol<bool (*)(const char*, std::size_t)>("check_and_remove_inventory_plugin");
+  const auto claim =
+      symbol<bool (*)(const char*, std::size_t)>("check_and_remove_inventory_plugin");
   return claim == nullptr || claim(name, std::strlen(name));
 }
 

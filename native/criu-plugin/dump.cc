@@ -129,9 +129,9 @@ void checkpoint_tree(int root_pid) {
 bool dump_file(int fd, int id) {
   if (!dump) return false;
   const auto send = [&](FileKind kind, std::size_t ordinal) {
-    send_message(
-        dump->session.get(), MessageType::dump_file,
-        {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal}, "", {});
+    send_message(dump->session.get(), MessageType::dump_file,
+                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal}, "",
+                 {});
     return true;
   };
   for (std::size_t i = 0; i < dump->processes.size(); ++i) {

@@ -21,16 +21,17 @@ namespace kfdcp::criu {
 
 namespace {
 
-// The session may upload everything before it answers (parallel = false); it keeps its own deadline.
+// The session may upload everything before it answers (parallel = false); it keeps its own
+// deadline.
 constexpr int kAnswerTimeoutMs = 600'000;
 constexpr std::size_t kMaxStateBytes = 1u << 30;
 
 /// What UPDATE_VMA_MAP needs to know about this task.
 struct RestoredProcess {
   std::uint32_t ordinal;
-  ProcessState state;         // buckets carry restored_offset
-  UniqueFd render;            // taken at the first render mapping, given away at the last run
-  std::size_t render_runs;    // runs of render mappings still to come
+  ProcessState state;       // buckets carry restored_offset
+  UniqueFd render;          // taken at the first render mapping, given away at the last
+  std::size_t render_vmas;  // render mappings still to come
   std::size_t mapped = 0;
 };
 
@@ -55,12 +56,11 @@ class WorkingDirectory {
 /// the host's /proc, and /proc/PID/root of CRIU leads to the session. Which service descriptor that
 /// is differs between versions (4 to 8 in 4.0 to 4.2), so it is recognised by what it leads to.
 UniqueFd connect_session() {
-  const std::string relative =
-      std::to_string(criu_pid) + "/root" + session_socket(criu_pid);
+  const std::string relative = std::to_string(criu_pid) + "/root" + session_socket(criu_pid);
   const WorkingDirectory restore_directory;
   for (int type = 4; type <= 8; ++type) {
     const int fd = service_descriptor(type);
-    struct statfs info{};
+    struct statfs info {};
     if (fd < 0 || ::fstatfs(fd, &info) == -1 || info.f_type != PROC_SUPER_MAGIC) continue;
     if (::fchdir(fd) == -1 || ::access(relative.c_str(), F_OK) == -1) continue;
     return connect_socket(relative);
@@ -80,10 +80,9 @@ Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>
   return answer;
 }
 
-std::size_t count_render_runs(const ProcessState& state) {
-  return static_cast<std::size_t>(std::ranges::count_if(state.vmas, [](const VmaRecord& vma) {
-    return vma.kind == VmaRecord::render && vma.run_start != 0;
-  }));
+std::size_t count_render_vmas(const ProcessState& state) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      state.vmas, [](const VmaRecord& vma) { return vma.kind == VmaRecord::render; }));
 }
 
 UniqueFd open_kfd() {
@@ -111,24 +110,25 @@ UniqueFd restore_kfd(int socket, Message& answer) {
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
   request(socket, MessageType::restored, {ordinal});
-  restored = std::make_unique<RestoredProcess>(
-      RestoredProcess{ordinal, std::move(state), UniqueFd(), 0});
-  restored->render_runs = count_render_runs(restored->state);
+  restored =
+      std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), UniqueFd(), 0});
+  restored->render_vmas = count_render_vmas(restored->state);
   log_info("restored the KFD state of process " + std::to_string(ordinal));
   return kfd;
 }
 
-/// The mapping's descriptor. CRIU takes one for each run of mappings and closes it itself; any
-/// other would stay open in the application, so the last run gets the original.
-int render_for_run() {
+/// The mapping's descriptor. CRIU gives every device mapping a file id of its own
+/// (criu/file-ids.c, fd_id_generate_special), so it takes one descriptor for each and closes it
+/// after mapping. Any other would stay open in the application: the last gets the original.
+int render_for_vma() {
   if (!restored->render) {
     const UniqueFd session = connect_session();
     Message answer = request(session.get(), MessageType::render_file, {restored->ordinal});
     if (answer.fds.size() != 1) throw Error(ErrorCode::protocol, "the session sent no render file");
     restored->render = std::move(answer.fds[0]);
   }
-  if (restored->render_runs == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
-  if (--restored->render_runs == 0) return restored->render.release();
+  if (restored->render_vmas == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
+  if (--restored->render_vmas == 0) return restored->render.release();
   const int copy = ::fcntl(restored->render.get(), F_DUPFD_CLOEXEC, 0);
   if (copy == -1) throw io_error("render file: duplicate");
   return copy;
@@ -154,8 +154,7 @@ void begin_restore() { criu_pid = ::getpid(); }
 int restore_file(int id) {
   if (!image_has_gpu_state()) return -ENOTSUP;
   const UniqueFd session = connect_session();
-  Message answer =
-      request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id)});
+  Message answer = request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id)});
   try {
     switch (static_cast<FileKind>(answer.args[0])) {
       case FileKind::none:
@@ -181,11 +180,11 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
   const VmaRecord* vma = vma_at(address);
   const kfd_criu_bo_bucket* bo = bo_at(old_offset);
   if (vma == nullptr || bo == nullptr) {
-    throw Error(ErrorCode::corrupt, "no recorded buffer for the mapping at address " +
-                                        std::to_string(address));
+    throw Error(ErrorCode::corrupt,
+                "no recorded buffer for the mapping at address " + std::to_string(address));
   }
   new_offset = bo->restored_offset + (old_offset - bo->offset);
-  fd = render && vma->run_start != 0 ? render_for_run() : -1;
+  fd = render ? render_for_vma() : -1;
   if (++restored->mapped == restored->state.vmas.size()) {
     // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.
     const UniqueFd session = connect_session();

@@ -46,7 +46,7 @@ Stage read_stage() {
 }
 
 bool exists(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
 }
 

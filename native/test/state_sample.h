@@ -24,8 +24,8 @@ inline ProcessState sample_state() {
                          .pad = 0});
   }
   state.priv = noise(333, 42);
-  state.vmas = {{0x7f0000000000, 0x7f0000002000, 0xc000000000000000, VmaRecord::kfd, 1},
-                {0x7f0000002000, 0x7f0000003000, 0x0000000100000000, VmaRecord::render, 1},
+  state.vmas = {{0x7f0000000000, 0x7f0000002000, 0xc000000000000000, VmaRecord::kfd, 0},
+                {0x7f0000002000, 0x7f0000003000, 0x0000000100000000, VmaRecord::render, 0},
                 {0x7f1200000000, 0x7f1200200000, 0x0000000100200000, VmaRecord::render, 0}};
   return state;
 }
