@@ -35,6 +35,7 @@ class CopyEngine {
   virtual void wait(std::size_t slot) = 0;
 };
 
+/// 1 to 32 slots of whole 4 KiB pages, 256 MiB together; anything else is Error{unsupported}.
 struct EngineOptions {
   std::size_t slots = 8;
   std::size_t slot_bytes = 2u << 20;
