@@ -65,7 +65,7 @@ test("somebody else's libdir or action-script is a conflict, however it is spelt
     );
   }
   for (const line of ['# libdir /x', 'link-remap', 'tcp-established # libdir', '']) {
-    assert.equal(withBlock(`${line}\n`, settings), withBlock('', settings) + `${line}\n`);
+    assert.equal(withBlock(`${line}\n`, settings), `${withBlock('', settings)}${line}\n`);
   }
 });
 
