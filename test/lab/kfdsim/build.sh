@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# Build amdgpu.ko (simulated GPU) inside a builder root file system.
+# usage: build.sh BUILDER_ROOTFS OUTPUT_FILE
+set -eu
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 BUILDER_ROOTFS OUTPUT_FILE" >&2
+	exit 2
+fi
+src=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$1" && pwd)
+out=$2
+
+# The newest non-cloud, non-realtime headers: the cloud flavour has no DRM.
+kdir=
+for d in "$root"/usr/src/linux-headers-*-amd64; do
+	case $d in
+	*-cloud-*|*-rt-*) continue ;;
+	esac
+	[ -f "$d/Makefile" ] && kdir=${d#"$root"}
+done
+if [ -z "$kdir" ]; then
+	echo "$0: no linux-headers-*-amd64 under $root/usr/src; install linux-headers-amd64 there" >&2
+	exit 1
+fi
+
+work=$(mktemp -d "$root/tmp/kfdsim.XXXXXX")
+trap 'rm -rf "$work"' EXIT INT TERM
+cp "$src"/*.c "$src"/*.h "$src"/Kbuild "$src"/Makefile "$work"/
+chroot "$root" make -s -j2 -C "${work#"$root"}" KDIR="$kdir"
+chroot "$root" strip --strip-debug "${work#"$root"}/amdgpu.ko"
+# Install by rename, so that a reader never sees half a module.
+cp "$work/amdgpu.ko" "$out.new"
+mv "$out.new" "$out"

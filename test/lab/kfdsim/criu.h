@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Private data of AMDKFD_IOC_CRIU_OP, version 1, byte for byte as Linux 6.12 writes it on
+ * x86-64: process, devices, BOs, then queues, events (and SVM ranges, which are not
+ * modelled).
+ */
+#ifndef KFDSIM_CRIU_H
+#define KFDSIM_CRIU_H
+
+#include <linux/types.h>
+
+#define SIM_CRIU_VERSION	1
+#define SIM_CRIU_MAX_GPUS	64
+
+enum sim_criu_object {
+	SIM_CRIU_QUEUE = 0,
+	SIM_CRIU_EVENT = 1,
+};
+
+struct sim_criu_process {
+	u32 version;
+	u32 xnack_mode;
+};
+
+struct sim_criu_device {
+	u64 reserved;
+};
+
+struct sim_criu_bo {
+	u64 user_addr;
+	u32 idr_handle;
+	u32 mapped_gpuids[SIM_CRIU_MAX_GPUS];	/* user ids, ended by 0 */
+};
+
+struct sim_criu_queue {
+	u32 object_type;
+	u64 q_address, q_size, read_ptr_addr, write_ptr_addr, doorbell_off;
+	u64 eop_ring_buffer_address, ctx_save_restore_area_address;
+	u32 gpu_id, type, format, q_id, priority, q_percent, doorbell_id, gws, sdma_id;
+	u32 eop_ring_buffer_size, ctx_save_restore_area_size, ctl_stack_size, mqd_size;
+};
+
+struct sim_criu_event {
+	u32 object_type;
+	u64 user_handle;		/* of the signal page; in the first event only */
+	u32 event_id, auto_reset, type, signaled;
+	u8 data[32];			/* memory or hw exception */
+};
+
+/* What the simulated MQD holds at its beginning; a real one is hardware registers. */
+struct sim_mqd {
+	u32 magic;
+	u32 halted;
+	u64 pos;
+};
+
+#define SIM_MQD_MAGIC 0x6d646b73	/* "skdm" */
+
+static_assert(sizeof(struct sim_criu_process) == 8);
+static_assert(sizeof(struct sim_criu_device) == 8);
+static_assert(sizeof(struct sim_criu_bo) == 272);
+static_assert(sizeof(struct sim_criu_queue) == 120);
+static_assert(sizeof(struct sim_criu_event) == 64);
+
+#endif

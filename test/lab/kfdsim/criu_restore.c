@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * CRIU_OP RESTORE. As in the real driver a failure leaves what was done so far; only the
+ * descriptors are taken back. Unlike 6.12 the blob is not trusted: every size is checked.
+ */
+#include <linux/dma-buf.h>
+#include <linux/file.h>
+#include <linux/uaccess.h>
+
+#include "criu.h"
+#include "kfdsim.h"
+
+#define SIM_MAX_CTL_STACK (1u << 20)
+
+struct sim_load {
+	struct sim_process *p;
+	struct kfd_ioctl_criu_args *args;
+	u64 offset;			/* into the blob, all of it consumed in the end */
+	struct kfd_criu_bo_bucket *buckets;
+	struct dma_buf **dmabufs;
+};
+
+static int sim_load_read(struct sim_load *l, void *dst, u64 len)
+{
+	if (len > l->args->priv_data_size - l->offset)
+		return -EINVAL;
+	if (copy_from_user(dst, u64_to_user_ptr(l->args->priv_data + l->offset), len))
+		return -EFAULT;
+	l->offset += len;
+	return 0;
+}
+
+static int sim_load_process(struct sim_load *l)
+{
+	struct sim_criu_process process;
+	int ret = sim_load_read(l, &process, sizeof(process));
+
+	if (ret)
+		return ret;
+	if (process.version != SIM_CRIU_VERSION)
+		return -EINVAL;
+	return process.xnack_mode ? -EPERM : 0;
+}
+
+static int sim_load_devices(struct sim_load *l)
+{
+	struct kfd_criu_device_bucket bucket;
+	struct sim_criu_device priv;
+
+	if (l->args->num_devices != 1 ||
+	    sizeof(priv) > l->args->priv_data_size - l->offset)
+		return -EINVAL;
+	if (copy_from_user(&bucket, u64_to_user_ptr(l->args->devices), sizeof(bucket)))
+		return -EFAULT;
+	if (!bucket.user_gpu_id || bucket.actual_gpu_id != sim.gpu_id)
+		return -EINVAL;
+	/* The id is changed even if the VM below cannot be had. */
+	l->p->user_gpu_id = bucket.user_gpu_id;
+	if (l->p->vm)
+		return -EINVAL;
+	l->offset += sizeof(priv);
+	return sim_process_bind_vm(l->p, bucket.drm_fd);
+}
+
+static int sim_load_bo(struct sim_load *l, struct kfd_criu_bo_bucket *b, struct dma_buf **dmabuf)
+{
+	struct sim_process *p = l->p;
+	struct sim_criu_bo priv;
+	struct sim_mem *mem;
+	struct sim_bo *bo;
+	u32 i;
+	int id, ret = sim_load_read(l, &priv, sizeof(priv));
+
+	if (ret)
+		return ret;
+	if (b->gpu_id != p->user_gpu_id)
+		return -ENODEV;
+	if (priv.idr_handle > INT_MAX)
+		return -EINVAL;
+	bo = sim_mem_make_bo(p, b->alloc_flags, b->size, priv.user_addr);
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	mem = sim_mem_insert(p, bo, b->addr, b->alloc_flags, NULL, priv.idr_handle, &id);
+	sim_bo_put(bo);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	if (bo->kind != SIM_BO_USERPTR)
+		b->restored_offset = sim_mem_mmap_offset(mem, sim.gpu_id);
+	for (i = 0; i < SIM_CRIU_MAX_GPUS && priv.mapped_gpuids[i]; i++) {
+		if (priv.mapped_gpuids[i] != p->user_gpu_id)
+			return -EINVAL;
+		ret = sim_mem_map(p, mem);
+		if (ret)
+			return ret;
+	}
+	b->dmabuf_fd = KFD_INVALID_FD;
+	if (!bo->pages)
+		return 0;
+	*dmabuf = sim_bo_dmabuf(bo, O_RDWR);
+	if (IS_ERR(*dmabuf)) {
+		ret = PTR_ERR(*dmabuf);
+		*dmabuf = NULL;
+		return ret;
+	}
+	ret = get_unused_fd_flags(0);
+	if (ret < 0)
+		return ret;
+	b->dmabuf_fd = ret;
+	return 0;
+}
+
+static int sim_load_bos(struct sim_load *l)
+{
+	u32 i, n = l->args->num_bos;
+	int ret = 0;
+
+	if ((u64)n * sizeof(struct sim_criu_bo) > l->args->priv_data_size - l->offset)
+		return -EINVAL;
+	l->buckets = kvmalloc_array(n + 1, sizeof(*l->buckets), GFP_KERNEL | __GFP_NOWARN);
+	l->dmabufs = kvcalloc(n + 1, sizeof(*l->dmabufs), GFP_KERNEL | __GFP_NOWARN);
+	if (!l->buckets || !l->dmabufs)
+		return -ENOMEM;
+	if (copy_from_user(l->buckets, u64_to_user_ptr(l->args->bos), n * sizeof(*l->buckets)))
+		return -EFAULT;
+	/* From here on RESUME has something to resume. */
+	l->p->restoring = true;
+	for (i = 0; i < n; i++)
+		l->buckets[i].dmabuf_fd = KFD_INVALID_FD;
+	for (i = 0; i < n && !ret; i++)
+		ret = sim_load_bo(l, &l->buckets[i], &l->dmabufs[i]);
+	if (!ret && copy_to_user(u64_to_user_ptr(l->args->bos), l->buckets,
+				 n * sizeof(*l->buckets)))
+		ret = -EFAULT;
+	return ret;
+}
+
+static int sim_load_queue_check(struct sim_load *l, struct sim_criu_queue *priv)
+{
+	if (priv->gpu_id != l->p->user_gpu_id)
+		return -EINVAL;
+	if (priv->type != SIM_QUEUE_COMPUTE && priv->type != SIM_QUEUE_SDMA &&
+	    priv->type != SIM_QUEUE_SDMA_XGMI)
+		return -EINVAL;
+	if (priv->format > SIM_FORMAT_AQL || priv->mqd_size != sim_mqd_size(priv->type) ||
+	    priv->ctl_stack_size > SIM_MAX_CTL_STACK)
+		return -EINVAL;
+	if (priv->q_size && !is_power_of_2(priv->q_size))
+		return -EINVAL;
+	return 0;
+}
+
+static int sim_load_queue(struct sim_load *l)
+{
+	struct sim_criu_queue priv;
+	struct sim_queue *q;
+	struct sim_mqd mqd;
+	u64 rest;
+	int ret = sim_load_read(l, &priv, sizeof(priv));
+
+	if (!ret)
+		ret = sim_load_queue_check(l, &priv);
+	if (!ret)
+		ret = sim_load_read(l, &mqd, sizeof(mqd));
+	if (ret)
+		return ret;
+	rest = priv.mqd_size - sizeof(mqd) + priv.ctl_stack_size;
+	if (mqd.magic != SIM_MQD_MAGIC || rest > l->args->priv_data_size - l->offset)
+		return -EINVAL;
+	l->offset += rest;
+	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	if (!q)
+		return -ENOMEM;
+	q->id = priv.q_id;
+	q->type = priv.type;
+	q->format = priv.format;
+	q->ring = priv.q_address;
+	q->ring_size = priv.q_size;
+	q->rptr = priv.read_ptr_addr;
+	q->wptr = priv.write_ptr_addr;
+	q->eop = priv.eop_ring_buffer_address;
+	q->eop_size = priv.eop_ring_buffer_size;
+	q->cwsr = priv.ctx_save_restore_area_address;
+	q->cwsr_size = priv.ctx_save_restore_area_size;
+	q->ctl_stack_size = priv.ctl_stack_size;
+	q->priority = priv.priority;
+	q->percent = priv.q_percent;
+	q->doorbell_id = priv.doorbell_id;
+	q->sdma_id = priv.sdma_id;
+	q->halted = mqd.halted;
+	q->pos = mqd.pos;
+	/* Contents are filled in later: the read pointer in memory is written again. */
+	q->published = ~q->pos;
+	ret = sim_queue_insert(l->p, q, true);
+	if (ret)
+		kfree(q);
+	return ret;
+}
+
+static int sim_load_event(struct sim_load *l)
+{
+	struct sim_criu_event priv;
+	struct sim_event *ev;
+	int ret = sim_load_read(l, &priv, sizeof(priv));
+
+	if (ret)
+		return ret;
+	if (priv.user_handle) {
+		ret = sim_event_set_page(l->p, priv.user_handle);
+		if (ret)
+			return ret;
+	}
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
+	if (!ev)
+		return -ENOMEM;
+	ev->type = priv.type;
+	ev->auto_reset = priv.auto_reset;
+	ev->signaled = priv.signaled;
+	/* The age is not in the blob: it begins at 0, one spurious wake-up follows. */
+	switch (priv.type) {
+	case KFD_IOC_EVENT_MEMORY:
+		memcpy(&ev->memory, priv.data, sizeof(ev->memory));
+		break;
+	case KFD_IOC_EVENT_HW_EXCEPTION:
+		memcpy(&ev->hw, priv.data, sizeof(ev->hw));
+		break;
+	case KFD_IOC_EVENT_SIGNAL:
+	case KFD_IOC_EVENT_DEBUG_EVENT:
+		if (priv.event_id < KFD_SIGNAL_EVENT_LIMIT)
+			break;
+		fallthrough;
+	default:
+		kfree(ev);
+		return -EINVAL;
+	}
+	if (priv.event_id > INT_MAX)
+		ret = -EINVAL;
+	else
+		ret = sim_event_insert(l->p, ev, priv.event_id);
+	if (ret)
+		kfree(ev);
+	return ret;
+}
+
+static int sim_load_objects(struct sim_load *l)
+{
+	int ret = 0;
+	u32 i, type;
+
+	for (i = 0; i < l->args->num_objects && !ret; i++) {
+		ret = sim_load_read(l, &type, sizeof(type));
+		if (ret)
+			break;
+		l->offset -= sizeof(type);
+		switch (type) {
+		case SIM_CRIU_QUEUE:
+			ret = sim_load_queue(l);
+			break;
+		case SIM_CRIU_EVENT:
+			ret = sim_load_event(l);
+			break;
+		default:
+			ret = -EINVAL;
+		}
+	}
+	return ret;
+}
+
+static void sim_load_finish(struct sim_load *l, bool ok)
+{
+	u32 i;
+
+	for (i = 0; l->buckets && l->dmabufs && i < l->args->num_bos; i++) {
+		if (!l->dmabufs[i])
+			continue;
+		if (ok) {
+			fd_install(l->buckets[i].dmabuf_fd, l->dmabufs[i]->file);
+			continue;
+		}
+		dma_buf_put(l->dmabufs[i]);
+		if (l->buckets[i].dmabuf_fd != KFD_INVALID_FD)
+			put_unused_fd(l->buckets[i].dmabuf_fd);
+	}
+	kvfree(l->buckets);
+	kvfree(l->dmabufs);
+}
+
+int sim_criu_restore(struct sim_process *p, struct kfd_ioctl_criu_args *args)
+{
+	struct sim_load l = { .p = p, .args = args };
+	int ret;
+
+	if ((args->num_bos && !args->bos) || !args->devices || !args->num_devices ||
+	    !args->priv_data || !args->priv_data_size)
+		return -EINVAL;
+	mutex_lock(&p->lock);
+	if (p->dead || p->mm != current->mm) {
+		mutex_unlock(&p->lock);
+		return -ESRCH;
+	}
+	/* Stays evicted until RESUME, also after a failure. */
+	sim_process_evict(p);
+	ret = sim_load_process(&l);
+	if (!ret)
+		ret = sim_load_devices(&l);
+	if (!ret)
+		ret = sim_load_bos(&l);
+	if (!ret)
+		ret = sim_load_objects(&l);
+	if (!ret && l.offset != args->priv_data_size)
+		ret = -EINVAL;
+	sim_load_finish(&l, !ret);
+	mutex_unlock(&p->lock);
+	return ret;
+}

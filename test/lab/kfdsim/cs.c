@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Command submission to the SDMA rings, and waiting for it. */
+#include <linux/uaccess.h>
+
+#include "kfdsim.h"
+
+#define SIM_MAX_CHUNKS		1024
+#define SIM_MAX_IB_BYTES	(4u << 20)	/* the 20-bit dword count of a real IB packet */
+#define SIM_MAX_FENCES		1024
+
+struct sim_job {
+	struct drm_file *file;
+	struct sim_ctx *ctx;
+	u32 nr_chunks, nr_ibs;
+	struct drm_amdgpu_cs_chunk *chunks;
+	struct drm_amdgpu_cs_chunk_ib first;	/* the ring all IBs of the job go to */
+	u64 begin;				/* ns: not before this, and not before dependencies */
+	u64 bytes;
+};
+
+/* The uapi gives absolute ns; negative as s64 means for ever. */
+u64 sim_deadline(u64 timeout)
+{
+	return (s64)timeout < 0 ? U64_MAX : timeout;
+}
+
+static int sim_job_read(struct sim_job *job, union drm_amdgpu_cs *args)
+{
+	u64 __user *list = u64_to_user_ptr(args->in.chunks);
+	u64 ptr;
+	u32 i;
+
+	if (!args->in.num_chunks || args->in.num_chunks > SIM_MAX_CHUNKS)
+		return -EINVAL;
+	job->nr_chunks = args->in.num_chunks;
+	job->chunks = kcalloc(job->nr_chunks, sizeof(*job->chunks), GFP_KERNEL);
+	if (!job->chunks)
+		return -ENOMEM;
+	for (i = 0; i < job->nr_chunks; i++)
+		if (get_user(ptr, list + i) ||
+		    copy_from_user(&job->chunks[i], u64_to_user_ptr(ptr), sizeof(*job->chunks)))
+			return -EFAULT;
+	return 0;
+}
+
+static int sim_job_ib(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk,
+		      struct drm_amdgpu_cs_chunk_ib *ib)
+{
+	if (chunk->length_dw < sizeof(*ib) / 4)
+		return -EINVAL;
+	if (copy_from_user(ib, u64_to_user_ptr(chunk->chunk_data), sizeof(*ib)))
+		return -EFAULT;
+	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance || ib->ring >= SIM_NUM_SDMA)
+		return -EINVAL;
+	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes > SIM_MAX_IB_BYTES)
+		return -EINVAL;
+	if (job->nr_ibs++ && ib->ring != job->first.ring)
+		return -EINVAL;
+	job->first = *ib;
+	return 0;
+}
+
+static int sim_job_dependencies(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk)
+{
+	struct drm_amdgpu_cs_chunk_dep __user *user = u64_to_user_ptr(chunk->chunk_data);
+	u32 i, n = (u64)chunk->length_dw * 4 / sizeof(*user);
+	struct drm_amdgpu_cs_chunk_dep dep;
+	u64 done;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		if (copy_from_user(&dep, user + i, sizeof(dep)))
+			return -EFAULT;
+		ret = sim_ctx_fence(job->file->driver_priv, dep.ctx_id, dep.ip_type,
+				    dep.ip_instance, dep.ring, dep.handle, &done);
+		if (ret)
+			return ret;
+		job->begin = max(job->begin, done);
+	}
+	return 0;
+}
+
+static int sim_job_bo_handles(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk, u64 done)
+{
+	struct drm_amdgpu_bo_list_in in;
+
+	if (chunk->length_dw < sizeof(in) / 4)
+		return -EINVAL;
+	if (copy_from_user(&in, u64_to_user_ptr(chunk->chunk_data), sizeof(in)))
+		return -EFAULT;
+	return sim_bo_entries_check(job->file, in.bo_info_ptr, in.bo_number, in.bo_info_size,
+				    done);
+}
+
+/* Everything that can be wrong with the arguments, before any byte moves. */
+static int sim_job_check(struct sim_job *job, u32 bo_list)
+{
+	struct drm_amdgpu_cs_chunk_ib ib;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < job->nr_chunks && !ret; i++) {
+		switch (job->chunks[i].chunk_id) {
+		case AMDGPU_CHUNK_ID_IB:
+			ret = sim_job_ib(job, &job->chunks[i], &ib);
+			break;
+		case AMDGPU_CHUNK_ID_DEPENDENCIES:
+		case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
+			ret = sim_job_dependencies(job, &job->chunks[i]);
+			break;
+		case AMDGPU_CHUNK_ID_BO_HANDLES:
+			ret = sim_job_bo_handles(job, &job->chunks[i], 0);
+			break;
+		default:
+			/* Sync objects and user fences are not modelled. */
+			ret = -EINVAL;
+		}
+	}
+	if (!ret && !job->nr_ibs)
+		ret = -EINVAL;
+	if (!ret && bo_list)
+		ret = sim_bo_list_check(job->file, bo_list, 0);
+	return ret;
+}
+
+static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
+{
+	u32 pos = 0;
+	int len, ret;
+
+	while (pos < nr) {
+		len = sim_sdma_packet_dwords(dw[pos]);
+		if (len <= 0 || len > nr - pos) {
+			pr_warn_ratelimited("IB: bad packet %08x at dword %u\n", dw[pos], pos);
+			return -EINVAL;
+		}
+		ret = sim_sdma_exec(sdma, dw + pos);
+		if (ret == -EAGAIN) {
+			pr_warn_ratelimited("IB: waiting for memory is not modelled\n");
+			return -EOPNOTSUPP;
+		}
+		if (ret == -EFAULT) {
+			/* As with the real GPU: the fault is reported, the job goes on. */
+			atomic64_inc(&sim_count.gpu_faults);
+			pr_warn_ratelimited("SDMA %s fault at %#llx\n",
+					    sdma->fault_write ? "write" : "read", sdma->fault_va);
+		} else if (ret) {
+			return ret;
+		}
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		pos += len;
+	}
+	return 0;
+}
+
+static int sim_job_run(struct sim_job *job)
+{
+	struct sim_sdma sdma = { .vm = job->file->driver_priv };
+	struct drm_amdgpu_cs_chunk_ib ib;
+	u32 i, *dw;
+	int ret;
+
+	for (i = 0; i < job->nr_chunks; i++) {
+		if (job->chunks[i].chunk_id != AMDGPU_CHUNK_ID_IB)
+			continue;
+		ret = sim_job_ib(job, &job->chunks[i], &ib);
+		if (ret)
+			return ret;
+		dw = kvmalloc(ib.ib_bytes, GFP_KERNEL);
+		if (!dw)
+			return -ENOMEM;
+		ret = sim_vm_read(sdma.vm, ib.va_start, dw, ib.ib_bytes);
+		if (ret)
+			pr_warn_ratelimited("IB at %#llx is not mapped\n", ib.va_start);
+		else
+			ret = sim_ib_run(&sdma, dw, ib.ib_bytes / 4);
+		kvfree(dw);
+		if (ret)
+			return ret;
+	}
+	job->bytes = sdma.bytes;
+	return 0;
+}
+
+/* Wait until the fence slot the next submission needs has been signalled. */
+static int sim_job_wait_slot(struct sim_job *job, u32 ring)
+{
+	struct sim_ctx *ctx = job->ctx;
+	u64 old = 0, seq;
+
+	spin_lock(&ctx->lock);
+	seq = ctx->rings[ring].seq + 1;
+	if (seq > SIM_FENCES_PER_RING)
+		old = ctx->rings[ring].done[seq % SIM_FENCES_PER_RING];
+	spin_unlock(&ctx->lock);
+	return sim_sleep_until(old, U64_MAX);
+}
+
+static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
+{
+	struct sim_ctx *ctx = job->ctx;
+	u64 seq;
+
+	spin_lock(&ctx->lock);
+	seq = ++ctx->rings[ring].seq;
+	ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] = done;
+	spin_unlock(&ctx->lock);
+	return seq;
+}
+
+static void sim_job_mark_bos(struct sim_job *job, u32 bo_list, u64 done)
+{
+	u32 i;
+
+	/* Checked before; a list that went away since then has nothing left to mark. */
+	if (bo_list)
+		sim_bo_list_check(job->file, bo_list, done);
+	for (i = 0; i < job->nr_chunks; i++)
+		if (job->chunks[i].chunk_id == AMDGPU_CHUNK_ID_BO_HANDLES)
+			sim_job_bo_handles(job, &job->chunks[i], done);
+}
+
+int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
+{
+	union drm_amdgpu_cs *args = data;
+	struct sim_job job = { .file = file, .begin = ktime_get_ns() };
+	u64 done;
+	int ret;
+
+	job.ctx = sim_ctx_get(file->driver_priv, args->in.ctx_id);
+	if (!job.ctx)
+		return -EINVAL;
+	ret = sim_job_read(&job, args);
+	if (!ret)
+		ret = sim_job_check(&job, args->in.bo_list_handle);
+	if (!ret)
+		ret = sim_job_wait_slot(&job, job.first.ring);
+	if (!ret)
+		ret = sim_job_run(&job);
+	if (!ret) {
+		done = sim_engine_run(job.first.ring, job.begin, job.bytes);
+		sim_engine_note_cs(job.first.ring, done);
+		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
+		memset(args, 0, sizeof(*args));
+		args->out.handle = sim_job_fence(&job, job.first.ring, done);
+	}
+	kfree(job.chunks);
+	sim_ctx_put(job.ctx);
+	return ret;
+}
+
+int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
+{
+	union drm_amdgpu_wait_cs *args = data;
+	u64 done;
+	int ret;
+
+	ret = sim_ctx_fence(file->driver_priv, args->in.ctx_id, args->in.ip_type,
+			    args->in.ip_instance, args->in.ring, args->in.handle, &done);
+	if (ret)
+		return ret;
+	ret = sim_sleep_until(done, sim_deadline(args->in.timeout));
+	if (ret && ret != -ETIME)
+		return ret;
+	memset(args, 0, sizeof(*args));
+	args->out.status = ret == -ETIME;
+	return 0;
+}
+
+int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
+{
+	union drm_amdgpu_wait_fences *args = data;
+	struct drm_amdgpu_fence __user *user = u64_to_user_ptr(args->in.fences);
+	u32 i, n = args->in.fence_count, first = 0;
+	bool all = args->in.wait_all;
+	struct drm_amdgpu_fence fence;
+	u64 done, when = 0;
+	int ret;
+
+	if (!n || n > SIM_MAX_FENCES)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		if (copy_from_user(&fence, user + i, sizeof(fence)))
+			return -EFAULT;
+		ret = sim_ctx_fence(file->driver_priv, fence.ctx_id, fence.ip_type,
+				    fence.ip_instance, fence.ring, fence.seq_no, &done);
+		if (ret)
+			return ret;
+		if (!i || (all ? done > when : done < when)) {
+			when = done;
+			first = i;
+		}
+	}
+	ret = sim_sleep_until(when, sim_deadline(args->in.timeout_ns));
+	if (ret && ret != -ETIME)
+		return ret;
+	memset(args, 0, sizeof(*args));
+	/* Unlike WAIT_CS, 1 means signalled here. */
+	args->out.status = !ret;
+	args->out.first_signaled = all ? 0 : first;
+	return 0;
+}

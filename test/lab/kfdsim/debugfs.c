@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* debugfs kfdsim/counters: living objects (0 when nobody uses the GPU) and totals. */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "kfdsim.h"
+
+struct sim_counters sim_count;
+
+static struct dentry *debugfs_dir;
+
+#define SIM_COUNTER(name) { #name, &sim_count.name }
+
+static const struct {
+	const char *name;
+	atomic64_t *value;
+} sim_counter_table[] = {
+	SIM_COUNTER(processes),
+	SIM_COUNTER(bos),
+	SIM_COUNTER(vram_bytes),
+	SIM_COUNTER(gtt_bytes),
+	SIM_COUNTER(queues),
+	SIM_COUNTER(events),
+	SIM_COUNTER(vms),
+	SIM_COUNTER(contexts),
+	SIM_COUNTER(userptr),
+	SIM_COUNTER(maps),
+	SIM_COUNTER(evicted),
+	SIM_COUNTER(cs_submitted),
+	SIM_COUNTER(cs_max_in_flight),
+	SIM_COUNTER(sdma_copies),
+	SIM_COUNTER(sdma_bytes),
+	SIM_COUNTER(gpu_faults),
+	SIM_COUNTER(resume_without_vm),
+};
+
+static int sim_counters_show(struct seq_file *m, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sim_counter_table); i++)
+		seq_printf(m, "%s %lld\n", sim_counter_table[i].name,
+			   atomic64_read(sim_counter_table[i].value));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(sim_counters);
+
+void sim_debugfs_init(void)
+{
+	debugfs_dir = debugfs_create_dir("kfdsim", NULL);
+	debugfs_create_file("counters", 0444, debugfs_dir, NULL, &sim_counters_fops);
+}
+
+void sim_debugfs_fini(void)
+{
+	debugfs_remove(debugfs_dir);
+}

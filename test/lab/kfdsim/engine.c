@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Time model of the SDMA engines. Bytes are moved at once; what takes time is only the
+ * report that they have been: an engine is busy until a timestamp, work queues behind it.
+ */
+#include <linux/hrtimer.h>
+
+#include "kfdsim.h"
+
+#define SIM_IN_FLIGHT_MAX 1024
+
+static unsigned int dma_mbps;
+module_param(dma_mbps, uint, 0644);
+MODULE_PARM_DESC(dma_mbps, "MB/s (10^6 bytes) of each SDMA engine, 0 = unlimited (default)");
+
+static struct sim_engine {
+	spinlock_t lock;
+	u64 busy_until;			/* ns, CLOCK_MONOTONIC */
+	/* Ends of submissions not yet over; ends of one engine never decrease. */
+	u64 ends[SIM_IN_FLIGHT_MAX];
+	u32 head, tail;
+} engines[SIM_NUM_SDMA];
+
+void sim_engines_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIM_NUM_SDMA; i++)
+		spin_lock_init(&engines[i].lock);
+}
+
+/* Book bytes of work that may not start before begin; returns when it ends (ns). */
+u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes)
+{
+	struct sim_engine *e = &engines[engine];
+	u32 rate = READ_ONCE(dma_mbps);
+	u64 done;
+
+	spin_lock(&e->lock);
+	done = max(begin, e->busy_until);
+	if (rate)
+		done += mul_u64_u32_div(bytes, 1000, rate);
+	e->busy_until = done;
+	spin_unlock(&e->lock);
+	return done;
+}
+
+static u32 sim_engine_in_flight(struct sim_engine *e, u64 now)
+{
+	while (e->head != e->tail && e->ends[e->head % SIM_IN_FLIGHT_MAX] <= now)
+		e->head++;
+	return e->tail - e->head;
+}
+
+/* Count a submission and how many were unfinished at the same time. */
+void sim_engine_note_cs(unsigned int engine, u64 done)
+{
+	u64 now = ktime_get_ns();
+	s64 total = 0, old;
+	unsigned int i;
+
+	for (i = 0; i < SIM_NUM_SDMA; i++) {
+		struct sim_engine *e = &engines[i];
+
+		spin_lock(&e->lock);
+		if (i == engine && sim_engine_in_flight(e, now) < SIM_IN_FLIGHT_MAX)
+			e->ends[e->tail++ % SIM_IN_FLIGHT_MAX] = done;
+		total += sim_engine_in_flight(e, now);
+		spin_unlock(&e->lock);
+	}
+	/* One that is over already was still one in flight while it was submitted. */
+	total = max(total, 1);
+	atomic64_inc(&sim_count.cs_submitted);
+	old = atomic64_read(&sim_count.cs_max_in_flight);
+	while (total > old && !atomic64_try_cmpxchg(&sim_count.cs_max_in_flight, &old, total))
+		;
+}
+
+/*
+ * Sleep until when (ns, CLOCK_MONOTONIC). 0 once it has passed, -ETIME if deadline comes
+ * first, -ERESTARTSYS on a signal.
+ */
+int sim_sleep_until(u64 when, u64 deadline)
+{
+	for (;;) {
+		u64 now = ktime_get_ns();
+		ktime_t wake;
+
+		if (when <= now)
+			return 0;
+		if (deadline <= now)
+			return -ETIME;
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		wake = ns_to_ktime(min3(when, deadline, (u64)KTIME_MAX));
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule_hrtimeout(&wake, HRTIMER_MODE_ABS);
+	}
+}

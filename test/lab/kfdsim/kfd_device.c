@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Small per-device KFD ioctls: version, clocks, apertures, VM, modes. */
+#include <linux/file.h>
+#include <linux/uaccess.h>
+
+#include "kfdsim.h"
+
+/* 100 MHz, as gpu_counter_freq says. */
+u64 sim_gpu_clock(void)
+{
+	return ktime_get_boottime_ns() / 10;
+}
+
+int sim_kfd_get_version(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_version_args *args = data;
+
+	/* Linux 6.12 */
+	args->major_version = 1;
+	args->minor_version = 17;
+	return 0;
+}
+
+int sim_kfd_get_clock_counters(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_clock_counters_args *args = data;
+
+	args->gpu_clock_counter = args->gpu_id == p->user_gpu_id ? sim_gpu_clock() : 0;
+	args->cpu_clock_counter = ktime_get_raw_ns();
+	args->system_clock_counter = ktime_get_boottime_ns();
+	args->system_clock_freq = NSEC_PER_SEC;
+	return 0;
+}
+
+static void sim_apertures(struct kfd_process_device_apertures *ap)
+{
+	memset(ap, 0, sizeof(*ap));
+	ap->lds_base = 1ULL << 48;
+	ap->lds_limit = ap->lds_base | U32_MAX;
+	ap->scratch_base = 2ULL << 48;
+	ap->scratch_limit = ap->scratch_base | U32_MAX;
+	ap->gpuvm_base = SIM_GPUVM_BASE;
+	ap->gpuvm_limit = SIM_GPUVM_LIMIT;
+	/* The real driver gives the actual id here even after a restore under another one. */
+	ap->gpu_id = sim.gpu_id;
+}
+
+int sim_kfd_get_apertures(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_process_apertures_args *args = data;
+
+	sim_apertures(&args->process_apertures[0]);
+	args->num_of_nodes = 1;
+	return 0;
+}
+
+int sim_kfd_get_apertures_new(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_process_apertures_new_args *args = data;
+	struct kfd_process_device_apertures ap;
+
+	/* Zero asks for the number of nodes only. */
+	if (args->num_of_nodes) {
+		sim_apertures(&ap);
+		if (copy_to_user(u64_to_user_ptr(args->kfd_process_device_apertures_ptr), &ap,
+				 sizeof(ap)))
+			return -EFAULT;
+	}
+	args->num_of_nodes = 1;
+	return 0;
+}
+
+int sim_kfd_acquire_vm(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_acquire_vm_args *args = data;
+	struct file *file;
+	int ret;
+
+	mutex_lock(&p->lock);
+	if (p->dead) {
+		ret = -ESRCH;
+	} else if (args->gpu_id != p->user_gpu_id) {
+		ret = -EINVAL;
+	} else if (!p->drm_file) {
+		ret = sim_process_bind_vm(p, args->drm_fd);
+	} else {
+		file = fget(args->drm_fd);
+		ret = !file ? -EINVAL : file == p->drm_file ? 0 : -EBUSY;
+		if (file)
+			fput(file);
+	}
+	mutex_unlock(&p->lock);
+	return ret;
+}
+
+int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_set_xnack_mode_args *args = data;
+
+	/* Negative asks; there is no retry-fault support to switch on. */
+	if (args->xnack_enabled > 0)
+		return -EPERM;
+	args->xnack_enabled = 0;
+	return 0;
+}
+
+static int sim_check_gpu(struct sim_process *p, u32 gpu_id)
+{
+	return gpu_id == p->user_gpu_id ? 0 : -EINVAL;
+}
+
+/* These set registers of waves, and there are none: only the arguments are checked. */
+int sim_kfd_check_gpu_policy(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_set_memory_policy_args *args = data;
+
+	if (args->default_policy > KFD_IOC_CACHE_POLICY_NONCOHERENT ||
+	    args->alternate_policy > KFD_IOC_CACHE_POLICY_NONCOHERENT)
+		return -EINVAL;
+	return sim_check_gpu(p, args->gpu_id);
+}
+
+int sim_kfd_check_gpu_scratch(struct sim_process *p, void *data)
+{
+	return sim_check_gpu(p, ((struct kfd_ioctl_set_scratch_backing_va_args *)data)->gpu_id);
+}
+
+int sim_kfd_check_gpu_trap(struct sim_process *p, void *data)
+{
+	return sim_check_gpu(p, ((struct kfd_ioctl_set_trap_handler_args *)data)->gpu_id);
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Life of a KFD process: one per mm. It begins with the first open of /dev/kfd; queues
+ * end with the mm, everything else when the last file is closed as well.
+ */
+#include <linux/file.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+
+#include "kfdsim.h"
+
+static LIST_HEAD(sim_processes);
+static DEFINE_SPINLOCK(sim_processes_lock);
+/* Serialises creation; outside mmap_lock, which mmu_notifier_register() takes. */
+static DEFINE_MUTEX(sim_create_lock);
+
+int sim_process_init(void)
+{
+	sim.wq = alloc_workqueue("kfdsim", WQ_UNBOUND, 0);
+	return sim.wq ? 0 : -ENOMEM;
+}
+
+/* Every process holds a module reference: only their last steps can still be running. */
+void sim_process_fini(void)
+{
+	mmu_notifier_synchronize();
+	destroy_workqueue(sim.wq);
+}
+
+static void sim_process_release_mems(struct sim_process *p)
+{
+	struct sim_mem *mem;
+	int id;
+
+	idr_for_each_entry(&p->mems, mem, id)
+		sim_mem_remove(p, mem, id);
+	idr_destroy(&p->mems);
+}
+
+static void sim_process_release_work(struct work_struct *work)
+{
+	struct sim_process *p = container_of(work, struct sim_process, release_work);
+
+	sim_procfs_remove(p);
+	sim_queues_destroy(p);
+	sim_events_free(p);
+	sim_process_release_mems(p);
+	if (p->vm)
+		p->vm->compute = false;
+	if (p->drm_file)
+		fput(p->drm_file);
+	if (p->evicted)
+		atomic64_dec(&sim_count.evicted);
+	free_pages(p->doorbells, get_order(SIM_DOORBELL_SLICE));
+	free_page(p->mmio);
+	free_pages(p->own_event_page, get_order(SIM_EVENT_PAGE_SIZE));
+	put_task_struct(p->lead);
+	mmdrop(p->mm);
+	kfree(p);
+	atomic64_dec(&sim_count.processes);
+	module_put(THIS_MODULE);
+}
+
+static void sim_process_release(struct kref *ref)
+{
+	struct sim_process *p = container_of(ref, struct sim_process, ref);
+
+	/* The last reference may go in RCU or atomic context. */
+	queue_work(sim.wq, &p->release_work);
+}
+
+void sim_process_put(struct sim_process *p)
+{
+	kref_put(&p->ref, sim_process_release);
+}
+
+/* The KFD process of an mm with a reference, or NULL. */
+struct sim_process *sim_process_by_mm(struct mm_struct *mm)
+{
+	struct sim_process *p, *found = NULL;
+
+	spin_lock(&sim_processes_lock);
+	list_for_each_entry(p, &sim_processes, link) {
+		if (p->mm == mm && kref_get_unless_zero(&p->ref)) {
+			found = p;
+			break;
+		}
+	}
+	spin_unlock(&sim_processes_lock);
+	return found;
+}
+
+/* The mm ends: nothing of this process may touch it from here on. */
+static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
+{
+	struct sim_process *p = container_of(mn, struct sim_process, mn);
+
+	spin_lock(&sim_processes_lock);
+	list_del_init(&p->link);
+	spin_unlock(&sim_processes_lock);
+	mutex_lock(&p->lock);
+	p->dead = true;
+	mutex_unlock(&p->lock);
+	/* dead keeps anybody from queueing it again. */
+	cancel_delayed_work_sync(&p->resume_work);
+	sim_worker_stop(p);
+	mutex_lock(&p->lock);
+	sim_queues_destroy(p);
+	mutex_unlock(&p->lock);
+	mmu_notifier_put(mn);
+}
+
+static void sim_mn_free(struct mmu_notifier *mn)
+{
+	sim_process_put(container_of(mn, struct sim_process, mn));
+}
+
+static const struct mmu_notifier_ops sim_mn_ops = {
+	.release = sim_mn_release,
+	.free_notifier = sim_mn_free,
+};
+
+static void sim_process_init_fields(struct sim_process *p)
+{
+	kref_init(&p->ref);
+	INIT_LIST_HEAD(&p->link);
+	INIT_WORK(&p->release_work, sim_process_release_work);
+	INIT_DELAYED_WORK(&p->resume_work, sim_criu_resume_work);
+	mutex_init(&p->lock);
+	mutex_init(&p->run_lock);
+	mutex_init(&p->event_lock);
+	idr_init(&p->mems);
+	idr_init(&p->events);
+	INIT_LIST_HEAD(&p->queues);
+	init_waitqueue_head(&p->worker_wq);
+	init_waitqueue_head(&p->event_wq);
+	p->user_gpu_id = sim.gpu_id;
+}
+
+static struct sim_process *sim_process_create(void)
+{
+	struct sim_process *p = kzalloc(sizeof(*p), GFP_KERNEL);
+	int ret = -ENOMEM;
+
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	sim_process_init_fields(p);
+	p->doorbells = __get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(SIM_DOORBELL_SLICE));
+	p->mmio = get_zeroed_page(GFP_KERNEL);
+	if (!p->doorbells || !p->mmio)
+		goto err;
+	p->mm = current->mm;
+	p->mn.ops = &sim_mn_ops;
+	ret = mmu_notifier_register(&p->mn, p->mm);
+	if (ret)
+		goto err;
+	mmgrab(p->mm);
+	p->lead = get_task_struct(current->group_leader);
+	__module_get(THIS_MODULE);
+	atomic64_inc(&sim_count.processes);
+	sim_procfs_add(p);
+	spin_lock(&sim_processes_lock);
+	list_add(&p->link, &sim_processes);
+	spin_unlock(&sim_processes_lock);
+	return p;
+
+err:
+	free_pages(p->doorbells, get_order(SIM_DOORBELL_SLICE));
+	free_page(p->mmio);
+	kfree(p);
+	return ERR_PTR(ret);
+}
+
+/* The KFD process of the caller, made if need be; one reference for the caller. */
+struct sim_process *sim_process_open(void)
+{
+	struct sim_process *p;
+
+	if (!current->mm || current->group_leader->mm != current->mm)
+		return ERR_PTR(-EINVAL);
+	mutex_lock(&sim_create_lock);
+	p = sim_process_by_mm(current->mm);
+	if (!p) {
+		/* The first reference belongs to the mmu notifier. */
+		p = sim_process_create();
+		if (!IS_ERR(p))
+			kref_get(&p->ref);
+	}
+	mutex_unlock(&sim_create_lock);
+	return p;
+}
+
+/*
+ * Make the VM of a render-node file the compute VM. Caller holds p->lock and has checked
+ * that there is none yet. -EINVAL: not our file, or the VM of another KFD process.
+ */
+int sim_process_bind_vm(struct sim_process *p, int drm_fd)
+{
+	struct file *file = fget(drm_fd);
+	struct drm_file *priv;
+	struct sim_vm *vm;
+
+	if (!file)
+		return -EINVAL;
+	if (!sim_is_drm_file(file)) {
+		fput(file);
+		return -EINVAL;
+	}
+	priv = file->private_data;
+	vm = priv->driver_priv;
+	mutex_lock(&vm->lock);
+	if (vm->compute) {
+		mutex_unlock(&vm->lock);
+		fput(file);
+		return -EINVAL;
+	}
+	vm->compute = true;
+	mutex_unlock(&vm->lock);
+	p->drm_file = file;
+	p->drm_priv = priv;
+	p->vm = vm;
+	return 0;
+}
+
+/* Stop the queues of p once more than they are stopped already (counted, as in 6.12). */
+void sim_process_evict(struct sim_process *p)
+{
+	struct sim_queue *q;
+
+	mutex_lock(&p->run_lock);
+	if (!p->evicted++) {
+		p->evicted_since = ktime_get_ns();
+		atomic64_inc(&sim_count.evicted);
+		/* A packet in flight finishes before a queue is unmapped. */
+		list_for_each_entry(q, &p->queues, link) {
+			q->pos += q->retiring;
+			q->retiring = 0;
+		}
+	}
+	mutex_unlock(&p->run_lock);
+}
+
+void sim_process_unevict(struct sim_process *p)
+{
+	mutex_lock(&p->run_lock);
+	if (p->evicted && !--p->evicted) {
+		atomic64_add(ktime_get_ns() - p->evicted_since, &p->evicted_ns);
+		atomic64_dec(&sim_count.evicted);
+	}
+	mutex_unlock(&p->run_lock);
+	wake_up(&p->worker_wq);
+}

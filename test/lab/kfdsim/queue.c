@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* User queues: slots, doorbells, SDMA queue numbers, the KFD queue ioctls. */
+#include <linux/log2.h>
+#include <linux/uaccess.h>
+
+#include "kfdsim.h"
+
+/* SDMA doorbells are a fixed function of the engine and queue, in pairs 512 apart. */
+#define SIM_SDMA_DOORBELL_BASE	256
+#define SIM_DOORBELL_MIRROR	512
+#define SIM_MAX_CTL_STACK	(1u << 20)
+
+/* Hardware SDMA queues are shared by all processes: bit engine + SIM_NUM_SDMA * queue. */
+static DECLARE_BITMAP(sdma_used, SIM_NUM_SDMA * SIM_SDMA_QUEUES);
+static DEFINE_SPINLOCK(sdma_lock);
+
+static bool sim_is_sdma(u32 type)
+{
+	return type == SIM_QUEUE_SDMA || type == SIM_QUEUE_SDMA_XGMI;
+}
+
+/* Bytes of the MQD in the CRIU blob, as on gfx9. */
+u32 sim_mqd_size(u32 type)
+{
+	return sim_is_sdma(type) ? 512 : 2048;
+}
+
+static u32 sim_sdma_doorbell(u32 sdma_id)
+{
+	u32 engine = sdma_id % SIM_NUM_SDMA, queue = sdma_id / SIM_NUM_SDMA;
+
+	return SIM_SDMA_DOORBELL_BASE + engine * SIM_SDMA_QUEUES + (queue & 1) * SIM_DOORBELL_MIRROR +
+	       (queue >> 1);
+}
+
+static bool sim_is_sdma_doorbell(u32 id)
+{
+	u32 base = id % SIM_DOORBELL_MIRROR;
+
+	return base >= SIM_SDMA_DOORBELL_BASE &&
+	       base < SIM_SDMA_DOORBELL_BASE + SIM_NUM_SDMA * SIM_SDMA_QUEUES;
+}
+
+static int sim_sdma_take(struct sim_queue *q, bool restore, int engine)
+{
+	int ret = -ENOMEM;
+	u32 i;
+
+	spin_lock(&sdma_lock);
+	if (restore) {
+		if (q->sdma_id >= SIM_NUM_SDMA * SIM_SDMA_QUEUES)
+			ret = -EINVAL;
+		else if (test_and_set_bit(q->sdma_id, sdma_used))
+			ret = -EBUSY;
+		else
+			ret = 0;
+	} else {
+		for (i = 0; i < SIM_NUM_SDMA * SIM_SDMA_QUEUES && ret; i++) {
+			if (engine >= 0 && i % SIM_NUM_SDMA != engine)
+				continue;
+			if (!test_and_set_bit(i, sdma_used)) {
+				q->sdma_id = i;
+				ret = 0;
+			}
+		}
+	}
+	spin_unlock(&sdma_lock);
+	return ret;
+}
+
+static int sim_doorbell_take(struct sim_process *p, struct sim_queue *q, bool restore)
+{
+	u32 id;
+
+	if (sim_is_sdma(q->type)) {
+		id = sim_sdma_doorbell(q->sdma_id);
+		if (restore && q->doorbell_id != id)
+			return -EINVAL;
+		q->doorbell_id = id;
+		return 0;
+	}
+	if (restore) {
+		if (q->doorbell_id >= SIM_NUM_DOORBELLS || sim_is_sdma_doorbell(q->doorbell_id) ||
+		    test_and_set_bit(q->doorbell_id, p->doorbell_used))
+			return -EINVAL;
+		return 0;
+	}
+	for (id = 0; id < SIM_NUM_DOORBELLS; id++) {
+		if (!sim_is_sdma_doorbell(id) && !test_and_set_bit(id, p->doorbell_used)) {
+			q->doorbell_id = id;
+			return 0;
+		}
+	}
+	return -EBUSY;
+}
+
+static void sim_hw_release(struct sim_process *p, struct sim_queue *q)
+{
+	if (sim_is_sdma(q->type)) {
+		spin_lock(&sdma_lock);
+		clear_bit(q->sdma_id, sdma_used);
+		spin_unlock(&sdma_lock);
+	} else {
+		clear_bit(q->doorbell_id, p->doorbell_used);
+	}
+}
+
+static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restore)
+{
+	if (restore) {
+		if (q->id >= SIM_MAX_QUEUES)
+			return -EINVAL;
+		return test_and_set_bit(q->id, p->queue_slots) ? -ENOSPC : 0;
+	}
+	q->id = find_first_zero_bit(p->queue_slots, SIM_MAX_QUEUES);
+	if (q->id >= SIM_MAX_QUEUES)
+		return -ENOSPC;
+	set_bit(q->id, p->queue_slots);
+	return 0;
+}
+
+/*
+ * Add a filled queue to p (needs p->lock), with its old numbers on restore. For a new SDMA
+ * queue q->sdma_id says which engine is wanted, U32_MAX for any.
+ */
+int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
+{
+	int engine = !restore && q->sdma_id != U32_MAX ? (int)q->sdma_id : -1;
+	int ret = sim_slot_take(p, q, restore);
+
+	if (ret)
+		return ret;
+	if (sim_is_sdma(q->type))
+		ret = sim_sdma_take(q, restore, engine);
+	else
+		q->sdma_id = 0;
+	if (ret)
+		goto err_slot;
+	ret = sim_doorbell_take(p, q, restore);
+	if (ret) {
+		if (sim_is_sdma(q->type))
+			sim_hw_release(p, q);
+		goto err_slot;
+	}
+	ret = sim_worker_start(p);
+	if (ret) {
+		sim_hw_release(p, q);
+		goto err_slot;
+	}
+	mutex_lock(&p->run_lock);
+	list_add_tail(&q->link, &p->queues);
+	mutex_unlock(&p->run_lock);
+	atomic64_inc(&sim_count.queues);
+	wake_up(&p->worker_wq);
+	return 0;
+
+err_slot:
+	clear_bit(q->id, p->queue_slots);
+	return ret;
+}
+
+void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
+{
+	mutex_lock(&p->run_lock);
+	list_del(&q->link);
+	mutex_unlock(&p->run_lock);
+	clear_bit(q->id, p->queue_slots);
+	sim_hw_release(p, q);
+	atomic64_dec(&sim_count.queues);
+	kfree(q);
+}
+
+void sim_queues_destroy(struct sim_process *p)
+{
+	struct sim_queue *q, *next;
+
+	list_for_each_entry_safe(q, next, &p->queues, link)
+		sim_queue_remove(p, q);
+}
+
+static struct sim_queue *sim_queue_find(struct sim_process *p, u32 id)
+{
+	struct sim_queue *q;
+
+	list_for_each_entry(q, &p->queues, link)
+		if (q->id == id)
+			return q;
+	return NULL;
+}
+
+static int sim_queue_check(u64 ring, u64 ring_size, u32 percent, u32 priority)
+{
+	if ((percent & 0xff) > KFD_MAX_QUEUE_PERCENTAGE || priority > KFD_MAX_QUEUE_PRIORITY)
+		return -EINVAL;
+	if (ring && !access_ok((void __user *)ring, ring_size))
+		return -EFAULT;
+	if (ring_size && (!is_power_of_2(ring_size) || ring_size < KFD_MIN_QUEUE_RING_SIZE))
+		return -EINVAL;
+	return 0;
+}
+
+static int sim_queue_set_type(struct sim_queue *q, struct kfd_ioctl_create_queue_args *args)
+{
+	q->format = SIM_FORMAT_PM4;
+	q->sdma_id = U32_MAX;
+	switch (args->queue_type) {
+	case KFD_IOC_QUEUE_TYPE_COMPUTE:
+		q->type = SIM_QUEUE_COMPUTE;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_COMPUTE_AQL:
+		q->type = SIM_QUEUE_COMPUTE;
+		q->format = SIM_FORMAT_AQL;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_SDMA:
+		q->type = SIM_QUEUE_SDMA;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI:
+		q->type = SIM_QUEUE_SDMA_XGMI;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID:
+		if (args->sdma_engine_id >= SIM_NUM_SDMA)
+			return -EINVAL;
+		q->type = SIM_QUEUE_SDMA;
+		q->sdma_id = args->sdma_engine_id;
+		return 0;
+	default:
+		return -ENOTSUPP;
+	}
+}
+
+static int sim_queue_fill(struct sim_queue *q, struct kfd_ioctl_create_queue_args *args)
+{
+	int ret = sim_queue_check(args->ring_base_address, args->ring_size,
+				  args->queue_percentage, args->queue_priority);
+
+	if (ret)
+		return ret;
+	if (args->ctl_stack_size > SIM_MAX_CTL_STACK)
+		return -EINVAL;
+	q->ring = args->ring_base_address;
+	q->ring_size = args->ring_size;
+	q->rptr = args->read_pointer_address;
+	q->wptr = args->write_pointer_address;
+	q->eop = args->eop_buffer_address;
+	q->eop_size = args->eop_buffer_size;
+	q->cwsr = args->ctx_save_restore_address;
+	q->cwsr_size = args->ctx_save_restore_size;
+	q->ctl_stack_size = args->ctl_stack_size;
+	q->percent = args->queue_percentage & 0xff;
+	q->priority = args->queue_priority;
+	return sim_queue_set_type(q, args);
+}
+
+int sim_kfd_create_queue(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_create_queue_args *args = data;
+	struct sim_queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	int ret;
+
+	if (!q)
+		return -ENOMEM;
+	ret = sim_queue_fill(q, args);
+	mutex_lock(&p->lock);
+	if (ret)
+		goto out;
+	if (args->gpu_id != p->user_gpu_id)
+		ret = -EINVAL;
+	else if (p->dead || !p->vm)
+		ret = -ESRCH;
+	/* Like 6.12: the ring and its pointers must be buffers the GPU can reach. */
+	else if (!sim_vm_is_mapped(p->vm, q->ring) || !sim_vm_is_mapped(p->vm, q->rptr) ||
+		 !sim_vm_is_mapped(p->vm, q->wptr))
+		ret = -EINVAL;
+	if (!ret)
+		ret = sim_queue_insert(p, q, false);
+	if (!ret) {
+		args->queue_id = q->id;
+		args->doorbell_offset = SIM_MMAP_TYPE_DOORBELL | SIM_MMAP_GPU_ID(args->gpu_id) |
+					q->doorbell_id * 8;
+	}
+out:
+	mutex_unlock(&p->lock);
+	if (ret)
+		kfree(q);
+	return ret;
+}
+
+int sim_kfd_destroy_queue(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_destroy_queue_args *args = data;
+	struct sim_queue *q;
+
+	mutex_lock(&p->lock);
+	q = sim_queue_find(p, args->queue_id);
+	if (q)
+		sim_queue_remove(p, q);
+	mutex_unlock(&p->lock);
+	return q ? 0 : -EINVAL;
+}
+
+int sim_kfd_update_queue(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_update_queue_args *args = data;
+	struct sim_queue *q;
+	int ret = sim_queue_check(args->ring_base_address, args->ring_size,
+				  args->queue_percentage, args->queue_priority);
+
+	if (ret)
+		return ret;
+	mutex_lock(&p->lock);
+	q = sim_queue_find(p, args->queue_id);
+	if (q) {
+		mutex_lock(&p->run_lock);
+		q->ring = args->ring_base_address;
+		q->ring_size = args->ring_size;
+		q->percent = args->queue_percentage & 0xff;
+		q->priority = args->queue_priority;
+		mutex_unlock(&p->run_lock);
+		wake_up(&p->worker_wq);
+	}
+	mutex_unlock(&p->lock);
+	return q ? 0 : -EFAULT;
+}
+
+/* No shader runs, so a mask has no effect: only the queue is checked. */
+int sim_kfd_set_cu_mask(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_set_cu_mask_args *args = data;
+	struct sim_queue *q;
+
+	if (!args->num_cu_mask || args->num_cu_mask % 32)
+		return -EINVAL;
+	mutex_lock(&p->lock);
+	q = sim_queue_find(p, args->queue_id);
+	mutex_unlock(&p->lock);
+	return q ? 0 : -EINVAL;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* GPU virtual address space: which BO is where. */
+#include "kfdsim.h"
+
+/* Both are positions in 64 bits; interval_tree uses unsigned long. */
+static_assert(sizeof(unsigned long) == 8);
+
+void sim_vm_init(struct sim_vm *vm)
+{
+	mutex_init(&vm->lock);
+	mutex_init(&vm->ctx_lock);
+	vm->maps = RB_ROOT_CACHED;
+	idr_init_base(&vm->ctxs, 1);
+	idr_init_base(&vm->lists, 1);
+	atomic64_inc(&sim_count.vms);
+}
+
+static struct sim_map *sim_map_first(struct sim_vm *vm, u64 start, u64 last)
+{
+	struct interval_tree_node *it = interval_tree_iter_first(&vm->maps, start, last);
+
+	return it ? container_of(it, struct sim_map, it) : NULL;
+}
+
+static void sim_map_insert(struct sim_vm *vm, struct sim_map *map)
+{
+	interval_tree_insert(&map->it, &vm->maps);
+	atomic64_inc(&sim_count.maps);
+}
+
+static void sim_map_free(struct sim_vm *vm, struct sim_map *map)
+{
+	interval_tree_remove(&map->it, &vm->maps);
+	atomic64_dec(&sim_count.maps);
+	sim_bo_put(map->bo);
+	kfree(map);
+}
+
+void sim_vm_fini(struct sim_vm *vm)
+{
+	struct sim_map *map;
+
+	mutex_lock(&vm->lock);
+	while ((map = sim_map_first(vm, 0, ULONG_MAX)))
+		sim_map_free(vm, map);
+	mutex_unlock(&vm->lock);
+	idr_destroy(&vm->ctxs);
+	idr_destroy(&vm->lists);
+	atomic64_dec(&sim_count.vms);
+}
+
+static int sim_vm_check(struct sim_bo *bo, u64 va, u64 size, u64 offset)
+{
+	if (!size || (va | size | offset) & ~PAGE_MASK)
+		return -EINVAL;
+	if (va < SIM_GPUVM_BASE || va + size <= va || va + size - 1 > SIM_GPUVM_LIMIT)
+		return -EINVAL;
+	if (offset + size <= offset || (bo && offset + size > bo->base.size))
+		return -EINVAL;
+	return 0;
+}
+
+/* Map size bytes of bo at va. -EINVAL for a bad range or one already in use. */
+int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags)
+{
+	struct sim_map *map;
+	int ret = sim_vm_check(bo, va, size, offset);
+
+	if (ret)
+		return ret;
+	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return -ENOMEM;
+	map->it.start = va;
+	map->it.last = va + size - 1;
+	map->bo = bo;
+	map->offset = offset;
+	map->flags = flags;
+	mutex_lock(&vm->lock);
+	if (sim_map_first(vm, va, va + size - 1)) {
+		mutex_unlock(&vm->lock);
+		kfree(map);
+		return -EINVAL;
+	}
+	sim_bo_get(bo);
+	sim_map_insert(vm, map);
+	mutex_unlock(&vm->lock);
+	return 0;
+}
+
+/* Remove the mapping of bo that starts at va; -ENOENT if there is none. */
+int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va)
+{
+	struct sim_map *map;
+	int ret = -ENOENT;
+
+	mutex_lock(&vm->lock);
+	map = sim_map_first(vm, va, va);
+	if (map && map->it.start == va && map->bo == bo) {
+		sim_map_free(vm, map);
+		ret = 0;
+	}
+	mutex_unlock(&vm->lock);
+	return ret;
+}
+
+static struct sim_map *sim_map_part(const struct sim_map *map, u64 start, u64 last)
+{
+	struct sim_map *part = kzalloc(sizeof(*part), GFP_KERNEL);
+
+	if (part) {
+		part->it.start = start;
+		part->it.last = last;
+		part->bo = map->bo;
+		part->offset = map->offset + (start - map->it.start);
+		part->flags = map->flags;
+		sim_bo_get(part->bo);
+	}
+	return part;
+}
+
+/* Empty a range; mappings that stick out of it keep their outer parts. */
+int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size)
+{
+	struct sim_map *map, *before, *after;
+	u64 last = va + size - 1;
+	int ret = sim_vm_check(NULL, va, size, 0);
+
+	if (ret)
+		return ret;
+	mutex_lock(&vm->lock);
+	while ((map = sim_map_first(vm, va, last))) {
+		before = after = NULL;
+		if (map->it.start < va)
+			before = sim_map_part(map, map->it.start, va - 1);
+		if (map->it.last > last)
+			after = sim_map_part(map, last + 1, map->it.last);
+		if ((map->it.start < va && !before) || (map->it.last > last && !after)) {
+			/* Leave the mapping whole: the caller sees -ENOMEM and no change. */
+			if (before)
+				sim_bo_put(before->bo);
+			kfree(before);
+			if (after)
+				sim_bo_put(after->bo);
+			kfree(after);
+			ret = -ENOMEM;
+			break;
+		}
+		sim_map_free(vm, map);
+		if (before)
+			sim_map_insert(vm, before);
+		if (after)
+			sim_map_insert(vm, after);
+	}
+	mutex_unlock(&vm->lock);
+	return ret;
+}
+
+bool sim_vm_is_mapped(struct sim_vm *vm, u64 va)
+{
+	bool mapped;
+
+	mutex_lock(&vm->lock);
+	mapped = sim_map_first(vm, va, va);
+	mutex_unlock(&vm->lock);
+	return mapped;
+}
+
+/* cursor.c looks mappings up through this: bo comes back referenced. */
+int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
+		   u64 *left)
+{
+	u32 need = write ? AMDGPU_VM_PAGE_WRITEABLE : AMDGPU_VM_PAGE_READABLE;
+	struct sim_map *map;
+	int ret = -EFAULT;
+
+	mutex_lock(&vm->lock);
+	map = sim_map_first(vm, va, va);
+	if (map && map->flags & need) {
+		sim_bo_get(map->bo);
+		*bo = map->bo;
+		*offset = map->offset + (va - map->it.start);
+		*left = map->it.last - va + 1;
+		ret = 0;
+	}
+	mutex_unlock(&vm->lock);
+	return ret;
+}
