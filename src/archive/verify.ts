@@ -2,8 +2,13 @@
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
-import { pagesPattern, statePattern } from '../manifest/names.js';
-import type { Manifest, ManifestFile } from '../manifest/schema.js';
+import { pagesPattern, stateFileName, statePattern } from '../manifest/names.js';
+import type {
+  Manifest,
+  ManifestBuffer,
+  ManifestFile,
+  ManifestProcess,
+} from '../manifest/schema.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { CheckpointEntry, WalkOptions } from './source.js';
@@ -66,7 +71,8 @@ export async function verifyCheckpoint(
     if (seen.size > 0) problems.push('the manifest is missing: the checkpoint was never finished');
     return { contents, files: [...seen].map(([name, one]) => alone(name, one)), problems };
   }
-  const files = manifest.files.map((file) => compare(manifest, file, seen.get(file.name)));
+  const expected = expectations(manifest);
+  const files = manifest.files.map((file) => compare(expected, file, seen.get(file.name)));
   const named = new Set(manifest.files.map((file) => file.name));
   for (const name of seen.keys()) {
     if (!named.has(name)) problems.push(`${name}: not in the manifest`);
@@ -145,7 +151,26 @@ function alone(name: string, seen: Seen): FileVerdict {
   };
 }
 
-function compare(manifest: Manifest, file: ManifestFile, seen: Seen | undefined): FileVerdict {
+/** The manifest by file, made once: a hostile one has many files and many buffers. */
+interface Expectations {
+  readonly process: ReadonlyMap<string, ManifestProcess>;
+  /** Of the process of a state file, and of a pages file. */
+  readonly buffers: ReadonlyMap<string, readonly ManifestBuffer[]>;
+}
+
+function expectations({ processes, buffers }: Manifest): Expectations {
+  const byFile = new Map<string, ManifestBuffer[]>();
+  for (const buffer of buffers) {
+    for (const name of [buffer.pages_file, stateFileName(buffer.process)]) {
+      const list = byFile.get(name);
+      if (list === undefined) byFile.set(name, [buffer]);
+      else list.push(buffer);
+    }
+  }
+  return { process: new Map(processes.map((one) => [one.state_file, one])), buffers: byFile };
+}
+
+function compare(expected: Expectations, file: ManifestFile, seen: Seen | undefined): FileVerdict {
   if (seen === undefined) return { name: file.name, size: 0, problems: ['missing'] };
   const problems: string[] = seen.problem === undefined ? [] : [seen.problem];
   const differ = (what: string, is: number | string, was: number | string) => {
@@ -155,16 +180,21 @@ function compare(manifest: Manifest, file: ManifestFile, seen: Seen | undefined)
   if (seen.sha256 !== undefined) differ('sha256', seen.sha256, file.digest.hex);
   if (seen.pages !== undefined) {
     differ('digest', seen.pages.root, file.digest.hex);
-    comparePages(manifest, file, seen.pages, differ);
+    comparePages(expected, file, seen.pages, differ);
   }
-  if (seen.state !== undefined) compareState(manifest, file, seen.state, differ);
+  if (seen.state !== undefined) compareState(expected, file, seen.state, differ);
   return { ...alone(file.name, seen), problems };
 }
 
 type Differ = (what: string, is: number | string, was: number | string) => void;
 
-function comparePages(manifest: Manifest, file: ManifestFile, pages: PagesFacts, differ: Differ) {
-  const buffers = manifest.buffers.filter((buffer) => buffer.pages_file === file.name);
+function comparePages(
+  expected: Expectations,
+  file: ManifestFile,
+  pages: PagesFacts,
+  differ: Differ,
+) {
+  const buffers = expected.buffers.get(file.name) ?? [];
   const [, process = '', gpu = ''] = pagesPattern.exec(file.name) ?? [];
   differ('process', pages.process, Number(process));
   differ('gpu', pages.gpu, Number.parseInt(gpu, 16));
@@ -176,15 +206,19 @@ function comparePages(manifest: Manifest, file: ManifestFile, pages: PagesFacts,
   );
 }
 
-function compareState(manifest: Manifest, file: ManifestFile, state: StateFacts, differ: Differ) {
-  const process = manifest.processes.find((one) => one.state_file === file.name);
+function compareState(
+  expected: Expectations,
+  file: ManifestFile,
+  state: StateFacts,
+  differ: Differ,
+) {
+  const process = expected.process.get(file.name);
   if (process === undefined) return;
   differ('process', state.ordinal, process.ordinal);
   differ('pid in its namespace', state.nsPid, process.ns_pid);
   differ('number of objects', state.numObjects, process.num_objects);
   differ('number of BOs', state.bos.length, process.num_bos);
-  for (const buffer of manifest.buffers) {
-    if (buffer.process !== process.ordinal) continue;
+  for (const buffer of expected.buffers.get(file.name) ?? []) {
     const bo = state.bos[buffer.bo_index];
     const at = `BO ${buffer.bo_index}`;
     differ(`size of ${at}`, bo?.size ?? 'nothing', buffer.size);
