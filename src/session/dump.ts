@@ -131,6 +131,7 @@ export class DumpSession {
     if (this.#failure !== undefined) throw this.#failure;
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
+    this.#context.log.info({ processes: processes.length }, 'draining');
     this.#drains = this.#drain(processes);
     // The result is awaited at post-dump; until then a failure must not end the process.
     this.#drains.catch(() => undefined);

@@ -114,6 +114,7 @@ export class RestoreSession {
     const process = this.#process(message);
     process.pid = message.pid;
     this.#uploadBegan ??= performance.now();
+    this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
     const upload = this.#upload(process);
     process.upload = upload;
     upload.catch((error: unknown) => {

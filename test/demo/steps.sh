@@ -1,0 +1,26 @@
+# Shared by both sides of the demo. Sourced in the guest.
+
+image=/repo/build/lab/programs/image.tar
+log_dir=/var/log/kfd-checkpoint
+
+now_ms() { date +%s%3N; }
+step() { echo "   $*" >&2; }
+
+# set_up: this product, as an operator installs it, and the container image.
+set_up() {
+	step "installing kfd-checkpoint, loading the container image"
+	sh /repo/test/lab/install.sh
+	kfd-checkpoint configure >/dev/null
+	podman load -q -i "$image" >/dev/null
+}
+
+# account FILE KEY=VALUE...: what this side saw, as one JSON object of strings.
+account() {
+	file=$1
+	shift
+	{
+		printf '{"hostname":"%s","boot_id":"%s"' "$(hostname)" "$(cat /proc/sys/kernel/random/boot_id)"
+		for pair in "$@"; do printf ',"%s":"%s"' "${pair%%=*}" "${pair#*=}"; done
+		echo '}'
+	} >"$file"
+}

@@ -1,0 +1,24 @@
+/** All scenarios, in one process: starting Node is slow in the guest. Prints TAP. */
+
+import { mkdirSync } from 'node:fs';
+import { run } from './support/command.js';
+import { install } from './support/product.js';
+
+mkdirSync('/tmp/archives', { recursive: true });
+install();
+run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
+
+const only = process.argv[2];
+for (const part of [
+  'round-trip',
+  'in-place',
+  'leave-running',
+  'large',
+  'without-gpu',
+  'refusals',
+  'damaged-image',
+  'other-target',
+  'killed',
+]) {
+  if (only === undefined || part === only) await import(`./${part}.js`);
+}

@@ -1,0 +1,62 @@
+/** Targets that lack something the source had. */
+
+import assert from 'node:assert/strict';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { archivePath } from './support/archive.js';
+import { Container } from './support/container.js';
+import { assertExplained } from './support/explained.js';
+import { loadGpu, prefix, reloadGpu, unloadGpu } from './support/product.js';
+import { scenario } from './support/suite.js';
+
+const plugin = join(prefix, 'criu/kfd_checkpoint.so');
+
+const targets = [
+  {
+    name: 'without our plugin',
+    prepare: () => renameSync(plugin, `${plugin}.away`),
+    undo: () => renameSync(`${plugin}.away`, plugin),
+    reason: /Missing required plugin: kfd_checkpoint/,
+  },
+  {
+    name: 'without a GPU',
+    prepare: unloadGpu,
+    undo: loadGpu,
+    reason: /\/dev\/kfd: not on this host/,
+  },
+  {
+    name: 'with another gfx version',
+    prepare: () => reloadGpu('gfx_target_version=90006'),
+    undo: () => reloadGpu(),
+    reason: /gfx version was gfx90a, is gfx906 here/,
+  },
+  {
+    name: 'with too little VRAM',
+    prepare: () => reloadGpu('vram_mb=32'),
+    undo: () => reloadGpu(),
+    reason: /\d+ bytes of VRAM are needed, \d+ are free/,
+  },
+] as const;
+
+scenario('targets that cannot take the container say why, and a retry works', async (engine) => {
+  const archive = archivePath('traveller.tar');
+  const job = await Container.start({ engine, worker: ['--vram-mib', '64', '--pending-barrier'] });
+  const saved = job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  job.remove();
+
+  for (const target of targets) {
+    target.prepare();
+    try {
+      const restored = job.restore('--import', archive);
+      assert.notEqual(restored.status, 0, `${target.name}: restored all the same`);
+      assertExplained(job, 'restore', restored, target.reason);
+      job.remove();
+    } finally {
+      target.undo();
+    }
+  }
+  const restored = job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+});

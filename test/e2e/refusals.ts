@@ -1,0 +1,34 @@
+/** What cannot be saved yet is refused by name, before anything is paused. */
+
+import assert from 'node:assert/strict';
+import { Container } from './support/container.js';
+import { assertExplained } from './support/explained.js';
+import { scenario } from './support/suite.js';
+
+const oddities = [
+  { flag: '--dmabuf', reason: /holds dma-buf inode \d+ open as descriptor \d+/ },
+  { flag: '--gem', reason: /opened a render node more than once|GEM buffers of its own/ },
+] as const;
+
+for (const { flag, reason } of oddities) {
+  scenario(`refused by name: gpu-worker ${flag}`, async (engine) => {
+    const job = await Container.start({ engine, worker: ['--vram-mib', '16', flag] });
+    const saved = job.checkpoint();
+    assert.notEqual(saved.status, 0, 'the checkpoint should have been refused');
+    assertExplained(job, 'dump', saved, reason);
+    assert.equal(job.status(), 'running');
+    assert.match(await job.control.ask('verify'), /^verified /);
+  });
+}
+
+scenario('supported: /dev/kfd opened twice, or inherited by a child', async (engine) => {
+  const job = await Container.start({
+    engine,
+    worker: ['--vram-mib', '16', '--double-kfd', '--fork-holder', '--split', '--pending-barrier'],
+  });
+  const saved = job.checkpoint();
+  assert.equal(saved.status, 0, saved.stderr);
+  const restored = job.restore(job.name);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+});

@@ -1,0 +1,90 @@
+/** The archive takes a GPU container away and brings it back. */
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { archivePath } from './support/archive.js';
+import { Container, type Engine } from './support/container.js';
+import { lastSession } from './support/product.js';
+import { scenario } from './support/suite.js';
+
+const worker = ['--vram-mib', '32', '--host-mib', '8', '--pending-barrier', '--events-waiter'];
+
+interface Trip {
+  readonly engine: Engine;
+  readonly network: 'none' | 'bridge';
+  readonly compress: 'none' | 'gzip' | 'zstd';
+  readonly command?: readonly string[];
+}
+
+async function roundTrip(trip: Trip): Promise<void> {
+  const archive = archivePath(`job.tar.${trip.compress}`);
+  const job = await Container.start({
+    engine: trip.engine,
+    network: trip.network,
+    ...(trip.command === undefined ? { worker } : { command: trip.command }),
+  });
+  const saved = job.checkpoint('--compress', trip.compress, '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  assertTimings('dump');
+  job.remove();
+
+  const restored = job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  assertTimings('restore');
+  assertNoForeignDescriptors(job);
+  const answer = await job.control.ask('verify');
+  assert.match(answer, /^verified bytes=33554432 barrier=completed .*waiter=woken/);
+  assert.match(await job.control.ask('churn'), /^churned /);
+  assert.match(await job.control.ask('exit'), /^exiting /);
+}
+
+/** The phases of a session sum to its wall time within 2 %. */
+function assertTimings(operation: 'dump' | 'restore'): void {
+  const timings = lastSession(operation).findLast((line) => line.timings_us)?.timings_us ?? {};
+  const overlapping = ['total', 'drain', 'drain_overlapped', 'upload', 'upload_overlapped'];
+  const phases = Object.entries(timings).filter(([name]) => !overlapping.includes(name));
+  const sum = phases.reduce((total, [, us]) => total + us, 0);
+  const total = timings['total'] ?? 0;
+  assert.ok(total > 0 && Math.abs(sum - total) <= total * 0.02, JSON.stringify(timings));
+}
+
+/** The restored program has the descriptors it had: stdio, KFD, its eventfd, one render node. */
+function assertNoForeignDescriptors(job: Container): void {
+  const worker = workerPid(job.pid());
+  const open = readdirSync(`/proc/${worker}/fd`).length;
+  assert.equal(open, 6, `descriptors of the restored program: ${open}`);
+}
+
+/** The GPU program: the container's first process, or the child of the shell that is. */
+function workerPid(first: number): number {
+  const children = readdirSync(`/proc/${first}/task`).flatMap((task) =>
+    readFileLines(`/proc/${first}/task/${task}/children`),
+  );
+  return children[0] ?? first;
+}
+
+function readFileLines(path: string): number[] {
+  return readFileSync(path, 'utf8')
+    .trim()
+    .split(' ')
+    .filter((word) => word !== '')
+    .map(Number);
+}
+
+scenario('root task, no network, uncompressed', (engine) =>
+  roundTrip({ engine, network: 'none', compress: 'none' }),
+);
+scenario('root task, bridge, gzip', (engine) =>
+  roundTrip({ engine, network: 'bridge', compress: 'gzip' }),
+);
+scenario('root task, bridge, zstd', (engine) =>
+  roundTrip({ engine, network: 'bridge', compress: 'zstd' }),
+);
+scenario('GPU program is the child of a shell', (engine) =>
+  roundTrip({
+    engine,
+    network: 'bridge',
+    compress: 'none',
+    command: ['sh', '-c', `gpu-worker ${worker.join(' ')}; echo ended`],
+  }),
+);

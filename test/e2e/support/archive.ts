@@ -1,0 +1,44 @@
+/** Archives on the way from one host to the other, and what may happen to them there. */
+
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { run } from './command.js';
+
+const folder = '/tmp/archives';
+
+export function archivePath(name: string): string {
+  mkdirSync(folder, { recursive: true });
+  return join(folder, name);
+}
+
+/** Unpacks an uncompressed archive, lets `change` work on its image directory, packs it again. */
+export function rewriteArchive(archive: string, change: (imageDirectory: string) => void): void {
+  const work = `${archive}.d`;
+  mkdirSync(work);
+  run('tar', '-C', work, '-xf', archive);
+  change(join(work, 'checkpoint'));
+  run('tar', '-C', work, '-cf', archive, '.');
+  rmSync(work, { recursive: true });
+}
+
+/** Changes every bit of one byte. */
+export function flipByte(path: string, offset: number): void {
+  const fd = openSync(path, 'r+');
+  const byte = Buffer.alloc(1);
+  readSync(fd, byte, 0, 1, offset);
+  writeSync(fd, Buffer.from([~(byte[0] ?? 0) & 0xff]), 0, 1, offset);
+  closeSync(fd);
+}
+
+export function truncateBy(path: string, bytes: number): void {
+  truncateSync(path, statSync(path).size - bytes);
+}

@@ -1,0 +1,149 @@
+/** A container that runs gpu-worker (test/lab/programs), spoken to through a bind-mounted folder. */
+
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attempt, begin, type Outcome, run, until } from './command.js';
+
+export const engines = ['crun', 'runc'] as const;
+export type Engine = (typeof engines)[number];
+
+export const image = 'localhost/gpu-worker:latest';
+const controlRoot = '/tmp/ctl';
+
+export interface ContainerOptions {
+  readonly engine: Engine;
+  readonly network?: 'none' | 'bridge';
+  /** More flags of `podman run`. */
+  readonly flags?: readonly string[];
+  /** The command; by default gpu-worker with `worker`. */
+  readonly command?: readonly string[];
+  readonly worker?: readonly string[];
+}
+
+let serial = 0;
+
+/** Where one worker takes commands and answers, as the host sees it. */
+export class Control {
+  readonly folder: string;
+  #asked = 0;
+
+  constructor(name: string) {
+    this.folder = join(controlRoot, name);
+  }
+
+  /** Waits for the line the program writes once it holds all it was asked for. */
+  async ready(seconds = 120): Promise<string> {
+    return until(
+      'the program in the container',
+      () => {
+        const path = join(this.folder, 'status');
+        if (!existsSync(path)) return undefined;
+        return /^ready .*$/m.exec(readFileSync(path, 'utf8'))?.[0];
+      },
+      seconds,
+    );
+  }
+
+  /** Sends one command and returns its reply. */
+  async ask(command: string, seconds = 120): Promise<string> {
+    const id = `${process.pid}.${++serial}.${++this.#asked}`;
+    const draft = join(this.folder, `cmd.${id}`);
+    writeFileSync(draft, `${command} ${id}\n`);
+    renameSync(draft, join(this.folder, 'cmd'));
+    const reply = await until(
+      `the reply to ${command}`,
+      () => {
+        const path = join(this.folder, 'out');
+        if (!existsSync(path)) return undefined;
+        return readFileSync(path, 'utf8')
+          .split('\n')
+          .find((line) => line.endsWith(` id=${id}`));
+      },
+      seconds,
+    );
+    return reply.slice(0, reply.lastIndexOf(' id='));
+  }
+}
+
+export class Container {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly control: Control;
+
+  private constructor(name: string, engine: Engine, control: Control) {
+    this.name = name;
+    this.engine = engine;
+    this.control = control;
+  }
+
+  /** `podman run` with both GPU devices; returns once the program is ready. */
+  static async start(options: ContainerOptions): Promise<Container> {
+    const name = `job-${++serial}`;
+    const control = new Control(name);
+    rmSync(control.folder, { recursive: true, force: true });
+    mkdirSync(control.folder, { recursive: true });
+    const command = options.command ?? ['gpu-worker', ...(options.worker ?? ['--vram-mib', '16'])];
+    run(
+      'podman',
+      '--runtime',
+      options.engine,
+      'run',
+      '-d',
+      '--name',
+      name,
+      '--network',
+      options.network ?? 'none',
+      '--device',
+      '/dev/kfd',
+      '--device',
+      '/dev/dri/renderD128',
+      '-v',
+      `${control.folder}:/ctl`,
+      ...(options.flags ?? []),
+      image,
+      ...command,
+    );
+    const container = new Container(name, options.engine, control);
+    await control.ready();
+    return container;
+  }
+
+  /** The same program under another name, after `podman container restore --name`. */
+  as(name: string): Container {
+    return new Container(name, this.engine, this.control);
+  }
+
+  checkpoint(...flags: string[]): Outcome {
+    return attempt('podman', 'container', 'checkpoint', ...flags, this.name);
+  }
+
+  checkpointInBackground(...flags: string[]): Promise<Outcome> {
+    return begin('podman', 'container', 'checkpoint', ...flags, this.name);
+  }
+
+  restore(...flags: string[]): Outcome {
+    return attempt('podman', 'container', 'restore', ...flags);
+  }
+
+  restoreInBackground(...flags: string[]): Promise<Outcome> {
+    return begin('podman', 'container', 'restore', ...flags);
+  }
+
+  /** Host pid of the container's first process. */
+  pid(): number {
+    return Number(run('podman', 'inspect', '-f', '{{.State.Pid}}', this.name));
+  }
+
+  status(): string {
+    return run('podman', 'inspect', '-f', '{{.State.Status}}', this.name);
+  }
+
+  /** Folder of the engine's logs and, after a checkpoint in place, of the image. */
+  bundle(): string {
+    return run('podman', 'inspect', '-f', '{{.StaticDir}}', this.name);
+  }
+
+  remove(): void {
+    attempt('podman', 'rm', '-f', '-t', '0', this.name);
+  }
+}

@@ -1,0 +1,87 @@
+/** A container without a GPU behaves the same with our installation, without it, and with ruins. */
+
+import assert from 'node:assert/strict';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { archivePath } from './support/archive.js';
+import { attempt, run } from './support/command.js';
+import { type Engine, image } from './support/container.js';
+import { install, prefix, sessionLogs } from './support/product.js';
+import { scenario } from './support/suite.js';
+
+const installations = [
+  { name: 'whole', make: () => undefined },
+  {
+    name: 'without Node.js modules',
+    make: () => rmSync(join(prefix, 'node_modules'), { recursive: true }),
+  },
+  {
+    name: 'without the launcher',
+    make: () => rmSync(join(prefix, 'libexec'), { recursive: true }),
+  },
+  {
+    name: 'with a launcher that is no program',
+    make: () => writeFileSync(join(prefix, 'libexec/kfd-checkpoint-launch'), 'broken'),
+  },
+  {
+    name: 'with hooks that may not be executed',
+    make: () => chmodSync(join(prefix, 'hooks/precreate'), 0o644),
+  },
+  {
+    name: 'with a broken configuration file',
+    make: () => writeFileSync('/etc/kfd-checkpoint/config.json', '{'),
+  },
+  { name: 'undone', make: () => run('kfd-checkpoint', 'configure', '--undo') },
+] as const;
+
+/** Run, checkpoint in place, restore, checkpoint into an archive, restore from it, look inside. */
+function life(engine: Engine, name: string): void {
+  const job = 'plain';
+  const archive = archivePath('plain.tar');
+  const podman = (...args: string[]) => {
+    const result = attempt('podman', ...args);
+    assert.equal(result.status, 0, `${name}: podman ${args.join(' ')}\n${result.stderr}`);
+    return result.stdout;
+  };
+  podman(
+    '--runtime',
+    engine,
+    'run',
+    '-d',
+    '--name',
+    job,
+    image,
+    'sh',
+    '-c',
+    'echo kept > /tmp/kept; sleep 1000',
+  );
+  podman('container', 'checkpoint', job);
+  podman('container', 'restore', job);
+  podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
+  podman('rm', '-f', job);
+  podman('container', 'restore', '--import', archive);
+  assert.equal(podman('exec', job, 'cat', '/tmp/kept'), 'kept', name);
+  const annotations = podman('inspect', '-f', '{{json .Config.Annotations}}', job);
+  assert.doesNotMatch(annotations, /kfd-checkpoint/, name);
+  podman('rm', '-f', '-t', '0', job);
+  rmSync(archive);
+}
+
+scenario('a container without a GPU does not notice us', async (engine) => {
+  const sessions = sessionLogs('dump').length + sessionLogs('restore').length;
+  try {
+    for (const { name, make } of installations) {
+      install();
+      make();
+      life(engine, name);
+    }
+  } finally {
+    rmSync('/etc/kfd-checkpoint/config.json', { force: true });
+    install();
+  }
+  assert.equal(
+    sessionLogs('dump').length + sessionLogs('restore').length,
+    sessions,
+    'sessions ran',
+  );
+});
