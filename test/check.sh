@@ -1,0 +1,92 @@
+#!/bin/bash
+# npm run check: everything that needs neither root nor a guest: compilers, linters, formats, unit tests, the native tests
+# also under ASan and UBSan. One line a part; the last line has the totals. Logs are kept in build/test-logs.
+# test/run.sh sources this file for the same parts.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+# missing_packages: the Debian packages that are needed here and not installed. Commands and headers are looked for, not
+# packages, so that another distribution's names do not matter.
+missing_packages() {
+	local pair
+	for pair in cmake:cmake ninja:ninja-build g++:g++ pkg-config:pkg-config clang-format:clang-format; do
+		command -v "${pair%:*}" >/dev/null || echo "${pair#*:}"
+	done
+	command -v g++ >/dev/null && command -v pkg-config >/dev/null || return 0
+	for pair in libdrm_amdgpu:libdrm-dev libzstd:libzstd-dev libxxhash:libxxhash-dev; do
+		pkg-config --exists "${pair%:*}" || echo "${pair#*:}"
+	done
+	echo '#include <doctest/doctest.h>' | g++ -x c++ -fsyntax-only - 2>/dev/null || echo doctest-dev
+}
+
+cxx_sources() { find native test/lab/programs test/fixtures -name '*.cc' -o -name '*.h' | LC_ALL=C sort; }
+
+formats() {
+	local files
+	mapfile -t files < <(cxx_sources)
+	clang-format --dry-run --Werror "${files[@]}"
+}
+
+# Every script of the repository, by its first line; a sourced one says "shellcheck shell=bash" or is parsed as sh.
+shell_syntax() {
+	local file shell first status=0
+	while read -r file; do
+		read -r first <"$file"
+		case $first in
+		'#!/bin/bash'*) shell=bash ;;
+		'#!/bin/sh'*) shell=sh ;;
+		*)
+			[[ $file == *.sh ]] || continue
+			shell=sh
+			if grep -q '^# shellcheck shell=bash' "$file"; then shell=bash; fi
+			;;
+		esac
+		"$shell" -n "$file" || status=1
+	done < <(find .ci hooks native test -type f \( -name '*.sh' -o ! -name '*.*' \) | LC_ALL=C sort)
+	return "$status"
+}
+
+# Only tests whose source is still there: tsc leaves the output of removed ones in dist.
+unit_tests() {
+	local source tests=()
+	for source in test/unit/*.test.ts; do tests+=("dist/${source%.ts}.js"); done
+	node --test --test-reporter=tap "${tests[@]}"
+}
+
+sanitized_build() { native/build.sh build/sanitize -DKFD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
+
+check_parts() {
+	if suite typescript one npm run --silent build:ts; then
+		suite unit tap unit_tests
+	else
+		not_run unit "what it tests could not be compiled"
+	fi
+	suite lint one node_modules/.bin/biome check
+	suite clang-format one formats
+	suite shell-syntax one shell_syntax
+	if suite native-build one npm run --silent build:native; then
+		suite native doctest build/native/core_test
+	else
+		not_run native "it could not be built"
+	fi
+	if suite sanitized-build one sanitized_build; then
+		suite native-sanitized doctest build/sanitize/core_test
+	else
+		not_run native-sanitized "it could not be built"
+	fi
+}
+
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
+
+missing=$(missing_packages | paste -sd' ')
+if [ -n "$missing" ]; then
+	echo "check: these Debian packages are missing: $missing (npm run setup, as root, installs what is needed)" >&2
+	exit 1
+fi
+if [ ! -x "$REPO/node_modules/.bin/tsc" ]; then
+	echo "check: node_modules is missing or not complete: run npm ci" >&2
+	exit 1
+fi
+forget_logs
+check_parts
+totals

@@ -1,0 +1,29 @@
+#!/bin/bash
+# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, then boots a guest
+# with the simulated GPU and runs the end-to-end tests in it. A summary comes last; the very last line has the totals.
+# Logs are kept in build/test-logs.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+
+# The name under which the guest has the same file.
+end_to_end() { test/lab/lab.sh --timeout 3600 -- node --test-reporter=tap dist/test/e2e/main.js; }
+
+cd "$REPO" || exit 1
+forget_logs
+started=$SECONDS
+
+if suite set-up one test/lab/setup.sh; then
+	check_parts
+	if suite installation one test/lab/stage.sh; then
+		suite end-to-end tap end_to_end
+	else
+		not_run end-to-end "there is nothing to install in the guest"
+	fi
+else
+	not_run everything-else "the machine could not be set up"
+fi
+
+echo
+echo "summary, after $((SECONDS - started)) s; GPU results are those of a simulated GPU:"
+printf '%s\n' "${summary[@]}"
+totals

@@ -1,0 +1,99 @@
+# Shared by check.sh and run.sh: runs suites, counts their cases, says what became of them. Sourced, never run.
+# shellcheck shell=bash
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+LOGS=$REPO/build/test-logs
+
+total_passed=0 total_failed=0 total_skipped=0
+summary=()
+
+# last_number WORD FILE: the number behind the last line "# WORD N" of node's TAP summary; empty when there is none.
+last_number() { sed -n "s/^# $1 \([0-9][0-9]*\)\$/\1/p" "$2" | tail -n 1; }
+
+# count_tap FILE: sets passed, failed, skipped and cases from node's summary. What was cancelled has failed; a test marked as
+# something to do is not counted as passed. Status 1 without a summary.
+count_tap() {
+	local cancelled todo
+	cases=$(last_number tests "$1") passed=$(last_number pass "$1") failed=$(last_number fail "$1")
+	cancelled=$(last_number cancelled "$1") skipped=$(last_number skipped "$1") todo=$(last_number todo "$1")
+	[ -n "$cases" ] && [ -n "$passed" ] && [ -n "$failed" ] && [ -n "$cancelled" ] && [ -n "$skipped" ] && [ -n "$todo" ] || return 1
+	failed=$((failed + cancelled)) skipped=$((skipped + todo))
+}
+
+# count_doctest FILE: the same from "[doctest] test cases: 45 | 45 passed | 0 failed | 0 skipped", which may be coloured.
+count_doctest() {
+	local line
+	line=$(sed -e 's/\x1b\[[0-9;]*m//g' "$1" | grep '^\[doctest\] test cases:' | tail -n 1)
+	[[ $line =~ :\ *([0-9]+)\ *\|\ *([0-9]+)\ passed\ *\|\ *([0-9]+)\ failed\ *\|\ *([0-9]+)\ skipped ]] || return 1
+	cases=${BASH_REMATCH[1]} passed=${BASH_REMATCH[2]} failed=${BASH_REMATCH[3]} skipped=${BASH_REMATCH[4]}
+}
+
+# count_one FILE STATUS: a command without cases is one case.
+count_one() {
+	cases=1 passed=0 failed=0 skipped=0
+	if [ "$2" = 0 ]; then passed=1; else failed=1; fi
+}
+
+# tap_failures FILE: every "not ok" line with the account of the failure below it.
+tap_failures() { awk '/^ *not ok / { shown = 1 } shown { print } /^ *\.\.\.$/ { shown = 0 }' "$1"; }
+
+# tap_skips FILE: name and sentence of everything that was skipped or is still to do.
+tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
+
+# suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT says how its cases are counted: tap,
+# doctest, or one (the command is the case). Output and errors go to LOGS; what failed is shown. Status 1 when anything did.
+suite() {
+	local name=$1 format=$2 status=0 trouble='' cases passed failed skipped seconds verdict=ok line
+	shift 2
+	local out=$LOGS/$name.out err=$LOGS/$name.err start=$EPOCHREALTIME
+	mkdir -p "$LOGS"
+	(cd "$REPO" && "$@") </dev/null >"$out" 2>"$err" || status=$?
+	seconds=$(LC_ALL=C awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+
+	if ! "count_$format" "$out" "$status"; then
+		cases=0 passed=0 failed=1 skipped=0
+		trouble="ended with status $status and without a summary; counted as one failure"
+	elif [ "$status" != 0 ] && [ "$failed" = 0 ]; then
+		failed=1
+		trouble="ended with status $status although no case failed; counted as one failure"
+	elif [ "$cases" = 0 ]; then
+		failed=1
+		trouble="ran no case at all; counted as one failure"
+	fi
+	total_passed=$((total_passed + passed))
+	total_failed=$((total_failed + failed))
+	total_skipped=$((total_skipped + skipped))
+
+	[ "$failed" = 0 ] || verdict=FAIL
+	printf -v line '%-4s  %-22s %7s s   %d passed, %d failed, %d skipped' \
+		"$verdict" "$name" "$seconds" "$passed" "$failed" "$skipped"
+	summary+=("$line")
+	echo "$line"
+	[ "$format" != tap ] || tap_skips "$out" | sed 's/^/        skipped: /'
+	[ "$failed" != 0 ] || return 0
+
+	[ -z "$trouble" ] || echo "      $name $trouble"
+	{
+		if [ "$format" = tap ] && [ -z "$trouble" ]; then tap_failures "$out" | head -n 200; else tail -n 60 "$out"; fi
+		tail -n 30 "$err"
+	} | sed 's/^/      /'
+	echo "      all of it: ${out#"$REPO/"}, ${err#"$REPO/"}"
+	return 1
+}
+
+# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already.
+not_run() {
+	total_skipped=$((total_skipped + 1))
+	printf -v line '%-4s  %-22s %11s %s' skip "$1" '' "not run: $2"
+	summary+=("$line")
+	echo "$line"
+}
+
+# forget_logs: no log of an earlier run may be taken for one of this.
+forget_logs() { rm -rf "$LOGS"; }
+
+# totals: the last line. Status 1 when anything failed.
+totals() {
+	echo "$total_passed passed, $total_failed failed, $total_skipped skipped"
+	[ "$total_failed" = 0 ]
+}
