@@ -5,14 +5,18 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
-# The name under which the guest has the same file.
-end_to_end() { test/lab/lab.sh --timeout 3600 -- node --test-reporter=tap dist/test/e2e/main.js; }
+set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
+
+# The repository is the guest's working directory, so the file has the same name there.
+end_to_end() {
+	test/lab/lab.sh --timeout 3600 -- node --test-reporter=tap dist/test/e2e/main.js | live '^(not )?ok '
+}
 
 cd "$REPO" || exit 1
 forget_logs
 started=$SECONDS
 
-if suite set-up one test/lab/setup.sh; then
+if suite set-up one set_up; then
 	check_parts
 	if suite installation one test/lab/stage.sh; then
 		suite end-to-end tap end_to_end

@@ -35,10 +35,20 @@ count_one() {
 }
 
 # tap_failures FILE: every "not ok" line with the account of the failure below it.
-tap_failures() { awk '/^ *not ok / { shown = 1 } shown { print } /^ *\.\.\.$/ { shown = 0 }' "$1"; }
+tap_failures() { awk '/^ *not ok / && !/ # TODO/ { shown = 1 } shown { print } /^ *\.\.\.$/ { shown = 0 }' "$1"; }
 
 # tap_skips FILE: name and sentence of everything that was skipped or is still to do.
 tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
+
+# live PATTERN: copies its input and shows the lines that match at once, for suites that take minutes.
+exec 5>&1
+live() {
+	local read_line
+	while IFS= read -r read_line; do
+		printf '%s\n' "$read_line"
+		if [[ $read_line =~ $1 ]]; then printf '      %s\n' "$read_line" >&5; fi
+	done
+}
 
 # suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT says how its cases are counted: tap,
 # doctest, or one (the command is the case). Output and errors go to LOGS; what failed is shown. Status 1 when anything did.
