@@ -39,14 +39,15 @@ std::uint64_t address_of(std::vector<T>& items) {
   return reinterpret_cast<std::uint64_t>(items.data());
 }
 
-std::vector<std::pair<std::uint32_t, UniqueFd>> take_dmabufs(std::vector<kfd_criu_bo_bucket>& bos) {
-  std::vector<std::pair<std::uint32_t, UniqueFd>> taken;
+using Dmabufs = std::vector<std::pair<std::uint32_t, UniqueFd>>;
+
+/// `taken` has room for all of `bos`: with descriptors in the buckets, nothing may throw.
+void take_dmabufs(std::vector<kfd_criu_bo_bucket>& bos, Dmabufs& taken) noexcept {
   for (std::uint32_t i = 0; i < bos.size(); ++i) {
     if (bos[i].dmabuf_fd == KFD_INVALID_FD) continue;
     taken.emplace_back(i, UniqueFd(static_cast<int>(bos[i].dmabuf_fd)));
     bos[i].dmabuf_fd = KFD_INVALID_FD;
   }
-  return taken;
 }
 
 }  // namespace
@@ -71,6 +72,7 @@ Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
   state.bos.resize(info.num_bos == 0 ? 1 : info.num_bos);
   for (auto& bo : state.bos) bo.dmabuf_fd = KFD_INVALID_FD;
   state.priv.resize(info.priv_bytes);
+  result.dmabufs.reserve(info.num_bos);
 
   kfd_ioctl_criu_args args{};
   args.devices = address_of(state.devices);
@@ -84,7 +86,7 @@ Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
     throw gpu_error("KFD CHECKPOINT", err);
   }
   state.bos.resize(info.num_bos);
-  result.dmabufs = take_dmabufs(state.bos);
+  take_dmabufs(state.bos, result.dmabufs);
   for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
   return result;
 }
@@ -97,14 +99,17 @@ bool unpause(int kfd_fd) {
   return true;
 }
 
-std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState& state,
-                                                        const std::vector<int>& drm_fds) {
+Dmabufs restore(int kfd_fd, ProcessState& state, const std::vector<int>& drm_fds) {
   if (drm_fds.size() != state.devices.size()) {
     throw Error(ErrorCode::protocol, "KFD RESTORE: one render descriptor per GPU is needed");
   }
   for (std::size_t i = 0; i < drm_fds.size(); ++i) {
     state.devices[i].drm_fd = static_cast<std::uint32_t>(drm_fds[i]);
   }
+  // What the kernel leaves alone must not be taken for a descriptor.
+  for (auto& bo : state.bos) bo.dmabuf_fd = KFD_INVALID_FD;
+  Dmabufs dmabufs;
+  dmabufs.reserve(state.bos.size());
   kfd_ioctl_criu_args args{};
   args.devices = address_of(state.devices);
   args.bos = state.bos.empty() ? 0 : address_of(state.bos);
@@ -116,7 +121,8 @@ std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState
   const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESTORE, args);
   for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
   if (err != 0) throw gpu_error("KFD RESTORE", err);
-  return take_dmabufs(state.bos);
+  take_dmabufs(state.bos, dmabufs);
+  return dmabufs;
 }
 
 void resume(int kfd_fd, std::uint32_t pid) {

@@ -58,9 +58,4 @@ struct Version {
 };
 Version version(int kfd_fd);
 
-/// True for a BO whose bytes live on the GPU or in GTT, and so need saving.
-inline bool has_content(const kfd_criu_bo_bucket& bo) {
-  return (bo.alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) != 0;
-}
-
 }  // namespace kfdcp::kfd

@@ -1,5 +1,6 @@
 #include "core/wire.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "core/error.h"
@@ -35,6 +37,7 @@ bool known(std::uint32_t type) {
 /// Takes every descriptor out of the control messages, so that none leaks whatever follows.
 std::vector<UniqueFd> take_fds(msghdr& message) {
   std::vector<UniqueFd> fds;
+  fds.reserve(kMaxFds);  // the control buffer has room for no more; a failure here loses none
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -96,7 +99,8 @@ std::optional<Message> receive_message(int socket) {
   } while (got == -1 && errno == EINTR);
   if (got == -1) throw io_error("session socket: receive");
   std::vector<UniqueFd> fds = take_fds(message);
-  if (got == 0) return std::nullopt;
+  // An empty packet looks like the end of the stream, unless descriptors came with it.
+  if (got == 0 && fds.empty() && (message.msg_flags & MSG_CTRUNC) == 0) return std::nullopt;
 
   const auto bytes = static_cast<std::size_t>(got);
   const bool whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
@@ -114,10 +118,13 @@ std::optional<Message> receive_message(int socket) {
 }
 
 Message expect_message(int socket, int timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   pollfd poller{socket, POLLIN, 0};
   int ready;
-  do {
-    ready = ::poll(&poller, 1, timeout_ms);
+  do {  // signals must not push the deadline away
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    ready = ::poll(&poller, 1, left < 0 ? 0 : static_cast<int>(left));
   } while (ready == -1 && errno == EINTR);
   if (ready == 0) errno = ETIMEDOUT;
   if (ready <= 0) throw io_error("session socket: wait for an answer");
@@ -163,7 +170,7 @@ UniqueFd connect_socket(const std::string& path) {
 }
 
 UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size) {
-  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC));
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) throw io_error("memfd_create");
   const char* from = static_cast<const char*>(bytes);
   for (std::size_t done = 0; done < size;) {
@@ -172,6 +179,8 @@ UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size) {
     if (n <= 0) throw io_error("memfd: write");
     done += static_cast<std::size_t>(n);
   }
+  constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  if (::fcntl(fd.get(), F_ADD_SEALS, seals) == -1) throw io_error("memfd: seal");
   return fd;
 }
 
@@ -187,7 +196,8 @@ std::vector<std::byte> read_memfd(int fd, std::size_t limit) {
     const ssize_t n =
         ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (n == -1 && errno == EINTR) continue;
-    if (n <= 0) throw io_error("memfd: read");
+    if (n == 0) throw Error(ErrorCode::protocol, "memfd: shrank while it was read");
+    if (n == -1) throw io_error("memfd: read");
     done += static_cast<std::size_t>(n);
   }
   return bytes;

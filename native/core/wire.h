@@ -51,7 +51,8 @@ struct Message {
 inline constexpr std::size_t kMaxText = 16384;
 inline constexpr std::size_t kMaxFds = 250;
 
-/// Sends one message; the descriptors stay the caller's. Throws Error{io|protocol}.
+/// Sends one message; the descriptors stay the caller's. Text beyond kMaxText bytes is cut off.
+/// Throws Error{io}, and Error{protocol} for more than kMaxFds descriptors.
 void send_message(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                   const std::string& text, const std::vector<int>& fds);
 
@@ -73,9 +74,10 @@ std::string session_socket(int criu_pid);
 /// Connects to the socket at `path`. Throws Error{io}.
 UniqueFd connect_socket(const std::string& path);
 
-/// A sealed-size memfd holding `bytes`.
+/// A memfd holding `bytes`, sealed: neither side can change it any more. Throws Error{io}.
 UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size);
-/// Reads a whole memfd of at most `limit` bytes. Throws Error{protocol} when it is larger.
+/// Reads a memfd of at most `limit` bytes, as long as it was when the call began. Throws
+/// Error{protocol} when it is larger, shrinks, or is no file.
 std::vector<std::byte> read_memfd(int fd, std::size_t limit);
 
 }  // namespace kfdcp
