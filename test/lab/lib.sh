@@ -29,7 +29,7 @@ digest() {
 }
 
 # step NAME COMMAND...: runs it with its output in a log; one line on stderr with the seconds it took,
-# or the end of the log when it fails.
+# or the log's beginning and end when it fails (npm names the cause first, compilers last).
 step() {
 	local name=$1 log start=$EPOCHREALTIME
 	shift
@@ -39,8 +39,9 @@ step() {
 		say "$name: $(seconds_since "$start") s"
 	else
 		local status=$?
-		say "$name FAILED (status $status) after $(seconds_since "$start") s; the end of its log:"
-		tail -n 30 "$log" | sed 's/^/    /' >&2
+		say "$name FAILED (status $status) after $(seconds_since "$start") s; its log, shortened:"
+		awk -v total="$(wc -l <"$log")" 'NR <= 12 || NR > total - 25; NR == 12 && total > 37 { print "..." }' "$log" |
+			sed 's/^/    /' >&2
 		rm -f "$log"
 		return "$status"
 	fi

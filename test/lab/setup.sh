@@ -26,6 +26,9 @@ node_modules() {
 
 [ "$(id -u)" = 0 ] || die "setup must run as root"
 cd "$REPO"
+mkdir -p "$CACHE"
+exec 8>"$CACHE/setup.lock"
+flock 8
 host_packages
 node_modules
 step "build" npm run build
