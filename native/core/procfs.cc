@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
@@ -40,7 +41,11 @@ struct CloseDir {
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, CloseDir> dir(::opendir(path.c_str()));
-  if (!dir) return names;
+  if (!dir) {
+    // A process may have ended, and not every host has KFD. Anything else would hide a GPU.
+    if (errno == ENOENT || errno == ESRCH) return names;
+    throw io_error(path);
+  }
   while (const dirent* entry = ::readdir(dir.get())) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
@@ -54,8 +59,8 @@ bool parse_int(const std::string& text, int& value) {
 
 }  // namespace
 
-int kfd_major() {
-  std::ifstream devices("/proc/devices");
+int kfd_major(const std::string& root) {
+  std::ifstream devices(root + "/proc/devices");
   for (std::string line; std::getline(devices, line);) {
     std::istringstream fields(line);
     int major = -1;
@@ -66,9 +71,9 @@ int kfd_major() {
   return -1;
 }
 
-int gpu_count() {
+int gpu_count(const std::string& root) {
   int count = 0;
-  const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";
+  const std::string nodes = root + "/sys/class/kfd/kfd/topology/nodes";
   for (const std::string& node : names_in(nodes)) {
     std::ifstream file(nodes + "/" + node + "/gpu_id");
     std::uint64_t id = 0;
@@ -85,8 +90,8 @@ bool is_render(mode_t mode, dev_t rdev) {
   return S_ISCHR(mode) && major(rdev) == kDrmMajor && minor(rdev) >= kFirstRenderMinor;
 }
 
-std::vector<int> process_tree(int root) {
-  std::vector<int> tree{root};
+std::vector<int> process_tree(int top) {
+  std::vector<int> tree{top};
   for (std::size_t i = 0; i < tree.size(); ++i) {
     const std::string tasks = proc(tree[i], "task");
     for (const std::string& task : names_in(tasks)) {
@@ -120,9 +125,10 @@ std::string namespace_of(int pid, const char* name) {
   return read_link(proc(pid, std::string("ns/") + name));
 }
 
-bool is_kfd_process(int pid) {
+bool is_kfd_process(int pid, const std::string& root) {
   struct stat info {};
-  return ::stat(("/sys/class/kfd/kfd/proc/" + std::to_string(pid)).c_str(), &info) == 0;
+  const std::string path = root + "/sys/class/kfd/kfd/proc/" + std::to_string(pid);
+  return ::stat(path.c_str(), &info) == 0;
 }
 
 std::vector<OpenFile> open_files(int pid) {
@@ -170,7 +176,8 @@ std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
                     &vma.pgoff) != 3) {
       throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
     }
-    if (line.find(" /dev/") == std::string::npos) continue;
+    // A container may have its device nodes anywhere, so any file may be one.
+    if (line.find(" /") == std::string::npos) continue;
 
     // The numbers in maps are those of the file system; the node itself says which device it is.
     char range[64];

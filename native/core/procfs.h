@@ -13,16 +13,17 @@
 namespace kfdcp::procfs {
 
 /// Major number of /dev/kfd (dynamic, from /proc/devices), or -1 when there is no KFD.
-int kfd_major();
+/// `root`, here and below: the directory that holds `proc` and `sys`, without a slash at its end.
+int kfd_major(const std::string& root = "");
 /// Number of GPU nodes in the KFD topology (a node with a gpu_id other than 0).
-int gpu_count();
+int gpu_count(const std::string& root = "");
 
 bool is_kfd(mode_t mode, dev_t rdev, int kfd_major);
 /// A DRM render node: major 226, minor 128 and above (drivers/gpu/drm/drm_drv.c).
 bool is_render(mode_t mode, dev_t rdev);
 
-/// `root` and all its descendants, parents first.
-std::vector<int> process_tree(int root);
+/// `top` and all its descendants, parents first.
+std::vector<int> process_tree(int top);
 
 /// The innermost pid of `pid` (last number of NSpid in /proc/PID/status).
 std::uint32_t ns_pid(int pid);
@@ -30,7 +31,7 @@ std::string comm(int pid);
 /// Link text of /proc/PID/ns/<name>, e.g. "user:[4026531837]".
 std::string namespace_of(int pid, const char* name);
 /// True when KFD lists `pid` as one of its processes (/sys/class/kfd/kfd/proc).
-bool is_kfd_process(int pid);
+bool is_kfd_process(int pid, const std::string& root = "");
 
 struct OpenFile {
   int fd;
@@ -39,6 +40,7 @@ struct OpenFile {
   std::uint64_t inode;
   std::string link;  // text of /proc/PID/fd/N
 };
+/// Empty for a process that has ended. Throws Error{io} when they cannot be listed.
 std::vector<OpenFile> open_files(int pid);
 
 /// Copies descriptor `fd` of process `pid` (pidfd_getfd): the same struct file.
@@ -48,7 +50,8 @@ UniqueFd open_pidfd(int pid);
 /// Same struct file? (kcmp KCMP_FILE, both descriptors of the caller)
 bool same_file(int a, int b);
 
-/// The KFD and render-node mappings of `pid`, in address order.
+/// The KFD and render-node mappings of `pid`, in address order, whatever path they were opened by.
+/// Throws Error{io}.
 std::vector<VmaRecord> device_vmas(int pid, int kfd_major);
 
 }  // namespace kfdcp::procfs

@@ -22,11 +22,12 @@ struct Survey {
   std::vector<std::string> refusals;  // one sentence each; empty: everything can be saved
 };
 
-/// Surveys `root` and its descendants. All of them should be stopped. Throws Error{io}.
-Survey survey_tree(int root);
+/// Surveys `root` and its descendants. All of them should be stopped. Empty on a host without KFD.
+/// Throws Error{io}. `host`: as the root of core/procfs.h.
+Survey survey_tree(int root, const std::string& host = "");
 
-/// True when some process of the tree holds /dev/kfd or a render node open. Cheap: it stops at the
-/// first; meant for processes that still run.
-bool holds_gpu(int root);
+/// True when some process of the tree uses KFD or holds a render node open. Cheap: it stops at the
+/// first; meant for processes that still run. Never true on a host without KFD.
+bool holds_gpu(int root, const std::string& host = "");
 
 }  // namespace kfdcp

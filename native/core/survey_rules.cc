@@ -1,0 +1,145 @@
+#include "core/survey_rules.h"
+
+#include <algorithm>
+#include <set>
+
+namespace kfdcp {
+
+namespace {
+
+class Rules {
+ public:
+  explicit Rules(const TreeFacts& facts) : facts_(facts) {}
+
+  Decision run() && {
+    for (const ProcessFacts& process : facts_.processes) check_descriptors(process);
+    for (const FileFacts& file : facts_.kfd) decision_.kfd_owners.push_back(kfd_owner(file));
+    for (const FileFacts& file : facts_.render) {
+      decision_.render_owners.push_back(render_owner(file));
+    }
+    check_user_namespaces();
+    for (const ProcessFacts& process : facts_.processes) check_rest(process);
+    if (facts_.gpus > 1) {
+      refuse("this host has " + std::to_string(facts_.gpus) +
+             " GPUs: hosts with several GPUs are not supported yet");
+    }
+    return std::move(decision_);
+  }
+
+ private:
+  void refuse(std::string sentence) { decision_.refusals.push_back(std::move(sentence)); }
+
+  const ProcessFacts& process(int pid) const {
+    return *std::ranges::find(facts_.processes, pid, &ProcessFacts::pid);
+  }
+  std::string who(int pid) const {
+    return "pid " + std::to_string(pid) + " (" + process(pid).comm + ")";
+  }
+
+  void check_descriptors(const ProcessFacts& process) {
+    for (const auto& [fd, inode] : process.dmabufs) {
+      refuse(who(process.pid) + " holds dma-buf inode " + std::to_string(inode) +
+             " open as descriptor " + std::to_string(fd) +
+             ": open dma-buf descriptors cannot be saved yet");
+    }
+    for (const int fd : process.smi_descriptors) {
+      refuse(who(process.pid) + " listens to KFD SMI events on descriptor " + std::to_string(fd) +
+             ": such a descriptor cannot be saved");
+    }
+  }
+
+  /// The process that opened a KFD file. A holder that KFD does not list only inherited it.
+  int kfd_owner(const FileFacts& file) {
+    std::vector<int> owners;
+    for (const int pid : file.holders) {
+      if (process(pid).kfd_process) owners.push_back(pid);
+    }
+    with_kfd_file_.insert(owners.begin(), owners.end());
+    // CRIU reopens a shared file in the holder with the lowest pid in the container, but only the
+    // owner may restore it.
+    const int lowest = *std::ranges::min_element(file.holders, {},
+                                                 [this](int pid) { return process(pid).ns_pid; });
+    if (owners.size() == 1 && owners.front() == lowest) {
+      owners_.insert(lowest);
+      return lowest;
+    }
+    if (owners.empty()) {
+      refuse(who(lowest) + " holds /dev/kfd of a process outside the container");
+    } else if (owners.size() > 1) {
+      refuse(who(owners[0]) + " and " + who(owners[1]) +
+             " share one /dev/kfd file and both use the GPU: its owner is ambiguous");
+    } else {
+      refuse(who(owners.front()) + " owns a /dev/kfd file that " + who(lowest) +
+             " with a lower pid inherited: this order cannot be restored");
+    }
+    return Decision::kNobody;
+  }
+
+  int render_owner(const FileFacts& file) {
+    std::vector<int> owners;
+    for (const int pid : file.holders) {
+      if (with_kfd_file_.contains(pid)) owners.push_back(pid);
+    }
+    if (owners.empty()) {
+      refuse(who(file.holders.front()) + " uses a render node without /dev/kfd: not supported yet");
+      return Decision::kNobody;
+    }
+    const int owner = owners.front();
+    if (owners.size() > 1) {
+      refuse(who(owner) + " and " + who(owners[1]) + " share one render file: not supported yet");
+      return Decision::kNobody;
+    }
+    if (file.gem_objects) {
+      refuse(who(owner) + " has GEM buffers of its own on a render node: not supported yet");
+    }
+    if (file.contexts) {
+      refuse(who(owner) + " has command submission contexts on a render node: not supported yet");
+    }
+    if (!with_render_file_.insert(owner).second) {
+      refuse(who(owner) +
+             " opened a render node more than once: which file holds its GPU memory is "
+             "ambiguous, not supported yet");
+      return Decision::kNobody;
+    }
+    return owners_.contains(owner) ? owner : Decision::kNobody;
+  }
+
+  void check_user_namespaces() {
+    const auto foreign =
+        std::ranges::find(facts_.processes, true, &ProcessFacts::foreign_user_namespace);
+    if (foreign == facts_.processes.end()) return;
+    refuse(who(foreign->pid) +
+           " is in a user namespace: KFD allows saving and restoring only in the initial one");
+  }
+
+  void check_rest(const ProcessFacts& process) {
+    if (with_kfd_file_.contains(process.pid)) return;
+    if (process.kfd_process) {
+      refuse(who(process.pid) + " uses KFD but closed its /dev/kfd descriptor: not supported");
+    } else if (process.maps_gpu) {
+      refuse(who(process.pid) + " maps GPU memory of another process: not supported yet");
+    }
+  }
+
+  const TreeFacts& facts_;
+  Decision decision_;
+  std::set<int> with_kfd_file_;  // KFD processes with a file, also those that were refused
+  std::set<int> owners_;
+  std::set<int> with_render_file_;
+};
+
+}  // namespace
+
+bool TreeFacts::without_gpu() const {
+  return kfd.empty() && render.empty() &&
+         std::ranges::none_of(processes, [](const ProcessFacts& process) {
+           return process.kfd_process || process.maps_gpu;
+         });
+}
+
+Decision decide(const TreeFacts& facts) {
+  if (facts.without_gpu()) return {};
+  return Rules(facts).run();
+}
+
+}  // namespace kfdcp

@@ -1,0 +1,53 @@
+// Which processes of a tree can be saved, decided from collected facts alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kfdcp {
+
+/// What the survey learned about one process.
+struct ProcessFacts {
+  int pid = 0;               // as the surveying process sees it
+  std::uint32_t ns_pid = 0;  // as its container sees it
+  std::string comm;
+  bool kfd_process = false;  // KFD lists it: it opened /dev/kfd itself
+  bool maps_gpu = false;     // has mappings of /dev/kfd or a render node
+  bool foreign_user_namespace = false;
+  std::vector<int> smi_descriptors;
+  struct Dmabuf {
+    int fd;
+    std::uint64_t inode;
+  };
+  std::vector<Dmabuf> dmabufs;
+};
+
+/// One struct file of /dev/kfd or a render node.
+struct FileFacts {
+  std::vector<int> holders;  // pids, at least one; all are among the processes
+  bool gem_objects = false;  // render nodes only
+  bool contexts = false;     // render nodes only
+};
+
+struct TreeFacts {
+  std::vector<ProcessFacts> processes;
+  std::vector<FileFacts> kfd;
+  std::vector<FileFacts> render;
+  int gpus = 0;  // of the host
+
+  /// Nothing of a GPU is open, in use or mapped.
+  bool without_gpu() const;
+};
+
+struct Decision {
+  static constexpr int kNobody = -1;
+  std::vector<int> kfd_owners;        // pid for each of facts.kfd, or kNobody
+  std::vector<int> render_owners;     // pid for each of facts.render, or kNobody
+  std::vector<std::string> refusals;  // one sentence each; empty: everything can be saved
+};
+
+/// A tree without a GPU is never refused.
+Decision decide(const TreeFacts& facts);
+
+}  // namespace kfdcp

@@ -1,0 +1,222 @@
+// Every reason to refuse a checkpoint, on made-up facts.
+#include "core/survey_rules.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace kfdcp::test {
+namespace {
+
+ProcessFacts process(int pid, bool kfd = false) {
+  ProcessFacts facts;
+  facts.pid = pid;
+  facts.ns_pid = static_cast<std::uint32_t>(pid - 100);
+  facts.comm = std::to_string(pid).insert(0, 1, 'c');
+  facts.kfd_process = kfd;
+  return facts;
+}
+
+/// An init without a GPU, and a GPU process with its mappings and one file of each kind.
+TreeFacts sound() {
+  TreeFacts facts;
+  facts.processes = {process(101), process(102, true)};
+  facts.processes[1].maps_gpu = true;
+  facts.kfd = {{{102}}};
+  facts.render = {{{102}}};
+  facts.gpus = 1;
+  return facts;
+}
+
+/// The only refusal of `facts`; what there is instead when it is not one.
+std::string refusal(const TreeFacts& facts) {
+  const Decision decision = decide(facts);
+  if (decision.refusals.size() == 1) return decision.refusals[0];
+  std::string all = std::to_string(decision.refusals.size()) + " refusals:";
+  for (const std::string& one : decision.refusals) all += "\n" + one;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("survey: a sound tree has owners for every file and no refusal") {
+  const Decision decision = decide(sound());
+  CHECK(decision.refusals.empty());
+  CHECK(decision.kfd_owners == std::vector<int>{102});
+  CHECK(decision.render_owners == std::vector<int>{102});
+}
+
+TEST_CASE("survey: a child that inherited both files changes nothing") {
+  TreeFacts facts = sound();
+  facts.processes.push_back(process(103));
+  facts.kfd[0].holders = {103, 102};
+  facts.render[0].holders = {103, 102};
+  const Decision decision = decide(facts);
+  CHECK(decision.refusals.empty());
+  CHECK(decision.kfd_owners == std::vector<int>{102});
+  CHECK(decision.render_owners == std::vector<int>{102});
+}
+
+TEST_CASE("survey: one process may open /dev/kfd more than once, or without a render node") {
+  TreeFacts facts = sound();
+  facts.kfd.push_back({{102}});
+  facts.render.clear();
+  const Decision decision = decide(facts);
+  CHECK(decision.refusals.empty());
+  CHECK(decision.kfd_owners == std::vector<int>{102, 102});
+}
+
+TEST_CASE("survey: two GPU processes keep their files apart") {
+  TreeFacts facts = sound();
+  facts.processes.push_back(process(103, true));
+  facts.kfd.push_back({{103}});
+  facts.render.insert(facts.render.begin(), {{103}});
+  const Decision decision = decide(facts);
+  CHECK(decision.refusals.empty());
+  CHECK(decision.kfd_owners == std::vector<int>{102, 103});
+  CHECK(decision.render_owners == std::vector<int>{103, 102});
+}
+
+TEST_CASE("survey: a tree without a GPU is never refused") {
+  TreeFacts facts;
+  facts.processes = {process(101)};
+  facts.processes[0].foreign_user_namespace = true;
+  facts.processes[0].dmabufs = {{5, 77}};
+  facts.processes[0].smi_descriptors = {6};
+  facts.gpus = 8;
+  CHECK(facts.without_gpu());
+  CHECK(decide(facts).refusals.empty());
+  for (const auto& with : {sound()}) CHECK_FALSE(with.without_gpu());
+}
+
+TEST_CASE("survey: descriptors that cannot be saved") {
+  TreeFacts facts = sound();
+  SUBCASE("dma-buf") {
+    facts.processes[0].dmabufs = {{5, 77}};
+    CHECK(refusal(facts) ==
+          "pid 101 (c101) holds dma-buf inode 77 open as descriptor 5: open dma-buf descriptors "
+          "cannot be saved yet");
+  }
+  SUBCASE("SMI events") {
+    facts.processes[1].smi_descriptors = {9};
+    CHECK(refusal(facts) ==
+          "pid 102 (c102) listens to KFD SMI events on descriptor 9: such a descriptor cannot be "
+          "saved");
+  }
+}
+
+TEST_CASE("survey: a user namespace anywhere in the tree, named once") {
+  TreeFacts facts = sound();
+  for (auto& each : facts.processes) each.foreign_user_namespace = true;
+  CHECK(refusal(facts) ==
+        "pid 101 (c101) is in a user namespace: KFD allows saving and restoring only in the "
+        "initial one");
+}
+
+TEST_CASE("survey: a KFD file that a lower pid of the container inherited") {
+  TreeFacts facts = sound();
+  facts.kfd[0].holders = {102, 101};
+  CHECK(refusal(facts) ==
+        "pid 102 (c102) owns a /dev/kfd file that pid 101 (c101) with a lower pid inherited: this "
+        "order cannot be restored");
+  CHECK(decide(facts).kfd_owners == std::vector<int>{Decision::kNobody});
+
+  // After the host's pids wrapped around, only the order in the container counts.
+  facts.processes[0].ns_pid = 50;
+  CHECK(decide(facts).refusals.empty());
+}
+
+TEST_CASE("survey: KFD files without one owner in the tree") {
+  TreeFacts facts = sound();
+  SUBCASE("two owners") {
+    facts.processes.push_back(process(103, true));
+    facts.kfd[0].holders = {102, 103};
+    CHECK(refusal(facts) ==
+          "pid 102 (c102) and pid 103 (c103) share one /dev/kfd file and both use the GPU: its "
+          "owner is ambiguous");
+  }
+  SUBCASE("opened outside") {
+    facts.processes.push_back(process(103));
+    facts.kfd.push_back({{103}});
+    CHECK(refusal(facts) == "pid 103 (c103) holds /dev/kfd of a process outside the container");
+  }
+}
+
+TEST_CASE("survey: render files that cannot be given back") {
+  TreeFacts facts = sound();
+  SUBCASE("without KFD") {
+    facts.render.push_back({{101}});
+    CHECK(refusal(facts) ==
+          "pid 101 (c101) uses a render node without /dev/kfd: not supported yet");
+  }
+  SUBCASE("in a tree without any KFD file") {
+    facts.kfd.clear();
+    facts.processes = {process(101)};
+    facts.render = {{{101}}};
+    CHECK(refusal(facts) ==
+          "pid 101 (c101) uses a render node without /dev/kfd: not supported yet");
+  }
+  SUBCASE("shared by two GPU processes") {
+    facts.processes.push_back(process(103, true));
+    facts.kfd.push_back({{103}});
+    facts.render[0].holders = {103, 102};
+    CHECK(refusal(facts) ==
+          "pid 103 (c103) and pid 102 (c102) share one render file: not supported yet");
+  }
+  SUBCASE("several") {
+    facts.render.push_back({{102}});
+    CHECK(refusal(facts) ==
+          "pid 102 (c102) opened a render node more than once: which file holds its GPU memory is "
+          "ambiguous, not supported yet");
+  }
+  SUBCASE("GEM objects") {
+    facts.render[0].gem_objects = true;
+    CHECK(refusal(facts) ==
+          "pid 102 (c102) has GEM buffers of its own on a render node: not supported yet");
+  }
+  SUBCASE("contexts") {
+    facts.render[0].contexts = true;
+    CHECK(refusal(facts) ==
+          "pid 102 (c102) has command submission contexts on a render node: not supported yet");
+  }
+}
+
+TEST_CASE("survey: several GPUs") {
+  TreeFacts facts = sound();
+  facts.gpus = 2;
+  CHECK(refusal(facts) == "this host has 2 GPUs: hosts with several GPUs are not supported yet");
+}
+
+TEST_CASE("survey: a closed /dev/kfd is noticed, also when no GPU file is open at all") {
+  TreeFacts facts = sound();
+  facts.processes.push_back(process(103, true));
+  const std::string sentence =
+      "pid 103 (c103) uses KFD but closed its /dev/kfd descriptor: not supported";
+  CHECK(refusal(facts) == sentence);
+  facts = {};
+  facts.processes = {process(103, true)};
+  CHECK(refusal(facts) == sentence);
+}
+
+TEST_CASE("survey: mappings of a GPU, also when no GPU file is open at all") {
+  TreeFacts facts = sound();
+  facts.processes[0].maps_gpu = true;
+  const std::string sentence =
+      "pid 101 (c101) maps GPU memory of another process: not supported yet";
+  CHECK(refusal(facts) == sentence);
+  facts.kfd.clear();
+  facts.render.clear();
+  facts.processes.pop_back();
+  CHECK(refusal(facts) == sentence);
+}
+
+TEST_CASE("survey: several reasons are all told") {
+  TreeFacts facts = sound();
+  facts.gpus = 2;
+  facts.render[0].gem_objects = true;
+  facts.render[0].contexts = true;
+  facts.processes[0].dmabufs = {{5, 77}, {6, 78}};
+  CHECK(decide(facts).refusals.size() == 5);
+}
+
+}  // namespace kfdcp::test
