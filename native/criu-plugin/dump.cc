@@ -106,9 +106,10 @@ void checkpoint_tree(int root_pid) {
   try {
     dump->session = connect_socket(session_socket(::getpid()));
   } catch (const Error& error) {
-    refuse(*dump, {std::string("the container uses a GPU, but no session is running for this "
-                               "checkpoint (is the action script configured?): ") +
-                   error.what()});
+    survey.refusals.insert(survey.refusals.begin(),
+                           std::string("the container uses a GPU, but no session is running for "
+                                       "this checkpoint (is the action script configured?): ") +
+                               error.what());
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);

@@ -58,7 +58,9 @@ int restore_ext_file(int id, bool* retry_needed) noexcept {
 /// Also called by `criu pre-dump`, where no script has run: it must not need a session.
 int handle_device_vma(int, const struct stat* info) noexcept {
   return guarded([&] {
-    const bool ours = procfs::is_kfd(info->st_mode, info->st_rdev, procfs::kfd_major()) ||
+    const int kfd_major = procfs::kfd_major();
+    if (kfd_major < 0) return -ENOTSUP;  // render nodes of other drivers are no business of ours
+    const bool ours = procfs::is_kfd(info->st_mode, info->st_rdev, kfd_major) ||
                       procfs::is_render(info->st_mode, info->st_rdev);
     return ours ? 0 : -ENOTSUP;
   });

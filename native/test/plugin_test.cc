@@ -1,0 +1,140 @@
+// The CRIU plugin as CRIU sees it, in a process without any of CRIU's symbols. The build with
+// sanitizers has no plugin: it could not be loaded into CRIU.
+#ifndef __SANITIZE_ADDRESS__
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "core/fd.h"
+#include "criu-plugin/abi.h"
+#include "elf_file.h"
+#include "open_descriptors.h"
+
+namespace kfdcp::test {
+namespace {
+
+std::string plugin_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "criu/kfd_checkpoint.so";
+}
+
+/// The plugin, unloaded at the end of the test: each test meets it fresh.
+class Plugin {
+ public:
+  Plugin() : library_(::dlopen(plugin_path().c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    REQUIRE_MESSAGE(library_ != nullptr, ::dlerror());
+    descriptor_ = static_cast<criu::Descriptor*>(::dlsym(library_, "CR_PLUGIN_DESC"));
+    REQUIRE(descriptor_ != nullptr);
+  }
+  ~Plugin() { ::dlclose(library_); }
+
+  const criu::Descriptor* operator->() const { return descriptor_; }
+  template <class F>
+  F* hook(unsigned slot) const {
+    return reinterpret_cast<F*>(descriptor_->hooks[slot]);
+  }
+
+ private:
+  void* library_;
+  criu::Descriptor* descriptor_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("plugin: needs libc alone and exports no symbol of ours but its descriptor") {
+  const ElfFile file(plugin_path());
+  for (const std::string& library : file.needed()) {
+    const bool of_libc = library.starts_with("libc.so") || library.starts_with("libm.so") ||
+                         library.starts_with("ld-linux");
+    CHECK_MESSAGE(of_libc, library);
+  }
+  std::size_t descriptors = 0;
+  for (const std::string& name : file.exported()) {
+    if (name == "CR_PLUGIN_DESC") ++descriptors;
+    // libstdc++ gives what it instantiates from templates default visibility.
+    const bool of_std = name.starts_with("_ZSt") || name.starts_with("_ZNSt") ||
+                        name.starts_with("_ZNKSt") || name.starts_with("_ZZNSt");
+    CHECK_MESSAGE((name == "CR_PLUGIN_DESC" || of_std), name);
+  }
+  CHECK(descriptors == 1);
+}
+
+TEST_CASE("plugin: the descriptor names version 0.2.0, twelve slots, and the hooks we have") {
+  const Plugin plugin;
+  CHECK(plugin->name == std::string("kfd_checkpoint"));
+  CHECK(plugin->version == 0x200);
+  CHECK(plugin->max_hooks == 12);
+  // enum of criu-plugin.h: DUMP_EXT_FILE 2, RESTORE_EXT_FILE 3, HANDLE_DEVICE_VMA 7,
+  // UPDATE_VMA_MAP 8, CHECKPOINT_DEVICES 11.
+  for (const unsigned slot : {0u, 1u, 4u, 5u, 6u, 9u, 10u}) {
+    CHECK_MESSAGE(plugin->hooks[slot] == nullptr, slot);
+  }
+  for (const unsigned slot : {2u, 3u, 7u, 8u, 11u}) {
+    CHECK_MESSAGE(plugin->hooks[slot] != nullptr, slot);
+  }
+}
+
+TEST_CASE("plugin: init succeeds and exit is harmless at every stage") {
+  for (const int stage :
+       std::initializer_list<int>{criu::kDump, criu::kPreDump, criu::kRestore, 99}) {
+    const Plugin plugin;
+    CHECK(plugin->init(stage) == 0);
+    for (const int result : {0, -1}) plugin->exit(stage, result);
+  }
+}
+
+TEST_CASE("plugin: mappings and files of others are not ours") {
+  const Plugin plugin;
+  REQUIRE(plugin->init(criu::kDump) == 0);
+  auto* device_vma = plugin.hook<int(int, const struct stat*)>(criu::kHandleDeviceVma);
+  for (const unsigned major : {1u, 10u, 195u, 226u}) {
+    struct stat info {};
+    info.st_mode = S_IFCHR | 0666;
+    info.st_rdev = ::makedev(major, 3);
+    CHECK_MESSAGE(device_vma(3, &info) == -ENOTSUP, major);
+  }
+  auto* dump_file = plugin.hook<int(int, int)>(criu::kDumpExtFile);
+  const UniqueFd file(::memfd_create("x", MFD_CLOEXEC));
+  CHECK(dump_file(file.get(), 1) == -ENOTSUP);
+  CHECK(dump_file(-1, 1) == -ENOTSUP);
+}
+
+TEST_CASE("plugin: a tree without a GPU is dumped as if the plugin was not there") {
+  const Plugin plugin;
+  REQUIRE(plugin->init(criu::kDump) == 0);
+  const std::size_t before = open_descriptors();
+  CHECK(plugin.hook<int(int)>(criu::kCheckpointDevices)(::getpid()) == 0);
+  CHECK(open_descriptors() == before);
+  plugin->exit(criu::kDump, 0);
+}
+
+TEST_CASE("plugin: without an image, files and mappings of a restore are not ours") {
+  const Plugin plugin;
+  REQUIRE(plugin->init(criu::kRestore) == 0);
+  auto* restore_file = plugin.hook<int(int, bool*)>(criu::kRestoreExtFile);
+  // CRIU before 4.2 does not pass the second argument: whatever it is must not be touched.
+  CHECK(restore_file(5, nullptr) == -ENOTSUP);
+  for (const bool value : {true, false}) {
+    bool retry_needed = value;
+    CHECK(restore_file(5, &retry_needed) == -ENOTSUP);
+    CHECK(retry_needed == value);
+  }
+  auto* update = plugin.hook<int(const char*, std::uint64_t, std::uint64_t, std::uint64_t*, int*)>(
+      criu::kUpdateVmaMap);
+  for (const char* path : {"/dev/kfd", "/dev/dri/renderD128", "/dev/zero", ""}) {
+    std::uint64_t offset = 7;
+    int fd = 8;
+    CHECK(update(path, 0x1000, 0, &offset, &fd) == 0);
+    CHECK(offset == 7);
+    CHECK(fd == 8);
+  }
+}
+
+}  // namespace kfdcp::test
+
+#endif
