@@ -13,16 +13,22 @@ timed() {
 	LC_ALL=C awk -v a="$start" -v b="$EPOCHREALTIME" -v c="$*" 'BEGIN { printf "%5.1f s  %.90s\n", b - a, c }'
 }
 
-# count NAME: the last number the container printed.
-count() { podman logs "$1" | tail -n 1; }
+# The container keeps a random word in its memory and prints it with every count: a fresh start would have another one.
+# shellcheck disable=SC2016 # the container's shell expands it
+program='read -r word </proc/sys/kernel/random/uuid; i=0; while :; do i=$((i + 1)); echo $word $i; sleep 0.1; done'
 
-# goes_on NAME NUMBER: waits until the container has counted beyond NUMBER.
+# last NAME: the last line the container printed, "WORD COUNT".
+last() { podman logs "$1" | tail -n 1; }
+
+# goes_on NAME LINE: waits until the container has counted beyond LINE's count, with LINE's word.
 goes_on() {
-	for _ in {1..50}; do
-		[ "$(count "$1")" -le "$2" ] || return 0
+	local now
+	for _ in {1..20}; do
+		now=$(last "$1")
+		[ "${now% *}" != "${2% *}" ] || [ "${now#* }" -le "${2#* }" ] || return 0
 		sleep 0.1
 	done
-	echo "failed: $1 stands still at $2"
+	echo "failed: $1 had printed '$2' and is now at '$now'"
 	return 1
 }
 
@@ -37,18 +43,17 @@ for runtime in crun runc; do
 	for network in none bridge; do
 		name=$runtime-$network
 		echo "$runtime, --network $network"
-		timed podman --runtime "$runtime" run -d --name "$name" --network "$network" selftest \
-			sh -c 'i=0; while :; do i=$((i + 1)); echo $i; sleep 0.1; done'
-		goes_on "$name" 3
+		timed podman --runtime "$runtime" run -d --name "$name" --network "$network" selftest sh -c "$program"
+		sleep 1
 		timed podman container checkpoint --compress none --export /tmp/c.tar "$name"
-		last=$(count "$name")
+		line=$(last "$name")
 		timed podman rm -f -t 0 "$name"
 		timed podman container restore -i /tmp/c.tar
-		goes_on "$name" "$last" # a fresh start would count from 1 and take longer than the wait
+		goes_on "$name" "$line"
 		timed podman container checkpoint "$name"
-		last=$(count "$name")
+		line=$(last "$name")
 		timed podman container restore "$name"
-		goes_on "$name" "$last"
+		goes_on "$name" "$line"
 		podman rm -f -t 0 "$name" >/dev/null
 	done
 done
