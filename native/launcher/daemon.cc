@@ -47,18 +47,19 @@ std::vector<std::string> cgroup_mounts() {
   return mounts;
 }
 
-void become(const std::vector<std::string>& command, int ready) {
-  const int null = ::open("/dev/null", O_RDWR);
+/// The caller may have closed 0 to 2, and a new descriptor may have taken a place that is given
+/// away below.
+int out_of_the_way(int fd) { return ::fcntl(fd, F_DUPFD, 4); }
+
+void become(const std::vector<std::string>& command, int ready_pipe) {
+  const int ready = out_of_the_way(ready_pipe);
+  const int null = out_of_the_way(::open("/dev/null", O_RDWR));
   ::mkdir("/var/log/kfd-checkpoint", 0700);
-  const int log = ::open(kCrashLog, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int log = out_of_the_way(::open(kCrashLog, O_WRONLY | O_CREAT | O_APPEND, 0600));
   ::dup2(null, 0);
   ::dup2(null, 1);
   ::dup2(log >= 0 ? log : null, 2);
-  if (ready == 3) {
-    ::fcntl(3, F_SETFD, 0);
-  } else {
-    ::dup2(ready, 3);
-  }
+  ::dup2(ready, 3);
   ::syscall(SYS_close_range, 4, ~0u, 0);
 
   rlimit files{};
@@ -90,7 +91,8 @@ void leave_cgroup() {
   for (const std::string& mount : cgroup_mounts()) {
     const std::string own = mount + "/" + kCgroup;
     ::mkdir(own.c_str(), 0755);
-    write_file(own + "/cgroup.procs", "0");
+    // A new cgroup of version 1 "cpuset" has no CPUs yet and takes nobody: the top does.
+    if (!write_file(own + "/cgroup.procs", "0")) write_file(mount + "/cgroup.procs", "0");
   }
 }
 

@@ -13,7 +13,8 @@ std::string start_daemon(const std::vector<std::string>& command, int timeout_ms
 
 /// Moves the calling process to the top-level cgroup "kfd-checkpoint" of every hierarchy. Under
 /// runc, CRIU and its scripts sit in the container's cgroup on restore: its memory limit and device
-/// rules would bind the session, and a lingering process would block the cgroup's removal.
+/// rules would bind the session, and a lingering process would block the cgroup's removal. Where
+/// that cgroup cannot take it, to the top of the hierarchy.
 void leave_cgroup();
 
 }  // namespace kfdcp::launcher

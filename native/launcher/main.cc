@@ -39,9 +39,7 @@ const char* environment(const char* name) {
 Stage read_stage() {
   Stage stage{environment("CRTOOLS_SCRIPT_ACTION"), environment("CRTOOLS_IMAGE_DIR"), -1,
               std::atoi(environment("CRTOOLS_INIT_PID"))};
-  if (std::sscanf(stage.image_directory.c_str(), "/proc/%d/fd/", &stage.criu_pid) != 1) {
-    stage.criu_pid = ::getppid();
-  }
+  std::sscanf(stage.image_directory.c_str(), "/proc/%d/fd/", &stage.criu_pid);
   return stage;
 }
 
@@ -96,8 +94,9 @@ void remove_stale_session(int criu_pid) {
 }
 
 int run(const Stage& stage) {
+  if (stage.criu_pid <= 0) return 0;  // not started by CRIU: nothing to find, nothing to stop
   if (stage.name.starts_with("pre-")) remove_stale_session(stage.criu_pid);
-  const bool session = exists(session_directory(stage.criu_pid));
+  const bool session = exists(session_socket(stage.criu_pid));
   if (stage.name == "pre-dump") {
     return procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid) ? start_session(stage, "dump") : 0;
   }
