@@ -6,12 +6,15 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/minmax.h>
+#include <linux/sched/mm.h>
 
 #include "kfdsim.h"
 
 #define SDMA_MAX_DWORDS		16	/* no packet but a NOP is longer */
 #define SIM_BURST		32	/* packets of one queue before the next gets a turn */
+/* Polling gets lazier the longer nothing happened: an idle GPU process costs next to nothing. */
 #define SIM_BUSY_NS		(20 * NSEC_PER_MSEC)
+#define SIM_LAZY_NS		(500 * NSEC_PER_MSEC)
 
 void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool write)
 {
@@ -111,6 +114,9 @@ static bool sim_worker_round(struct sim_process *p, u64 *next)
 	bool did = false;
 	int i;
 
+	/* A dying process has no userptr pages any more: that is no fault of its queues. */
+	if (!mmget_not_zero(p->mm))
+		return false;
 	mutex_lock(&p->run_lock);
 	list_for_each_entry(q, &p->queues, link) {
 		for (i = 0; i < SIM_BURST && !p->evicted && sim_queue_active(q); i++) {
@@ -127,7 +133,17 @@ static bool sim_worker_round(struct sim_process *p, u64 *next)
 		}
 	}
 	mutex_unlock(&p->run_lock);
+	mmput_async(p->mm);
 	return did;
+}
+
+static void sim_worker_pause(u64 idle, u64 next)
+{
+	u64 us = idle < SIM_BUSY_NS ? 100 : idle < SIM_LAZY_NS ? 500 : 2000, now = ktime_get_ns();
+
+	if (next != U64_MAX)
+		us = min(us, next > now ? (next - now) / NSEC_PER_USEC + 1 : 1);
+	usleep_range_state(us, us + us / 2 + 10, TASK_IDLE);
 }
 
 static bool sim_worker_wanted(struct sim_process *p)
@@ -138,7 +154,7 @@ static bool sim_worker_wanted(struct sim_process *p)
 static int sim_worker(void *arg)
 {
 	struct sim_process *p = arg;
-	u64 last = 0, now, next;
+	u64 last = 0, next;
 
 	while (!kthread_should_stop()) {
 		wait_event_idle(p->worker_wq, sim_worker_wanted(p));
@@ -146,15 +162,9 @@ static int sim_worker(void *arg)
 		if (sim_worker_round(p, &next)) {
 			last = ktime_get_ns();
 			cond_resched();
-			continue;
+		} else {
+			sim_worker_pause(ktime_get_ns() - last, next);
 		}
-		now = ktime_get_ns();
-		if (next != U64_MAX && next > now && next - now < NSEC_PER_MSEC)
-			usleep_range((next - now) / 1000 + 1, (next - now) / 1000 + 50);
-		else if (now - last < SIM_BUSY_NS)
-			usleep_range(100, 200);
-		else
-			usleep_range(500, 1000);
 	}
 	return 0;
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The checks of the simulated GPU's own tests: say what failed and where, count, go on. */
+#ifndef KFDSIM_TEST_CHECK_H
+#define KFDSIM_TEST_CHECK_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+static int checks, failures;
+
+__attribute__((format(printf, 4, 5)))
+static inline int check_at(const char *file, int line, int ok, const char *fmt, ...)
+{
+	va_list ap;
+
+	checks++;
+	if (ok)
+		return 1;
+	failures++;
+	printf("%s:%d: FAIL ", file, line);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	return 0;
+}
+
+#define CHECK(cond) check_at(__FILE__, __LINE__, !!(cond), "%s (errno %d)", #cond, errno)
+
+/* A call that must give this value, e.g. -EINVAL; calls return -errno here. */
+#define IS(call, want)								\
+	do {									\
+		long is_got = (call), is_want = (want);				\
+		check_at(__FILE__, __LINE__, is_got == is_want,			\
+			 "%s gave %ld, wanted %ld", #call, is_got, is_want);	\
+	} while (0)
+
+/* What cannot be gone on without. */
+#define MUST(cond)								\
+	do {									\
+		if (!CHECK(cond))						\
+			exit(1);						\
+	} while (0)
+
+static inline int try_ioctl(int fd, unsigned long request, void *arg)
+{
+	return ioctl(fd, request, arg) < 0 ? -errno : 0;
+}
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* One value of /sys/kernel/debug/kfdsim/counters, -1 if it cannot be read. */
+static inline long long counter(const char *name)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfdsim/counters", "r");
+	char key[64];
+	long long value, found = -1;
+
+	if (!f)
+		return -1;
+	while (fscanf(f, "%63s %lld", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	fclose(f);
+	return found;
+}
+
+static inline int report(const char *what)
+{
+	printf("%s: %d checks, %d failed\n", what, checks, failures);
+	return failures ? 1 : 0;
+}
+
+#endif

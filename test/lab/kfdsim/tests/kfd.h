@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Bare KFD calls for the tests: no ROCm user space in between. All return 0 or -errno. */
+#ifndef KFDSIM_TEST_KFD_H
+#define KFDSIM_TEST_KFD_H
+
+#include <fcntl.h>
+#include <linux/kfd_ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define VRAM KFD_IOC_ALLOC_MEM_FLAGS_VRAM
+#define GTT KFD_IOC_ALLOC_MEM_FLAGS_GTT
+#define USERPTR KFD_IOC_ALLOC_MEM_FLAGS_USERPTR
+#define WRITABLE KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE
+#define RENDER_NODE "/dev/dri/renderD128"
+
+struct gpu {
+	int kfd, render;
+	uint32_t id;
+};
+
+struct memory {
+	uint64_t handle, va, size, offset;
+	void *cpu;
+};
+
+static inline uint32_t gpu_id(void)
+{
+	FILE *f = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
+	uint32_t id = 0;
+
+	MUST(f && fscanf(f, "%u", &id) == 1);
+	fclose(f);
+	return id;
+}
+
+/* A file without a VM; acquire() gives it one. */
+static inline struct gpu open_gpu(void)
+{
+	struct gpu g = { .kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC),
+			 .render = open(RENDER_NODE, O_RDWR | O_CLOEXEC), .id = gpu_id() };
+
+	MUST(g.kfd >= 0 && g.render >= 0);
+	return g;
+}
+
+static inline int acquire(const struct gpu *g, int render)
+{
+	struct kfd_ioctl_acquire_vm_args a = { .drm_fd = render, .gpu_id = g->id };
+
+	return try_ioctl(g->kfd, AMDKFD_IOC_ACQUIRE_VM, &a);
+}
+
+/* user: CPU address of a userptr, else 0. */
+static inline int allocate(const struct gpu *g, struct memory *m, uint64_t va, uint64_t size,
+			   uint32_t flags, uint64_t user)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args a = { .va_addr = va, .size = size,
+							.mmap_offset = user, .gpu_id = g->id,
+							.flags = flags };
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &a);
+
+	*m = (struct memory){ a.handle, va, size, a.mmap_offset, NULL };
+	return ret;
+}
+
+static inline int map_gpu(const struct gpu *g, const struct memory *m)
+{
+	uint32_t id = g->id;
+	struct kfd_ioctl_map_memory_to_gpu_args a = { .handle = m->handle, .n_devices = 1,
+						      .device_ids_array_ptr = (uintptr_t)&id };
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &a);
+
+	CHECK(ret || a.n_success == 1);
+	return ret;
+}
+
+static inline int unmap_gpu(const struct gpu *g, const struct memory *m)
+{
+	uint32_t id = g->id;
+	struct kfd_ioctl_unmap_memory_from_gpu_args a = { .handle = m->handle, .n_devices = 1,
+							  .device_ids_array_ptr = (uintptr_t)&id };
+
+	return try_ioctl(g->kfd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &a);
+}
+
+static inline int free_gpu(const struct gpu *g, const struct memory *m)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args a = { .handle = m->handle };
+
+	return try_ioctl(g->kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &a);
+}
+
+/* At its GPU address, through the render node of the VM. */
+static inline void map_cpu(const struct gpu *g, struct memory *m)
+{
+	m->cpu = mmap((void *)m->va, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		      g->render, m->offset);
+	MUST(m->cpu != MAP_FAILED);
+}
+
+/* Allocated, mapped for GPU and CPU. */
+static inline struct memory make(const struct gpu *g, uint64_t va, uint64_t size, uint32_t type)
+{
+	struct memory m;
+
+	MUST(!allocate(g, &m, va, size, type | WRITABLE, 0));
+	MUST(!map_gpu(g, &m));
+	map_cpu(g, &m);
+	return m;
+}
+
+static inline uint64_t available(const struct gpu *g)
+{
+	struct kfd_ioctl_get_available_memory_args a = { .gpu_id = g->id };
+
+	MUST(!try_ioctl(g->kfd, AMDKFD_IOC_AVAILABLE_MEMORY, &a));
+	return a.available;
+}
+
+static inline int set_event(const struct gpu *g, uint32_t id)
+{
+	struct kfd_ioctl_set_event_args a = { .event_id = id };
+
+	return try_ioctl(g->kfd, AMDKFD_IOC_SET_EVENT, &a);
+}
+
+/* page: handle of the signal page, needed once. */
+static inline int create_event(const struct gpu *g, uint32_t type, int auto_reset, uint64_t page,
+			       uint32_t *id)
+{
+	struct kfd_ioctl_create_event_args a = { .event_page_offset = page, .event_type = type,
+						 .auto_reset = auto_reset };
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_CREATE_EVENT, &a);
+
+	*id = a.event_id;
+	return ret;
+}
+
+/* Result of WAIT_EVENTS (0 complete, 1 timeout, 2 fail) or -errno. */
+static inline int wait_event(const struct gpu *g, uint32_t id, uint32_t ms)
+{
+	struct kfd_event_data data = { .event_id = id };
+	struct kfd_ioctl_wait_events_args a = { .events_ptr = (uintptr_t)&data, .num_events = 1,
+						.timeout = ms };
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_WAIT_EVENTS, &a);
+
+	return ret ? ret : (int)a.wait_result;
+}
+
+/*
+ * An SDMA queue in one 64 KiB GTT buffer: ring in the first 32 KiB, then the read and
+ * write pointers (bytes) and a few words for tests.
+ */
+struct sdma_queue {
+	uint32_t id;
+	uint64_t doorbell_offset;
+	uint32_t *ring;
+	volatile uint64_t *rptr, *wptr, *words;
+	uint64_t words_va;
+};
+
+#define QUEUE_BYTES (64 * 1024)
+#define RING_BYTES (32 * 1024)
+
+static inline void find_queue(struct sdma_queue *q, uint64_t va)
+{
+	q->ring = (uint32_t *)va;
+	q->rptr = (uint64_t *)(va + RING_BYTES);
+	q->wptr = (uint64_t *)(va + RING_BYTES + 64);
+	q->words_va = va + RING_BYTES + 128;
+	q->words = (uint64_t *)q->words_va;
+}
+
+static inline int create_queue(const struct gpu *g, struct sdma_queue *q, uint64_t va)
+{
+	struct kfd_ioctl_create_queue_args a = {
+		.ring_base_address = va, .read_pointer_address = va + RING_BYTES,
+		.write_pointer_address = va + RING_BYTES + 64, .ring_size = RING_BYTES,
+		.gpu_id = g->id, .queue_type = KFD_IOC_QUEUE_TYPE_SDMA, .queue_percentage = 100,
+	};
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &a);
+
+	q->id = a.queue_id;
+	q->doorbell_offset = a.doorbell_offset;
+	find_queue(q, va);
+	return ret;
+}
+
+static inline void put_dwords(struct sdma_queue *q, const uint32_t *dw, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		q->ring[(*q->wptr / 4 + i) % (RING_BYTES / 4)] = dw[i];
+	__atomic_store_n(q->wptr, *q->wptr + n * 4, __ATOMIC_RELEASE);
+}
+
+static inline void put_copy(struct sdma_queue *q, uint64_t dst, uint64_t src, uint32_t len)
+{
+	uint32_t dw[7] = { 1, len - 1, 0, src, src >> 32, dst, dst >> 32 };
+
+	put_dwords(q, dw, 7);
+}
+
+static inline void put_fence(struct sdma_queue *q, uint64_t va, uint32_t value)
+{
+	uint32_t dw[4] = { 5, va, va >> 32, value };
+
+	put_dwords(q, dw, 4);
+}
+
+/* Wait until the 32-bit word at va equals value. */
+static inline void put_wait(struct sdma_queue *q, uint64_t va, uint32_t value)
+{
+	uint32_t dw[6] = { 8 | 3u << 28 | 1u << 31, va, va >> 32, value, ~0u, 0 };
+
+	put_dwords(q, dw, 6);
+}
+
+static inline void put_trap(struct sdma_queue *q, uint32_t event)
+{
+	uint32_t dw[2] = { 6, event };
+
+	put_dwords(q, dw, 2);
+}
+
+/* Has everything been consumed within ms? */
+static inline int drained(struct sdma_queue *q, int ms)
+{
+	uint64_t end = now_ns() + ms * 1000000ull;
+
+	while (__atomic_load_n(q->rptr, __ATOMIC_ACQUIRE) != *q->wptr) {
+		if (now_ns() > end)
+			return 0;
+		usleep(500);
+	}
+	return 1;
+}
+
+#endif
