@@ -31,7 +31,10 @@ const restore = sessionEnd('restore.log');
 
 /** Each claim of the demo, and whether it was seen. */
 const claims: readonly (readonly [string, boolean])[] = [
-  ['VRAM was filled and a barrier was pending', /^ready .*barrier=pending/.test(left['ready'] ?? '')],
+  [
+    'VRAM was filled and a barrier was pending',
+    /^ready .*barrier=pending/.test(left['ready'] ?? ''),
+  ],
   ['the second machine is another boot', left['boot_id'] !== came['boot_id']],
   ['it has another host name', left['hostname'] !== came['hostname']],
   ['every frame of the archive is sound', came['archive_check'] === 'ok'],

@@ -1,0 +1,10 @@
+#!/bin/bash
+# npm run bench [-- SECTION...]: sets up, measures in one guest, writes build/bench/results.json and prints tables.
+# Sections: hidden, plain, memory, table (all by default). Figures are those of a simulated GPU in an emulated
+# machine: compare them only with each other.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+test/lab/setup.sh
+test/lab/stage.sh
+mkdir -p build/bench
+test/lab/lab.sh --memory 16384 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "$@"

@@ -1,0 +1,31 @@
+/** Runs the named sections (all by default) in the guest; results go to /share/results.json. */
+
+import { writeFileSync } from 'node:fs';
+import { run } from '../e2e/support/command.js';
+import { install } from '../e2e/support/product.js';
+import { hidden } from './hidden.js';
+import { memory } from './memory.js';
+import { plain } from './plain.js';
+import { table } from './table.js';
+
+const sections = { table, hidden, memory, plain };
+type Section = keyof typeof sections;
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !Object.hasOwn(sections, name));
+if (unknown.length > 0)
+  throw new Error(`unknown: ${unknown.join(', ')}; sections: ${Object.keys(sections).join(', ')}`);
+
+install();
+run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
+process.stdout.write(
+  'simulated GPU, emulated machine: compare these figures only with each other\n',
+);
+const results: Partial<Record<Section, unknown>> = {};
+for (const name of Object.keys(sections) as Section[]) {
+  if (wanted.length === 0 || wanted.includes(name)) results[name] = await sections[name]();
+}
+writeFileSync(
+  '/share/results.json',
+  `${JSON.stringify({ simulated: true, ...results }, null, 2)}\n`,
+);

@@ -1,0 +1,51 @@
+/** What a container without a GPU pays: pairs of checkpoint and restore with and without us. */
+
+import { run } from '../e2e/support/command.js';
+import { image } from '../e2e/support/container.js';
+import { show, spread } from './stats.js';
+import { seconds } from './timing.js';
+
+const pairs = 20;
+const name = 'plain';
+
+/** Seconds of one checkpoint and one restore in place. */
+function once(): { checkpoint: number; restore: number } {
+  return {
+    checkpoint: seconds('podman', 'container', 'checkpoint', name),
+    restore: seconds('podman', 'container', 'restore', name),
+  };
+}
+
+export async function plain(): Promise<Record<string, unknown>> {
+  run('podman', 'run', '-d', '--network', 'none', '--name', name, image, 'sleep', '100000');
+  const with_: { checkpoint: number; restore: number }[] = [];
+  const without: { checkpoint: number; restore: number }[] = [];
+  once(); // the first of a boot loads what later ones find loaded
+  for (let pair = 0; pair < pairs; pair++) {
+    // Alternating order, so that a drift of the machine favours neither.
+    for (const ours of pair % 2 === 0 ? [true, false] : [false, true]) {
+      run('kfd-checkpoint', 'configure', ...(ours ? [] : ['--undo']));
+      (ours ? with_ : without).push(once());
+    }
+  }
+  run('kfd-checkpoint', 'configure');
+  run('podman', 'rm', '-f', '-t', '0', name);
+  const ratio = (key: 'checkpoint' | 'restore') =>
+    spread(with_.map((sample) => sample[key])).median /
+    spread(without.map((sample) => sample[key])).median;
+  const row = (key: 'checkpoint' | 'restore') =>
+    `  ${key.padEnd(10)}  with ${show(
+      with_.map((s) => s[key]),
+      3,
+    )} s, without ${show(
+      without.map((s) => s[key]),
+      3,
+    )} s, ratio ${ratio(key).toFixed(3)}`;
+  process.stdout.write(`a container without a GPU\n${row('checkpoint')}\n${row('restore')}\n`);
+  return {
+    with: with_,
+    without,
+    checkpoint_ratio: ratio('checkpoint'),
+    restore_ratio: ratio('restore'),
+  };
+}
