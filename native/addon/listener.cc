@@ -84,6 +84,8 @@ void Listener::stop() {
   deliver_.Release();
   ::unlink(path_.c_str());
   socket_ = UniqueFd();
+  const std::lock_guard lock(mutex_);
+  peers_.clear();  // nobody will answer them: they must not wait for the garbage collector
 }
 
 void Listener::run() {

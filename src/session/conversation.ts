@@ -59,7 +59,8 @@ export function converse(
   return listener;
 }
 
-function nativeOrOwn(error: unknown): KfdError {
+/** Anything caught, thrown by the addon or not, in this project's vocabulary. */
+export function nativeOrOwn(error: unknown): KfdError {
   if (error instanceof KfdError) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return code.startsWith('KFD_') ? fromNative(error, 'session') : asKfdError(error, 'session');

@@ -25,6 +25,11 @@ export interface DrainedFile extends DrainPart {
   readonly result: TransferResult;
 }
 
+/** Only these kinds have bytes that need saving. */
+export function hasContents(kind: string): kind is ManifestBuffer['kind'] {
+  return kind === 'vram' || kind === 'gtt';
+}
+
 /**
  * The pages files of one process: one per GPU that holds contents of it. Buffers are numbered from
  * `firstId` across the whole image. Throws E_PROTOCOL when a BO with contents came without dma-buf.
@@ -43,7 +48,7 @@ export function planDrain(host: Host, process: DumpedProcess, firstId: number): 
     const buffers: ManifestBuffer[] = [];
     const dmabufs: Descriptor[] = [];
     summary.bos.forEach((bo, index) => {
-      if ((bo.kind !== 'vram' && bo.kind !== 'gtt') || bo.gpuId !== device.userGpuId) return;
+      if (!hasContents(bo.kind) || bo.gpuId !== device.userGpuId) return;
       const dmabuf = process.dmabufs.get(index);
       if (dmabuf === undefined) {
         throw new KfdError('E_PROTOCOL', `plugin: BO ${index} of ${process.comm} has no dma-buf`);
@@ -60,6 +65,10 @@ export function planDrain(host: Host, process: DumpedProcess, firstId: number): 
       dmabufs.push(dmabuf);
     });
     if (buffers.length > 0) parts.push({ process: process.ordinal, gpu, name, buffers, dmabufs });
+  }
+  const contents = summary.bos.filter((bo) => hasContents(bo.kind)).length;
+  if (id - firstId !== contents) {
+    throw new KfdError('E_GPU_MISMATCH', `${process.comm}: has BOs on a GPU KFD does not list`);
   }
   return parts;
 }

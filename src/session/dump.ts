@@ -85,6 +85,7 @@ export class DumpSession {
       {
         outcome: this.#accepted ? 'sealed' : 'abandoned',
         err: this.#failure,
+        max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#processes.size,
         timings_us: this.#context.phases.timings(),
       },
@@ -118,10 +119,9 @@ export class DumpSession {
 
   #buffers(message: Message): undefined {
     const process = this.#process(message);
-    boIndices(message.body).forEach((index, i) => {
-      const dmabuf = message.fds[i];
-      if (dmabuf === undefined) throw protocol('fewer dma-bufs than BO indices');
-      process.dmabufs.set(index, dmabuf);
+    const indices = boIndices(message.body, message.fds.length);
+    message.fds.forEach((dmabuf, i) => {
+      process.dmabufs.set(indices[i] as number, dmabuf);
     });
   }
 

@@ -5,10 +5,9 @@
 
 import { closeSync, writeSync } from 'node:fs';
 import { loadConfig } from '../config.js';
-import { asKfdError } from '../errors.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
-import { explain } from './conversation.js';
+import { explain, nativeOrOwn } from './conversation.js';
 import { DumpSession } from './dump.js';
 import { RestoreSession } from './restore.js';
 
@@ -36,7 +35,7 @@ async function main(): Promise<void> {
   try {
     await session.start();
   } catch (error) {
-    const known = asKfdError(error, 'session');
+    const known = nativeOrOwn(error);
     context.log.error({ err: known, timings_us: context.phases.timings() }, 'refused');
     context.close();
     tellLauncher(explain(known, context.logPath));

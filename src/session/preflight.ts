@@ -5,12 +5,13 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { compareHost, type GpuPair, pairGpus } from '../gpu/compare.js';
-import { type Host, readHost } from '../gpu/host.js';
+import { type Host, type HostOptions, readHost } from '../gpu/host.js';
 import { imageState } from '../manifest/image.js';
-import { statePattern } from '../manifest/names.js';
+import { stateFileName, statePattern } from '../manifest/names.js';
 import type { Manifest, ManifestFile } from '../manifest/schema.js';
-import { native, type StateSummary } from '../native.js';
+import { fromNative, native, type StateSummary } from '../native.js';
 import { readBounded } from '../os/files.js';
+import { hasContents } from './drain.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {
@@ -31,8 +32,12 @@ const maxStateBytes = 1 << 30;
 /**
  * Checks the image in `directory` against itself and this host. Throws E_IMAGE_* or the code of the
  * first mismatch; the message lists all of them. `undefined`: no GPU state in this image.
+ * `hostOptions`: another host than this one.
  */
-export async function preflight(directory: string): Promise<Preflight | undefined> {
+export async function preflight(
+  directory: string,
+  hostOptions?: HostOptions,
+): Promise<Preflight | undefined> {
   const image = await imageState(directory);
   if (image.state === 'none') return undefined;
   if (image.state === 'unsealed') {
@@ -43,7 +48,7 @@ export async function preflight(directory: string): Promise<Preflight | undefine
     );
   }
   const { manifest } = image;
-  const host = await readHost({ ...(await kfdVersionIfAny()) });
+  const host = await readHost(hostOptions ?? (await kfdVersionIfAny()));
   const mismatches = compareHost(manifest, host);
   const [first] = mismatches;
   if (first !== undefined) {
@@ -59,7 +64,26 @@ export async function preflight(directory: string): Promise<Preflight | undefine
     if (statePattern.test(file.name)) processes.push(await readState(path, file));
     else checkPages(path, file);
   }
+  for (const process of processes) checkBuffers(manifest, process);
   return { manifest, host, pairs: pairGpus(manifest, host), processes };
+}
+
+/** A BO whose contents nobody uploads would come back as zeroes. Throws E_IMAGE_CORRUPT. */
+export function checkBuffers({ buffers }: Manifest, { ordinal, summary }: PreparedProcess): void {
+  const recorded = new Map(
+    buffers
+      .filter((buffer) => buffer.process === ordinal)
+      .map((buffer) => [buffer.bo_index, buffer]),
+  );
+  const damaged = (what: string) =>
+    new KfdError('E_IMAGE_CORRUPT', `${stateFileName(ordinal)}: ${what} in the manifest`);
+  summary.bos.forEach(({ kind, size }, index) => {
+    if (!hasContents(kind)) return;
+    const buffer = recorded.get(index);
+    if (buffer?.kind !== kind || buffer.size !== size) throw damaged(`BO ${index} is another`);
+    recorded.delete(index);
+  });
+  if (recorded.size > 0) throw damaged('fewer BOs with contents than');
 }
 
 async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {
@@ -90,14 +114,25 @@ async function readState(path: string, file: ManifestFile): Promise<PreparedProc
   if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
     throw corrupt(file, 'does not match its digest');
   }
-  const summary = native().stateSummary(state);
+  const summary = fromFile(file, () => native().stateSummary(state));
+  if (stateFileName(summary.ordinal) !== file.name) {
+    throw corrupt(file, `holds the state of process ${summary.ordinal}`);
+  }
   return { ordinal: summary.ordinal, state, summary };
 }
 
 /** The index only; frames are checked while they are uploaded. */
 function checkPages(path: string, file: ManifestFile): void {
-  if (native().listPages(path).root !== file.digest.hex) {
+  if (fromFile(file, () => native().listPages(path)).root !== file.digest.hex) {
     throw corrupt(file, 'its index does not match the digest in the manifest');
+  }
+}
+
+function fromFile<T>(file: ManifestFile, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw fromNative(error, file.name);
   }
 }
 

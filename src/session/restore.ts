@@ -73,6 +73,7 @@ export class RestoreSession {
       {
         outcome: this.#resumed ? 'restored' : 'failed',
         err: this.#failure,
+        max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#returning.size,
         content_bytes: this.#bytes,
         timings_us: { ...timings, ...this.#uploadTimings() },
@@ -102,10 +103,9 @@ export class RestoreSession {
 
   #buffers(message: Message): undefined {
     const process = this.#process(message);
-    boIndices(message.body).forEach((index, i) => {
-      const dmabuf = message.fds[i];
-      if (dmabuf === undefined) throw protocol('fewer dma-bufs than BO indices');
-      process.dmabufs.set(index, dmabuf);
+    const indices = boIndices(message.body, message.fds.length);
+    message.fds.forEach((dmabuf, i) => {
+      process.dmabufs.set(indices[i] as number, dmabuf);
     });
   }
 

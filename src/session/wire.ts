@@ -1,5 +1,7 @@
 /** The numbers of native/core/wire.h: what the plugin and the launcher say to a session. */
 
+import { KfdError } from '../errors.js';
+
 export const messageType = {
   ok: 1,
   error: 2,
@@ -22,9 +24,16 @@ export const messageType = {
 
 export const fileKind = { none: 0, kfd: 1, render: 2 } as const;
 
-/** The BO indices in the body of a *Buffers message. */
-export function boIndices(body: Buffer): number[] {
-  const indices: number[] = [];
-  for (let at = 0; at + 4 <= body.length; at += 4) indices.push(body.readUInt32LE(at));
-  return indices;
+/**
+ * The BO indices in the body of a *Buffers message that came with `count` dma-bufs. Throws
+ * E_PROTOCOL when they are not as many.
+ */
+export function boIndices(body: Buffer, count: number): number[] {
+  if (body.length !== count * 4) {
+    throw new KfdError(
+      'E_PROTOCOL',
+      `plugin: ${count} dma-buf(s) with ${body.length} bytes of BO indices`,
+    );
+  }
+  return Array.from({ length: count }, (_, i) => body.readUInt32LE(i * 4));
 }

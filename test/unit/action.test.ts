@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { repository, temporaryFolder } from './paths.js';
+
+/** Every value CRIU 4.x gives (criu/action-scripts.c), and one it may give one day. */
+const stages = [
+  'pre-stream',
+  'pre-dump',
+  'post-dump',
+  'pre-restore',
+  'post-restore',
+  'pre-resume',
+  'post-resume',
+  'network-lock',
+  'network-unlock',
+  'setup-namespaces',
+  'post-setup-namespaces',
+  'orphan-pts-master',
+  'status-ready',
+  'query-ext-files',
+  'of-the-future',
+];
+
+/** An installation with the action script, and `launcher` in the place of the program. */
+async function install(t: TestContext, launcher?: 'real' | string): Promise<string> {
+  const prefix = join(await temporaryFolder(t), 'with a space');
+  await mkdir(join(prefix, 'hooks'), { recursive: true });
+  await mkdir(join(prefix, 'libexec'));
+  await cp(join(repository, 'hooks/criu-action'), join(prefix, 'hooks/criu-action'));
+  const place = join(prefix, 'libexec/kfd-checkpoint-launch');
+  if (launcher === 'real') {
+    await cp(join(repository, 'build/native/kfd-checkpoint-launch'), place);
+  } else if (launcher !== undefined) {
+    await writeFile(place, launcher);
+    await chmod(place, 0o755);
+  }
+  return prefix;
+}
+
+function act(prefix: string, stage: string | undefined, images = '/proc/1/fd/0') {
+  const { status, stdout, stderr } = spawnSync(join(prefix, 'hooks/criu-action'), [], {
+    env: {
+      PATH: '/usr/bin:/bin',
+      CRTOOLS_IMAGE_DIR: images,
+      CRTOOLS_INIT_PID: String(process.pid),
+      ...(stage === undefined ? {} : { CRTOOLS_SCRIPT_ACTION: stage }),
+    },
+  });
+  return { status, output: stdout.toString() + stderr.toString() };
+}
+
+test('a container without a GPU passes every stage in silence', async (t) => {
+  const prefix = await install(t, 'real');
+  for (const stage of [...stages, '', undefined]) {
+    assert.deepEqual(act(prefix, stage), { status: 0, output: '' }, stage);
+  }
+});
+
+test('only the stages with work to do start the launcher, and its word is CRIU’s', async (t) => {
+  const prefix = await install(t, '#!/bin/sh\necho "$CRTOOLS_SCRIPT_ACTION"\nexit 1\n');
+  const concerned = stages.filter((stage) => act(prefix, stage).status !== 0);
+  assert.deepEqual(concerned, [
+    'pre-dump',
+    'post-dump',
+    'pre-restore',
+    'post-restore',
+    'post-resume',
+  ]);
+  assert.deepEqual(act(prefix, 'post-restore'), { status: 1, output: 'post-restore\n' });
+});
+
+test('a launcher that is killed stops CRIU', async (t) => {
+  const prefix = await install(t, '#!/bin/sh\nkill -9 $$\n');
+  assert.notEqual(act(prefix, 'post-restore').status, 0);
+});
+
+test('half an installation stops nothing', async (t) => {
+  const place = (prefix: string) => join(prefix, 'libexec/kfd-checkpoint-launch');
+  const missing = await install(t);
+  const notExecutable = await install(t, 'real');
+  await chmod(place(notExecutable), 0o644);
+  const folder = await install(t);
+  await mkdir(place(folder));
+  const noInterpreter = await install(t, '#!/nowhere/interpreter\n');
+  const empty = await install(t, '');
+  for (const prefix of [missing, notExecutable, folder, noInterpreter, empty]) {
+    for (const stage of stages) assert.equal(act(prefix, stage).status, 0, `${prefix} ${stage}`);
+  }
+});
+
+test('a launcher that misses a library stops nothing', async (t) => {
+  // The loader ends a program with 127 then.
+  const prefix = await install(t, '#!/bin/sh\nexit 127\n');
+  for (const stage of stages) assert.equal(act(prefix, stage).status, 0, stage);
+});
+
+/** What the daemon says to the launcher when it is started for a restore of `images`. */
+async function startSession(t: TestContext, images: string, operation = 'restore') {
+  const criu = spawn('sleep', ['60'], { stdio: 'ignore' });
+  t.after(() => criu.kill('SIGKILL'));
+  const daemon = spawn(
+    process.execPath,
+    [join(repository, 'dist/src/session/main.js'), operation, String(criu.pid), images, '1'],
+    { stdio: ['ignore', 'ignore', 'pipe', 'pipe'] },
+  );
+  t.after(() => daemon.kill('SIGKILL'));
+  let answer = '';
+  const pipe = daemon.stdio[3];
+  assert.ok(pipe !== null && pipe !== undefined && 'read' in pipe);
+  pipe.on('data', (chunk: Buffer) => {
+    answer += chunk.toString();
+  });
+  await once(pipe, 'end');
+  return { criu, daemon, answer };
+}
+
+test('a session ends with its CRIU and leaves nothing behind', async (t) => {
+  const images = await temporaryFolder(t);
+  const { criu, daemon, answer } = await startSession(t, images);
+  assert.equal(answer, 'ready\n');
+  const directory = `/run/kfd-checkpoint/${criu.pid}`;
+  assert.deepEqual(await readdir(directory), ['sock']);
+  const ended = once(daemon, 'exit');
+  criu.kill('SIGKILL');
+  assert.deepEqual(await ended, [0, null]);
+  await assert.rejects(readdir(directory), { code: 'ENOENT' });
+});
+
+test('a session that cannot work says why, and does not stay', async (t) => {
+  const images = await temporaryFolder(t);
+  await writeFile(join(images, 'kfd-state-0.img'), '');
+  const unsealed = await startSession(t, images);
+  assert.match(unsealed.answer, /^E_IMAGE_UNSEALED: image: 1 GPU file.*; session log: \/.*\.log$/);
+  const log = unsealed.answer.split('session log: ')[1] ?? '';
+  assert.match(await readFile(log, 'utf8'), /E_IMAGE_UNSEALED/);
+  await assert.rejects(readdir(`/run/kfd-checkpoint/${unsealed.criu.pid}`), { code: 'ENOENT' });
+
+  const nowhere = await startSession(t, join(images, 'nowhere'));
+  assert.match(nowhere.answer, /^E_INTERNAL: session: ENOENT/);
+  const wrong = await startSession(t, images, 'neither');
+  assert.match(wrong.answer, /usage/);
+});

@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultConfig } from '../../src/config.js';
+import { KfdError } from '../../src/errors.js';
+import {
+  type Delivery,
+  type Descriptor,
+  fromNative,
+  native,
+  type TransferBuffer,
+} from '../../src/native.js';
+import { SessionContext } from '../../src/session/context.js';
+import { converse, type Handler } from '../../src/session/conversation.js';
+import { messageType } from '../../src/session/wire.js';
+import { fixtures, repository, temporaryFolder } from './paths.js';
+
+const frame = 1 << 20;
+
+/** Contents that do and do not compress, with zeroes and a size that is no multiple of a frame. */
+const contents = [
+  Buffer.alloc(2 * frame + 4096, 'abcdefgh'),
+  Buffer.alloc(frame),
+  Buffer.from(Array.from({ length: 8192 }, (_, i) => (i * 2654435761) >>> 24)),
+];
+
+/** Files that play dma-bufs for the CPU engine, which only maps them. */
+async function buffersOf(
+  t: TestContext,
+  folder: string,
+  name: string,
+  bytes: readonly Buffer[],
+): Promise<TransferBuffer[]> {
+  const buffers: TransferBuffer[] = [];
+  for (const [index, content] of bytes.entries()) {
+    const path = join(folder, `${name}-${index}`);
+    await writeFile(path, content);
+    const dmabuf = native().openFile(path);
+    t.after(() => dmabuf.close());
+    buffers.push({ id: index + 7, size: content.length, dmabuf });
+  }
+  return buffers;
+}
+
+const engine = {
+  renderNode: '/dev/dri/renderD128',
+  engine: 'cpu',
+  slots: 4,
+  slotBytes: frame,
+} as const;
+
+function startDrain(path: string, buffers: readonly TransferBuffer[], compress = false) {
+  return new (native().TransferJob)({
+    ...engine,
+    operation: 'drain',
+    path,
+    process: 3,
+    gpu: 1,
+    compress,
+    zstdLevel: 1,
+    buffers,
+  });
+}
+
+function startUpload(path: string, buffers: readonly TransferBuffer[]) {
+  return new (native().TransferJob)({ ...engine, operation: 'upload', path, buffers });
+}
+
+const read = (folder: string, name: string) =>
+  contents.map((_, index) => readFileSync(join(folder, `${name}-${index}`)));
+
+for (const compress of [false, true]) {
+  test(`contents drained ${compress ? 'with' : 'without'} zstd come back byte for byte`, async (t) => {
+    const folder = await temporaryFolder(t);
+    const pages = join(folder, 'pages.img');
+    const job = startDrain(pages, await buffersOf(t, folder, 'from', contents), compress);
+    const total = contents.reduce((sum, { length }) => sum + length, 0);
+    const drained = await job.done;
+    assert.equal(job.progress(), total);
+    assert.equal(drained.bytes, total);
+    assert.equal(drained.contentBytes, total);
+    assert.equal(drained.engine, 'cpu');
+    assert.equal(drained.frames, 5);
+    assert.equal(drained.zeroFrames, 1);
+    const { size, mode } = await stat(pages);
+    assert.equal(drained.fileBytes, size);
+    assert.equal(mode & 0o777, 0o600);
+    assert.ok(compress ? size < total / 2 : size > 2 * frame);
+
+    const { root, frames } = native().listPages(pages);
+    assert.deepEqual({ root, frames }, { root: drained.root, frames: drained.frames });
+    const check = new (native().PagesCheck)();
+    const bytes = await readFile(pages);
+    for (let at = 0; at < bytes.length; at += 77_777) check.feed(bytes.subarray(at, at + 77_777));
+    const checked = check.finish();
+    assert.equal(checked.root, drained.root);
+    assert.deepEqual([checked.process, checked.gpu, checked.buffers], [3, 1, 3]);
+
+    const rubbish = contents.map(({ length }) => Buffer.alloc(length, 0xee));
+    const into = await buffersOf(t, folder, 'to', rubbish);
+    const uploaded = await startUpload(pages, into).done;
+    assert.equal(uploaded.bytes, total);
+    assert.equal(uploaded.root, drained.root);
+    read(folder, 'to').forEach((content, i) => {
+      assert.ok(content.equals(contents[i] as Buffer), `buffer ${i}`);
+    });
+  });
+}
+
+/** A drained file, and buffers to upload it into. */
+async function drained(t: TestContext) {
+  const folder = await temporaryFolder(t);
+  const pages = join(folder, 'pages.img');
+  const from = await buffersOf(t, folder, 'from', contents);
+  await startDrain(pages, from).done;
+  return { folder, pages, from };
+}
+
+test('a changed frame is found while it is uploaded', async (t) => {
+  const { pages, from } = await drained(t);
+  const bytes = await readFile(pages);
+  const at = bytes.indexOf('abcdefghabcdefgh') + 5000;
+  bytes[at] = (bytes[at] ?? 0) ^ 0x40;
+  await writeFile(pages, bytes);
+  // The index does not show it.
+  assert.ok(native().listPages(pages).root);
+  const failure = await startUpload(pages, from).done.then(
+    () => undefined,
+    (error: unknown) => fromNative(error, 'pages.img'),
+  );
+  assert.ok(failure instanceof KfdError);
+  assert.equal(failure.code, 'E_IMAGE_CORRUPT');
+  assert.match(failure.message, /^pages\.img: /);
+  const check = new (native().PagesCheck)();
+  assert.throws(
+    () => {
+      check.feed(bytes);
+      check.finish();
+    },
+    { code: 'KFD_CORRUPT' },
+  );
+});
+
+test('a cut file, a buffer it lacks and a wrong size are refused', async (t) => {
+  const { pages, from } = await drained(t);
+  const stranger = from.map((buffer, i) => (i === 0 ? { ...buffer, id: 99 } : buffer));
+  await assert.rejects(startUpload(pages, stranger).done, { code: 'KFD_CORRUPT' });
+  const resized = from.map((buffer, i) => (i === 0 ? { ...buffer, size: frame } : buffer));
+  await assert.rejects(startUpload(pages, resized).done, { code: 'KFD_CORRUPT' });
+  await assert.rejects(startDrain(pages, from).done, { code: 'KFD_IO', errno: 17 });
+  await truncate(pages, (await stat(pages)).size - 1);
+  await assert.rejects(startUpload(pages, from).done, { code: 'KFD_CORRUPT' });
+  assert.throws(() => native().listPages(pages), { code: 'KFD_CORRUPT' });
+  assert.throws(() => native().listPages('/nowhere'), { code: 'KFD_IO', errno: 2 });
+});
+
+test('a job can be cancelled, and holds copies of its descriptors', async (t) => {
+  const folder = await temporaryFolder(t);
+  const path = join(folder, 'from-0');
+  await writeFile(path, '');
+  await truncate(path, 8 * 2 ** 30);
+  const dmabuf = native().openFile(path);
+  const job = startDrain(join(folder, 'pages.img'), [{ id: 0, size: 8 * 2 ** 30, dmabuf }]);
+  dmabuf.close();
+  job.cancel();
+  await assert.rejects(job.done, (error: unknown) => {
+    return fromNative(error, 'x').code === 'E_CANCELLED';
+  });
+  assert.ok(job.progress() < 8 * 2 ** 30);
+});
+
+test('the SDMA engine without a GPU fails by name, and "auto" takes the CPU', async (t) => {
+  const folder = await temporaryFolder(t);
+  const buffers = await buffersOf(t, folder, 'from', contents);
+  const options = {
+    ...engine,
+    renderNode: '/nowhere/renderD128',
+    operation: 'drain',
+    process: 0,
+    gpu: 0,
+    compress: false,
+    zstdLevel: 1,
+    buffers,
+  } as const;
+  const start = (which: 'auto' | 'sdma') =>
+    new (native().TransferJob)({ ...options, engine: which, path: join(folder, which) }).done;
+  await assert.rejects(start('sdma'), { code: 'KFD_IO', message: /\/nowhere\/renderD128/ });
+  assert.equal((await start('auto')).engine, 'cpu');
+});
+
+test('wrong options are a TypeError, not a crash', () => {
+  const { TransferJob, Listener } = native();
+  const Any = TransferJob as unknown as new (options?: unknown) => unknown;
+  const good = { ...engine, operation: 'upload', path: '/x', buffers: [] };
+  for (const bad of [
+    undefined,
+    7,
+    {},
+    { ...good, slots: -1 },
+    { ...good, slotBytes: 2 ** 40 },
+    { ...good, buffers: [7] },
+    { ...good, buffers: [{ id: 0, size: 1.5, dmabuf: {} }] },
+    { ...good, buffers: [{ id: 0, size: 1, dmabuf: {} }] },
+  ]) {
+    assert.throws(() => new Any(bad), TypeError, JSON.stringify(bad));
+  }
+  const L = Listener as unknown as new (path: unknown, onMessage?: unknown) => unknown;
+  assert.throws(() => new L('/tmp/x', 7), TypeError);
+  assert.throws(() => new L(`/tmp/${'x'.repeat(200)}`, () => {}), { code: 'KFD_IO' });
+});
+
+test('a state for this host keeps everything but the GPU ids', () => {
+  const bytes = readFileSync(join(fixtures, 'image-v1/state-sample.img'));
+  const before = native().stateSummary(bytes);
+  const memfd = native().stateForRestore(bytes, [11, 12]);
+  const after = native().stateSummary(readFileSync(`/proc/self/fd/${memfd.fd}`));
+  memfd.close();
+  assert.equal(memfd.fd, -1);
+  assert.deepEqual(after, {
+    ...before,
+    devices: before.devices.map((device, i) => ({ ...device, actualGpuId: 11 + i })),
+  });
+  assert.throws(() => native().stateForRestore(bytes, [11]), { code: 'KFD_UNSUPPORTED' });
+  assert.throws(() => native().stateSummary(bytes.subarray(1)), { code: 'KFD_CORRUPT' });
+  assert.throws(() => native().stateSummary('x' as unknown as Buffer), TypeError);
+});
+
+function sleeper(t: TestContext): ChildProcess & { pid: number } {
+  const child = spawn('sleep', ['60']);
+  t.after(() => child.kill('SIGKILL'));
+  assert.ok(child.pid);
+  return child as ChildProcess & { pid: number };
+}
+
+test('a process is watched, found alive, killed and found dead by its pidfd', async (t) => {
+  const child = sleeper(t);
+  const pidfd = native().openPidfd(child.pid);
+  t.after(() => pidfd.close());
+  assert.equal(native().isAlive(pidfd), true);
+  let ends = 0;
+  const ended = new Promise<void>((resolve) => {
+    native().watchExit(pidfd, () => {
+      ends++;
+      resolve();
+    });
+  });
+  const stop = native().watchExit(pidfd, () => {
+    ends += 100;
+  });
+  stop();
+  await sleep(20);
+  assert.equal(ends, 0);
+  native().kill(pidfd);
+  await ended;
+  assert.equal(native().isAlive(pidfd), false);
+  await sleep(20);
+  assert.equal(ends, 1);
+  pidfd.close();
+  assert.throws(() => native().isAlive(pidfd), TypeError);
+  assert.throws(() => native().openPidfd(2 ** 22 + 1), { code: 'KFD_IO' });
+});
+
+test('without /dev/kfd every KFD call is an error with the path', () => {
+  assert.throws(() => native().openFile('/nowhere/kfd'), {
+    code: 'KFD_IO',
+    message: /^\/nowhere\/kfd: /,
+    errno: 2,
+  });
+});
+
+/** Runs the launcher for a stage of a dump by this very process. */
+async function launch(stage: string): Promise<{ status: number | null; errors: string }> {
+  const child = spawn(join(repository, 'build/native/kfd-checkpoint-launch'), [], {
+    env: { CRTOOLS_SCRIPT_ACTION: stage, CRTOOLS_IMAGE_DIR: `/proc/${process.pid}/fd/0` },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const [status] = (await once(child, 'close')) as [number | null];
+  return { status, errors };
+}
+
+/** A session of this process as its own CRIU, with `handlers`. */
+async function session(t: TestContext, handlers: readonly [number, Handler][]) {
+  const folder = await temporaryFolder(t);
+  const config = { ...defaultConfig(), log_dir: folder };
+  await rm(`/run/kfd-checkpoint/${process.pid}`, { recursive: true, force: true });
+  const context = new SessionContext(
+    { operation: 'dump', criuPid: process.pid, imageDirectory: folder },
+    config,
+  );
+  const errors: KfdError[] = [];
+  converse(context, new Map(handlers), (error) => errors.push(error));
+  t.after(() => context.close());
+  return { context, errors };
+}
+
+test('a session answers the launcher: go on, or the reason why not', async (t) => {
+  const heard: string[] = [];
+  const { context, errors } = await session(t, [
+    [
+      messageType.stage,
+      async (message) => {
+        const stage = message.body.toString();
+        heard.push(`${stage} ${message.args.join()} ${message.fds.length}`);
+        await sleep(1);
+        if (stage === 'post-restore') {
+          throw new KfdError('E_VRAM', 'gpu 0: full', { hint: 'empty it' });
+        }
+        return {};
+      },
+    ],
+  ]);
+  assert.deepEqual(await launch('post-dump'), { status: 0, errors: '' });
+  const refused = await launch('post-restore');
+  assert.equal(refused.status, 1);
+  assert.equal(
+    refused.errors,
+    `Error (kfd-checkpoint): E_VRAM: gpu 0: full (empty it); session log: ${context.logPath}\n`,
+  );
+  assert.deepEqual(heard, ['post-dump 0,0,0,0 0', 'post-restore 0,0,0,0 0']);
+  assert.deepEqual(
+    errors.map(({ code }) => code),
+    ['E_VRAM'],
+  );
+  context.close();
+  assert.deepEqual(await launch('post-dump'), { status: 0, errors: '' });
+});
+
+test('a message nobody expects is answered with E_PROTOCOL', async (t) => {
+  const { errors } = await session(t, []);
+  const { status, errors: text } = await launch('post-dump');
+  assert.equal(status, 1);
+  assert.match(text, /E_PROTOCOL: message 10: not expected in this session/);
+  assert.equal(errors.length, 1);
+});
+
+test('closing a session lets go of everybody who waits for an answer', async (t) => {
+  const descriptors = () => readdirSync('/proc/self/fd').length;
+  let asked: (() => void) | undefined;
+  const question = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const { context } = await session(t, [
+    [
+      messageType.stage,
+      () => {
+        asked?.();
+        return undefined; // no answer ever
+      },
+    ],
+  ]);
+  const before = descriptors();
+  const waiting = launch('post-dump');
+  await question;
+  context.close();
+  const { status, errors } = await waiting;
+  assert.equal(status, 1);
+  assert.match(errors, /the session ended/);
+  assert.ok(descriptors() <= before);
+  assert.throws(() => readdirSync(`/run/kfd-checkpoint/${process.pid}`), { code: 'ENOENT' });
+});
+
+test('a listener tells who asked and when they leave', async (t) => {
+  const directory = `/run/kfd-checkpoint/${process.pid}`;
+  await mkdir(directory, { recursive: true });
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const deliveries: Delivery[] = [];
+  const listener = new (native().Listener)(join(directory, 'sock'), (delivery) => {
+    deliveries.push(delivery);
+    if (delivery.closed !== true) listener.reply(delivery.peer, messageType.ok, [1, 2], '', []);
+  });
+  t.after(() => listener.close());
+  await launch('post-dump');
+  while (deliveries.length < 2) await sleep(1);
+  const [message, end] = deliveries;
+  assert.ok(message?.closed !== true && end?.closed === true);
+  assert.equal(message?.type, messageType.stage);
+  assert.equal(end.peer, message?.peer);
+  assert.equal(end.reason, undefined);
+  assert.notEqual(message?.pid, process.pid);
+  assert.equal(end.pid, message?.pid);
+  const gone = end.peer;
+  assert.throws(() => listener.reply(gone, messageType.ok, [], '', []), { code: 'KFD_IO' });
+  assert.throws(() => listener.reply(gone, messageType.ok, [-1], '', []), TypeError);
+  const notOurs = [{ fd: 0, close() {} }] as Descriptor[];
+  assert.throws(() => listener.reply(gone, messageType.ok, [], '', notOurs), TypeError);
+  assert.throws(() => new (native().Listener)(join(directory, 'sock'), () => {}), {
+    code: 'KFD_IO',
+  });
+});
