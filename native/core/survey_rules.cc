@@ -17,6 +17,7 @@ class Rules {
     for (const FileFacts& file : facts_.render) {
       decision_.render_owners.push_back(render_owner(file));
     }
+    check_owners();
     check_user_namespaces();
     for (const ProcessFacts& process : facts_.processes) check_rest(process);
     if (facts_.gpus > 1) {
@@ -102,6 +103,14 @@ class Rules {
       return Decision::kNobody;
     }
     return owners_.contains(owner) ? owner : Decision::kNobody;
+  }
+
+  /// Buffers may be shared between GPU processes; each would come back as a private copy.
+  void check_owners() {
+    if (owners_.size() < 2) return;
+    std::string names;
+    for (const int pid : owners_) names += (names.empty() ? "" : ", ") + who(pid);
+    refuse(names + " use the GPU: several GPU processes in one container are not supported yet");
   }
 
   void check_user_namespaces() {

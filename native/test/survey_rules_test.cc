@@ -72,7 +72,8 @@ TEST_CASE("survey: two GPU processes keep their files apart") {
   facts.kfd.push_back({{103}});
   facts.render.insert(facts.render.begin(), {{103}});
   const Decision decision = decide(facts);
-  CHECK(decision.refusals.empty());
+  // Their being two is the one objection.
+  CHECK(decision.refusals.size() == 1);
   CHECK(decision.kfd_owners == std::vector<int>{102, 103});
   CHECK(decision.render_owners == std::vector<int>{103, 102});
 }
@@ -160,7 +161,7 @@ TEST_CASE("survey: render files that cannot be given back") {
     facts.processes.push_back(process(103, true));
     facts.kfd.push_back({{103}});
     facts.render[0].holders = {103, 102};
-    CHECK(refusal(facts) ==
+    CHECK(decide(facts).refusals.front() ==
           "pid 103 (c103) and pid 102 (c102) share one render file: not supported yet");
   }
   SUBCASE("several") {
@@ -179,6 +180,15 @@ TEST_CASE("survey: render files that cannot be given back") {
     CHECK(refusal(facts) ==
           "pid 102 (c102) has command submission contexts on a render node: not supported yet");
   }
+}
+
+TEST_CASE("survey: several GPU processes") {
+  TreeFacts facts = sound();
+  facts.processes.push_back(process(103, true));
+  facts.kfd.push_back({{103}});
+  CHECK(refusal(facts) ==
+        "pid 102 (c102), pid 103 (c103) use the GPU: several GPU processes in one container are "
+        "not supported yet");
 }
 
 TEST_CASE("survey: several GPUs") {

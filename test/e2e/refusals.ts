@@ -7,6 +7,7 @@ import { scenario } from './support/suite.js';
 
 const oddities = [
   { flag: '--dmabuf', reason: /holds dma-buf inode \d+ open as descriptor \d+/ },
+  { flag: '--share', reason: /use the GPU: several GPU processes in one container/ },
   { flag: '--gem', reason: /opened a render node more than once|GEM buffers of its own/ },
 ] as const;
 
