@@ -1,12 +1,25 @@
 /** The edits of `configure`, planned before anything is written. */
 
-import { access, constants, realpath, stat, unlink } from 'node:fs/promises';
+import { access, constants, realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { defaultConfig, defaultConfigPath } from '../config.js';
-import { criuSettings, defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.js';
+import { defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.js';
+import {
+  actionScript,
+  actionScriptPath,
+  loadedPlugin,
+  packagedActionScript,
+  packagedPlugin,
+  stateFolder,
+} from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
 import { readBounded, replaceFile, syncFolder } from '../os/files.js';
-import { hookFilePath, renderHookFile } from '../runtime/hook-file.js';
+import {
+  hookFilePath,
+  hookTemplate,
+  precreateProgram,
+  renderHookFile,
+} from '../runtime/hook-file.js';
 
 /** One file before and after; Latin-1 text, undefined for a file that is not there. */
 export interface FileChange {
@@ -14,6 +27,8 @@ export interface FileChange {
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
+  /** Permissions of a file that is ours alone. Others keep theirs, new ones get 0644. */
+  readonly mode?: number;
 }
 
 export interface Place {
@@ -23,19 +38,18 @@ export interface Place {
   readonly prefix: string;
 }
 
-export const pluginName = 'kfd_checkpoint.so';
+/** Of any file read here, bytes; the largest is the plugin, of about one MiB. */
+const maxFileBytes = 16 << 20;
 
 /**
  * What `configure` writes, in order: what names a file comes after the file. Throws E_CONFIG when
- * the installation is not complete, since a libdir that does not exist breaks every dump and
- * restore of the host, or when somebody else's settings are in the way.
+ * the installation is not complete or when somebody else's settings are in the way.
  */
 export async function planConfigure(place: Place): Promise<FileChange[]> {
   assertPlainPrefix(place.prefix);
-  const settings = criuSettings(place.prefix);
-  const template = `${place.prefix}/hooks/50-kfd-checkpoint.json`;
-  const needed = [`${settings.libdir}/${pluginName}`, template];
-  const programs = [settings.actionScript, `${place.prefix}/hooks/precreate`];
+  const template = hookTemplate(place.prefix);
+  const needed = [packagedPlugin(place.prefix), template];
+  const programs = [packagedActionScript(place.prefix), precreateProgram(place.prefix)];
   const missing = [
     ...(await unusable(place, needed, constants.R_OK)),
     ...(await unusable(place, programs, constants.X_OK)),
@@ -55,7 +69,9 @@ export async function planConfigure(place: Place): Promise<FileChange[]> {
   return [
     { path: defaultConfigPath, before: config, after: config ?? initialConfig() },
     { path: hookFilePath, before: await read(place, hookFilePath), after: hook },
-    { path: defaultConfPath, before: conf, after: withBlock(conf ?? '', settings) },
+    await ofOurs(place, loadedPlugin, await read(place, packagedPlugin(place.prefix)), 0o644),
+    await ofOurs(place, actionScriptPath, actionScript(place.prefix), 0o755),
+    { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
   ];
 }
 
@@ -68,6 +84,8 @@ export async function planUndo(place: Place): Promise<FileChange[]> {
     // A file with nothing but our lines was made by us.
     { path: defaultConfPath, before: conf, after: rest === '' && conf !== '' ? undefined : rest },
     { path: hookFilePath, before: await read(place, hookFilePath), after: undefined },
+    { path: loadedPlugin, before: await read(place, loadedPlugin), after: undefined },
+    { path: actionScriptPath, before: await read(place, actionScriptPath), after: undefined },
     // A configuration somebody edited is theirs.
     {
       path: defaultConfigPath,
@@ -80,21 +98,24 @@ export async function planUndo(place: Place): Promise<FileChange[]> {
 /** Carries out one change. Throws E_IO. */
 export async function apply(place: Place, change: FileChange): Promise<void> {
   const { before, after } = change;
-  if (before === after) return;
+  if (after !== undefined && before === after) return;
   const path = join(place.root, change.path);
   try {
     // An administrator's symbolic link stays one.
     const target = before === undefined ? path : await realpath(path);
     if (after === undefined) {
-      await unlink(target);
-      await syncFolder(dirname(target));
+      if (before !== undefined) {
+        await unlink(target);
+        await syncFolder(dirname(target));
+      }
+      await removeEmptyFolders(place, dirname(change.path));
       return;
     }
-    const mode = before === undefined ? 0o644 : (await stat(target)).mode & 0o7777;
+    const mode = change.mode ?? (before === undefined ? 0o644 : await modeOf(target));
     await replaceFile(target, Buffer.from(after, 'latin1'), mode);
   } catch (error) {
     const hint = isReadOnly(error)
-      ? 'run as root, on a host whose /etc and /usr can be written'
+      ? 'run as root, on a host whose /etc, /usr and /var can be written'
       : undefined;
     throw new KfdError('E_IO', `${change.path}: ${(error as Error).message}`, {
       cause: error,
@@ -107,9 +128,39 @@ function initialConfig(): string {
   return `${JSON.stringify(defaultConfig(), null, 2)}\n`;
 }
 
-async function read(place: Place, path: string): Promise<string | undefined> {
+/** A file of ours with other permissions counts as missing, and so is written anew. */
+async function ofOurs(
+  place: Place,
+  path: string,
+  after: string | undefined,
+  mode: number,
+): Promise<FileChange> {
+  const text = await read(place, path);
+  const isSound = text !== undefined && (await modeOf(join(place.root, path))) === mode;
+  return { path, before: isSound ? text : undefined, after, mode };
+}
+
+/** Removes `folder` and those above it, up to our own, as long as nothing is in them. */
+async function removeEmptyFolders(place: Place, folder: string): Promise<void> {
+  if (folder !== stateFolder && !folder.startsWith(`${stateFolder}/`)) return;
   try {
-    return (await readBounded(join(place.root, path), 1 << 20)).toString('latin1');
+    await rmdir(join(place.root, folder));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return;
+    if (!isMissing(error)) throw error;
+  }
+  await removeEmptyFolders(place, dirname(folder));
+}
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode & 0o7777;
+}
+
+/** A file as a Latin-1 string, which keeps every byte; undefined when it is not there. */
+export async function read(place: Place, path: string): Promise<string | undefined> {
+  try {
+    return (await readBounded(join(place.root, path), maxFileBytes)).toString('latin1');
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -124,7 +175,7 @@ async function unusable(place: Place, paths: readonly string[], mode: number): P
   return missing;
 }
 
-/** CRIU splits its configuration at white space and knows no escape. */
+/** The prefix becomes part of a shell command in the hook file and of the action script. */
 function assertPlainPrefix(prefix: string): void {
   if (/^\/[\w./+-]*[\w+-]$/.test(prefix)) return;
   throw new KfdError('E_USAGE', `${prefix}: not an absolute path of letters, digits and ./_+-`, {

@@ -2,9 +2,15 @@
 
 const context = 3;
 
-/** A single hunk: the edits shown here are one piece each. Empty when nothing changes. */
+/**
+ * A single hunk: the edits shown here are one piece each. Empty when nothing changes; one line for
+ * a binary file, as diff(1) has it.
+ */
 export function diff(path: string, before: string | undefined, after: string | undefined): string {
   if (before === after) return '';
+  const oldName = before === undefined ? '/dev/null' : path;
+  const newName = after === undefined ? '/dev/null' : path;
+  if (`${before}${after}`.includes('\0')) return `Binary files ${oldName} and ${newName} differ\n`;
   const old = lines(before);
   const now = lines(after);
   let head = 0;
@@ -22,8 +28,8 @@ export function diff(path: string, before: string | undefined, after: string | u
   const oldEnd = old.length - tail;
   const nowEnd = now.length - tail;
   return [
-    `--- ${before === undefined ? '/dev/null' : path}`,
-    `+++ ${after === undefined ? '/dev/null' : path}`,
+    `--- ${oldName}`,
+    `+++ ${newName}`,
     `@@ -${range(from, oldEnd + shown)} +${range(from, nowEnd + shown)} @@`,
     ...old.slice(from, head).map((line) => ` ${line}`),
     ...old.slice(head, oldEnd).map((line) => `-${line}`),

@@ -4,29 +4,19 @@
  */
 
 import { KfdError } from '../errors.js';
+import { actionScriptPath, libdir } from './state-folder.js';
 
 export const defaultConfPath = '/etc/criu/default.conf';
 
 const begin = '# BEGIN kfd-checkpoint (kept by "kfd-checkpoint configure"; do not edit)\n';
 const end = '# END kfd-checkpoint\n';
-
-/** What CRIU has to be told. Absolute paths. */
-export interface CriuSettings {
-  /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
-  readonly libdir: string;
-  readonly actionScript: string;
-}
-
-/** Where files of an installation are. */
-export function criuSettings(prefix: string): CriuSettings {
-  return { libdir: `${prefix}/criu`, actionScript: `${prefix}/hooks/criu-action` };
-}
+const ourBlock = `${begin}libdir ${libdir}\naction-script ${actionScriptPath}\n${end}`;
 
 /**
  * The text with our block in it, new or renewed. Throws E_CONFIG when somebody else's line already
  * sets one of the options, or when the markers are damaged.
  */
-export function withBlock(text: string, settings: CriuSettings): string {
+export function withBlock(text: string): string {
   const { before, after } = aroundBlock(text);
   const foreign = foreignLines(before + after);
   if (foreign.length > 0) {
@@ -35,7 +25,7 @@ export function withBlock(text: string, settings: CriuSettings): string {
       details: { lines: foreign },
     });
   }
-  return `${before}${blockOf(settings)}${after}`;
+  return `${before}${ourBlock}${after}`;
 }
 
 /** The text without our block; unchanged when there is none. Throws E_CONFIG on damaged markers. */
@@ -45,21 +35,17 @@ export function withoutBlock(text: string): string {
 }
 
 /** Why CRIU would not read our settings from this text; empty when it would. */
-export function blockProblems(text: string, settings: CriuSettings): string[] {
+export function blockProblems(text: string): string[] {
   try {
     const { before, block, after } = aroundBlock(text);
     const problems = foreignLines(before + after).map((line) => `another line sets "${line}"`);
     if (block === undefined) problems.push('our lines are missing');
-    else if (block !== blockOf(settings)) problems.push('our lines are not those of this version');
+    else if (block !== ourBlock) problems.push('our lines are not those of this version');
     return problems;
   } catch (error) {
     if (error instanceof KfdError) return [error.message];
     throw error;
   }
-}
-
-function blockOf({ libdir, actionScript }: CriuSettings): string {
-  return `${begin}libdir ${libdir}\naction-script ${actionScript}\n${end}`;
 }
 
 function aroundBlock(text: string): { before: string; block: string | undefined; after: string } {

@@ -17,14 +17,32 @@ const hookSchema = v.object({
   stages: v.array(v.string()),
 });
 
-/** The template `hooks/50-kfd-checkpoint.json` of an installation, made ready for `prefix`. */
+/**
+ * The text of an installation's template, made ready for `prefix`, which becomes part of a shell
+ * command: it has to be free of what a shell expands. Throws when the result is not valid.
+ */
 export function renderHookFile(template: string, prefix: string): string {
-  const text = template.replaceAll('@PREFIX@', prefix);
-  v.parse(hookSchema, JSON.parse(text));
+  const text = fillTemplate(template, prefix);
+  assertHookFile(text);
   return text;
 }
 
-/** Program the hook file starts. Throws when it is not valid: podman then starts no container. */
-export function hookProgram(text: string): string {
-  return v.parse(hookSchema, JSON.parse(text)).hook.path;
+/** As `renderHookFile`, whatever comes out. */
+export function fillTemplate(template: string, prefix: string): string {
+  return template.replaceAll('@PREFIX@', prefix);
+}
+
+/** Throws when a hook file is not valid: podman then starts no container. */
+export function assertHookFile(text: string): void {
+  v.parse(hookSchema, JSON.parse(text));
+}
+
+/** The template of an installation. */
+export function hookTemplate(prefix: string): string {
+  return `${prefix}/hooks/50-kfd-checkpoint.json`;
+}
+
+/** What the hook file starts where it is there: podman starts no container without its program. */
+export function precreateProgram(prefix: string): string {
+  return `${prefix}/hooks/precreate`;
 }

@@ -2,20 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
-import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { loadGpu, prefix, reloadGpu, unloadGpu } from './support/product.js';
+import { loadedPlugin, loadGpu, reloadGpu, unloadGpu } from './support/product.js';
 import { scenario } from './support/suite.js';
-
-const plugin = join(prefix, 'criu/kfd_checkpoint.so');
 
 const targets = [
   {
     name: 'without our plugin',
-    prepare: () => renameSync(plugin, `${plugin}.away`),
-    undo: () => renameSync(`${plugin}.away`, plugin),
+    prepare: () => renameSync(loadedPlugin, `${loadedPlugin}.away`),
+    undo: () => renameSync(`${loadedPlugin}.away`, loadedPlugin),
     reason: /Missing required plugin: kfd_checkpoint/,
   },
   {

@@ -25,7 +25,22 @@ const installations = [
   },
   {
     name: 'with hooks that may not be executed',
-    make: () => chmodSync(join(prefix, 'hooks/precreate'), 0o644),
+    make: () => {
+      for (const name of ['precreate', 'criu-action'])
+        chmodSync(join(prefix, 'hooks', name), 0o644);
+    },
+  },
+  {
+    name: 'without the plugin in the package',
+    make: () => rmSync(join(prefix, 'criu/kfd_checkpoint.so')),
+  },
+  {
+    name: 'with a damaged plugin in the package',
+    make: () => writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken'),
+  },
+  {
+    name: 'without the package folder',
+    make: () => rmSync(prefix, { recursive: true }),
   },
   {
     name: 'with a broken configuration file',

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { actionScript } from '../../src/criu/state-folder.js';
 import { repository, temporaryFolder } from './paths.js';
 
 /** Every value CRIU 4.x gives (criu/action-scripts.c), and one it may give one day. */
@@ -96,6 +97,55 @@ test('a launcher that misses a library stops nothing', async (t) => {
   // The loader ends a program with 127 then.
   const prefix = await install(t, '#!/bin/sh\nexit 127\n');
   for (const stage of stages) assert.equal(act(prefix, stage).status, 0, stage);
+});
+
+/** Makes it look as if a session of the CRIU that starts the scripts, this process, were waiting. */
+async function waitingSession(t: TestContext): Promise<void> {
+  const directory = `/run/kfd-checkpoint/${process.pid}`;
+  await mkdir(directory, { recursive: true });
+  t.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, 'sock'), '');
+}
+
+test('a session that cannot be asked at its gate stops CRIU', async (t) => {
+  const missing = await install(t);
+  const unstartable = await install(t, '#!/nowhere/interpreter\n');
+  const withoutLibrary = await install(t, '#!/bin/sh\nexit 127\n');
+  const sound = await install(t, '#!/bin/sh\nexit 0\n');
+  await waitingSession(t);
+  for (const prefix of [missing, unstartable, withoutLibrary]) {
+    const stopped = stages.filter((stage) => act(prefix, stage).status !== 0);
+    assert.deepEqual(stopped, ['post-dump', 'post-restore']);
+  }
+  for (const stage of stages) assert.equal(act(sound, stage).status, 0, stage);
+});
+
+test('the script CRIU is told of goes on without the package, unless a session waits', async (t) => {
+  const prefix = await temporaryFolder(t);
+  const outer = join(prefix, 'outer');
+  await mkdir(join(outer, 'hooks'), { recursive: true });
+  await writeFile(join(outer, 'hooks/criu-action'), actionScript(prefix), { mode: 0o755 });
+  await mkdir(join(prefix, 'hooks'));
+  const packaged = join(prefix, 'hooks/criu-action');
+  // Its parent is CRIU itself, as the script's parent is: sockets are found by that pid.
+  await writeFile(packaged, '#!/bin/sh\necho $PPID $CRTOOLS_SCRIPT_ACTION\nexit 3\n', {
+    mode: 0o755,
+  });
+  assert.deepEqual(act(outer, 'pre-dump'), { status: 3, output: `${process.pid} pre-dump\n` });
+
+  const ruins = [
+    () => chmod(packaged, 0o644),
+    () => rm(join(prefix, 'hooks'), { recursive: true }),
+  ];
+  for (const ruin of ruins) {
+    await ruin();
+    for (const stage of [...stages, undefined]) {
+      assert.deepEqual(act(outer, stage), { status: 0, output: '' }, stage);
+    }
+  }
+  await waitingSession(t);
+  const stopped = stages.filter((stage) => act(outer, stage).status !== 0);
+  assert.deepEqual(stopped, ['post-dump', 'post-restore']);
 });
 
 /** What the daemon says to the launcher when it is started for a restore of `images`. */

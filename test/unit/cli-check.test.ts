@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Finding } from '../../src/cli/checks/finding.js';
@@ -10,6 +10,7 @@ import { repository } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
 const prefix = '/usr/lib/kfd-checkpoint';
+const state = '/var/lib/kfd-checkpoint';
 const crunVersion = 'crun version 1.21\n+SYSTEMD +SELINUX +CRIU +YAJL\n';
 const programs = {
   'criu --version': 'Version: 4.1.1\n',
@@ -97,11 +98,16 @@ test('the installation is judged file by file', async (t) => {
       'fail',
       (root) => writeFile(join(root, 'etc/criu/default.conf'), 'libdir /x\n'),
     ],
-    ['plugin', 'fail', (root) => writeFile(join(root, prefix, 'criu/amdgpu_plugin.so'), '')],
-    ['plugin', 'warn', (root) => writeFile(join(root, prefix, 'criu/cuda_plugin.so'), '')],
-    ['plugin', 'fail', (root) => rm(join(root, prefix, 'criu/kfd_checkpoint.so'))],
-    ['plugin', 'fail', (root) => rm(join(root, prefix, 'criu'), { recursive: true })],
+    ['plugin', 'fail', (root) => writeFile(join(root, state, 'criu/amdgpu_plugin.so'), '')],
+    ['plugin', 'fail', (root) => writeFile(join(root, state, 'criu/other'), '')],
+    ['plugin', 'fail', (root) => rm(join(root, state, 'criu/kfd_checkpoint.so'))],
+    ['plugin', 'fail', (root) => rm(join(root, state, 'criu'), { recursive: true })],
+    ['plugin', 'warn', (root) => writeFile(join(root, state, 'criu/kfd_checkpoint.so'), 'old')],
+    ['plugin', 'warn', (root) => writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), 'new')],
+    ['plugin', 'warn', (root) => rm(join(root, prefix, 'criu/kfd_checkpoint.so'))],
     ['action script', 'fail', (root) => chmod(join(root, prefix, 'hooks/criu-action'), 0o644)],
+    ['action script', 'fail', (root) => chmod(join(root, state, 'criu-action'), 0o644)],
+    ['action script', 'fail', (root) => writeFile(join(root, state, 'criu-action'), '#!/bin/sh\n')],
     ['hook', 'warn', (root) => rm(join(root, 'usr/share/containers'), { recursive: true })],
     [
       'hook',
@@ -110,6 +116,12 @@ test('the installation is judged file by file', async (t) => {
         writeFile(join(root, 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json'), '{'),
     ],
     ['hook', 'warn', (root) => rm(join(root, prefix, 'hooks/precreate'))],
+    ['hook', 'warn', (root) => rm(join(root, prefix, 'hooks/50-kfd-checkpoint.json'))],
+    [
+      'hook',
+      'warn',
+      (root) => appendFile(join(root, prefix, 'hooks/50-kfd-checkpoint.json'), '\n'),
+    ],
     [
       'configuration',
       'fail',
@@ -127,6 +139,16 @@ test('the installation is judged file by file', async (t) => {
     assert.equal(status(name), expected, `${name} ${change}`);
     assert.equal(code, expected === 'fail' ? 3 : 0);
   }
+});
+
+test('an older copy of the plugin is renewed by configure', async (t) => {
+  const root = await ableHost(t);
+  await writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), 'new');
+  const { findings } = await check(root);
+  const hint = findings.find((one) => one.name === 'plugin')?.hint;
+  assert.equal(hint, 'run "kfd-checkpoint configure" again');
+  await cli(['configure', '--root', root]);
+  assert.equal((await check(root)).status('plugin'), 'ok');
 });
 
 test('an addon that does not load is a finding, not a crash', async (t) => {

@@ -22,6 +22,11 @@ const prefix = '/usr/lib/kfd-checkpoint';
 const conf = 'etc/criu/default.conf';
 const hook = 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
 const config = 'etc/kfd-checkpoint/config.json';
+const plugin = 'var/lib/kfd-checkpoint/criu/kfd_checkpoint.so';
+const action = 'var/lib/kfd-checkpoint/criu-action';
+
+/** Every byte there is, more than a mebibyte of it: not text in any encoding. */
+const pluginBytes = Buffer.from(Array.from({ length: (1 << 20) + 256 }, (_, i) => i & 0xff));
 
 /** A system with the package unpacked, and `files` beside it. */
 async function system(
@@ -31,7 +36,7 @@ async function system(
   const root = await temporaryFolder(t);
   const at = (path: string) => join(root, prefix, path);
   await mkdir(at('criu'), { recursive: true });
-  await writeFile(at('criu/kfd_checkpoint.so'), '');
+  await writeFile(at('criu/kfd_checkpoint.so'), pluginBytes);
   await mkdir(at('hooks'));
   for (const name of ['criu-action', 'precreate', '50-kfd-checkpoint.json']) {
     await cp(join(repository, 'hooks', name), at(`hooks/${name}`));
@@ -55,20 +60,24 @@ async function snapshot(root: string): Promise<Record<string, string>> {
   return found;
 }
 
-test('configure writes three files, a second run changes none', async (t) => {
+test('configure writes five files, a second run changes none', async (t) => {
   const root = await system(t);
   const first = await cli(['configure', '--root', root]);
   assert.equal(first.code, 0, first.stderr);
-  assert.equal(first.stdout.match(/^wrote/gm)?.length, 3);
+  assert.equal(first.stdout.match(/^wrote/gm)?.length, 5);
   const files = await snapshot(root);
-  assert.deepEqual(Object.keys(files).sort(), [conf, config, hook].sort());
-  assert.match(files[conf] ?? '', /^libdir \/usr\/lib\/kfd-checkpoint\/criu$/m);
+  assert.deepEqual(Object.keys(files).sort(), [action, conf, config, hook, plugin].sort());
+  assert.match(files[conf] ?? '', /^libdir \/var\/lib\/kfd-checkpoint\/criu$/m);
+  assert.match(files[conf] ?? '', /^action-script \/var\/lib\/kfd-checkpoint\/criu-action$/m);
+  assert.ok(pluginBytes.equals(await readFile(join(root, plugin))));
+  assert.equal((await stat(join(root, plugin))).mode & 0o777, 0o644);
+  assert.equal((await stat(join(root, action))).mode & 0o777, 0o755);
   const parsed = JSON.parse(files[hook] ?? '') as { hook: { path: string }; stages: string[] };
-  assert.equal(parsed.hook.path, `${prefix}/hooks/precreate`);
+  assert.equal(parsed.hook.path, '/bin/sh');
   assert.deepEqual(parsed.stages, ['precreate']);
   parseConfig(files[config] ?? '');
   const second = await cli(['configure', '--root', root]);
-  assert.equal(second.stdout.match(/^unchanged/gm)?.length, 3);
+  assert.equal(second.stdout.match(/^unchanged/gm)?.length, 5);
   assert.deepEqual(await snapshot(root), files);
 });
 
@@ -82,6 +91,8 @@ test('undo gives the system back, with all that was there before', async (t) => 
   assert.equal(undone.code, 0);
   assert.deepEqual(await snapshot(root), original);
   assert.match(undone.stdout, /^changed .*default\.conf\nremoved .*50-kfd/);
+  await assert.rejects(stat(join(root, 'var/lib/kfd-checkpoint')), { code: 'ENOENT' });
+  assert.ok((await stat(join(root, 'var/lib'))).isDirectory());
   assert.equal((await cli(['configure', '--root', root, '--undo'])).code, 0);
   assert.deepEqual(await snapshot(root), original);
 });
@@ -92,6 +103,41 @@ test('undo works when the package is already gone', async (t) => {
   await rm(join(root, prefix), { recursive: true });
   assert.equal((await cli(['configure', '--root', root, '--undo'])).code, 0);
   assert.deepEqual(await snapshot(root), {});
+});
+
+test('what CRIU is told of is there before and after it is told', async (t) => {
+  const order = (text: string) =>
+    text
+      .split('\n')
+      .map((line) => line.split('/').at(-1) ?? '')
+      .filter((name) => /^(kfd_checkpoint\.so|criu-action|default\.conf)$/.test(name));
+  const root = await system(t);
+  const { stdout } = await cli(['configure', '--root', root]);
+  assert.deepEqual(order(stdout), ['kfd_checkpoint.so', 'criu-action', 'default.conf']);
+  const undone = await cli(['configure', '--root', root, '--undo']);
+  assert.deepEqual(order(undone.stdout), ['default.conf', 'kfd_checkpoint.so', 'criu-action']);
+});
+
+test('configure mends our files: contents and permissions', async (t) => {
+  const root = await system(t);
+  await cli(['configure', '--root', root]);
+  const files = await snapshot(root);
+  await chmod(join(root, action), 0o600);
+  await writeFile(join(root, plugin), 'old');
+  const { stdout } = await cli(['configure', '--root', root]);
+  assert.match(stdout, /^changed .*kfd_checkpoint\.so\nwrote .*criu-action$/m);
+  assert.deepEqual(await snapshot(root), files);
+  assert.equal((await stat(join(root, action))).mode & 0o777, 0o755);
+});
+
+test('undo leaves what others put into our folder, and takes what is left of ours', async (t) => {
+  const root = await system(t);
+  await cli(['configure', '--root', root]);
+  await rm(join(root, plugin));
+  await writeFile(join(root, 'var/lib/kfd-checkpoint/other'), '');
+  assert.equal((await cli(['configure', '--root', root, '--undo'])).code, 0);
+  assert.deepEqual(await snapshot(root), { 'var/lib/kfd-checkpoint/other': '' });
+  await assert.rejects(stat(dirname(join(root, plugin))), { code: 'ENOENT' });
 });
 
 test('an edited configuration is kept by configure and by undo', async (t) => {
@@ -113,6 +159,8 @@ test('a dry run prints the differences and writes nothing', async (t) => {
   assert.match(stdout, /^\+libdir /m);
   assert.match(stdout, /^ ghost-limit 2M$/m);
   assert.match(stdout, /^--- \/dev\/null$/m);
+  assert.match(stdout, /^Binary files \/dev\/null and \/var.*kfd_checkpoint\.so differ$/m);
+  assert.doesNotMatch(stdout, /\0/);
   assert.deepEqual(await snapshot(root), before);
 });
 
@@ -128,7 +176,7 @@ test('a foreign libdir stops everything before anything is written', async (t) =
   assert.deepEqual(await snapshot(root), before);
 });
 
-test('an incomplete installation is not configured: a dangling libdir breaks every dump', async (t) => {
+test('an incomplete installation is not configured', async (t) => {
   for (const [path, mend] of [
     ['criu/kfd_checkpoint.so', rm],
     ['hooks/precreate', rm],
@@ -144,9 +192,10 @@ test('an incomplete installation is not configured: a dangling libdir breaks eve
   }
 });
 
-test('a prefix CRIU could not read is refused', async (t) => {
+test('a prefix that a shell would not take as it is is refused', async (t) => {
   const root = await system(t);
-  for (const bad of ['relative', '/with space', '/x\ny', '/a#b', '/']) {
+  const quoting = ['/a"b', "/a'b", '/a$b', '/a`b', '/a;b', '/a&b', '/a\\b', '/a*b', '/a(b'];
+  for (const bad of ['relative', '/with space', '/x\ny', '/a#b', '/', ...quoting]) {
     assert.equal((await cli(['configure', '--root', root, '--prefix', bad])).code, 2, bad);
   }
 });
@@ -160,6 +209,12 @@ test('a symbolic link stays one, and modes stay', async (t) => {
   const target = join(root, 'etc/criu/real.conf');
   assert.match(await readFile(target, 'utf8'), /BEGIN kfd-checkpoint/);
   assert.equal((await stat(target)).mode & 0o777, 0o600);
+});
+
+test('a diff of a binary file is one line', () => {
+  assert.equal(diff('/f', 'a\0', 'b'), 'Binary files /f and /f differ\n');
+  assert.equal(diff('/f', 'a', undefined).includes('Binary'), false);
+  assert.equal(diff('/f', 'a\0\n\n', undefined), 'Binary files /f and /dev/null differ\n');
 });
 
 test('a diff shows one hunk with its surroundings', () => {

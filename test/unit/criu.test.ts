@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  blockProblems,
-  criuSettings,
-  withBlock,
-  withoutBlock,
-} from '../../src/criu/default-conf.js';
-
-const settings = criuSettings('/opt/kfd');
+import { blockProblems, withBlock, withoutBlock } from '../../src/criu/default-conf.js';
 
 test('our lines come first and say what CRIU needs', () => {
-  const lines = withBlock('ghost-limit 2M\n', settings).split('\n');
-  assert.equal(lines[1], 'libdir /opt/kfd/criu');
-  assert.equal(lines[2], 'action-script /opt/kfd/hooks/criu-action');
+  const lines = withBlock('ghost-limit 2M\n').split('\n');
+  assert.equal(lines[1], 'libdir /var/lib/kfd-checkpoint/criu');
+  assert.equal(lines[2], 'action-script /var/lib/kfd-checkpoint/criu-action');
   assert.equal(lines[4], 'ghost-limit 2M');
 });
 
@@ -28,19 +21,19 @@ test('configure and undo give back every byte', () => {
     '\n\n\n',
   ];
   for (const text of texts) {
-    const configured = withBlock(text, settings);
+    const configured = withBlock(text);
     assert.ok(configured.endsWith(text));
     assert.equal(withoutBlock(configured), text);
-    assert.equal(withBlock(configured, settings), configured);
-    assert.deepEqual(blockProblems(configured, settings), []);
+    assert.equal(withBlock(configured), configured);
+    assert.deepEqual(blockProblems(configured), []);
   }
 });
 
 test('a block that was moved stays where it is and is renewed', () => {
-  const old = withBlock('', criuSettings('/old'));
+  const old = withBlock('').replace(/^libdir .*$/m, 'libdir /old');
   const text = `before 1\n${old}after 2\n`;
-  assert.deepEqual(blockProblems(text, settings), ['our lines are not those of this version']);
-  assert.equal(withBlock(text, settings), `before 1\n${withBlock('', settings)}after 2\n`);
+  assert.deepEqual(blockProblems(text), ['our lines are not those of this version']);
+  assert.equal(withBlock(text), `before 1\n${withBlock('')}after 2\n`);
   assert.equal(withoutBlock(text), 'before 1\nafter 2\n');
 });
 
@@ -55,30 +48,27 @@ test("somebody else's libdir or action-script is a conflict, however it is spelt
   ];
   for (const line of lines) {
     assert.throws(
-      () => withBlock(`x\n${line}\n`, settings),
+      () => withBlock(`x\n${line}\n`),
       { code: 'E_CONFIG', message: /already set/ },
       line,
     );
-    assert.match(
-      blockProblems(`${withBlock('', settings)}${line}\n`, settings).join(),
-      /another line/,
-    );
+    assert.match(blockProblems(`${withBlock('')}${line}\n`).join(), /another line/);
   }
   for (const line of ['# libdir /x', 'link-remap', 'tcp-established # libdir', '']) {
-    assert.equal(withBlock(`${line}\n`, settings), `${withBlock('', settings)}${line}\n`);
+    assert.equal(withBlock(`${line}\n`), `${withBlock('')}${line}\n`);
   }
 });
 
 test('damaged marks are never guessed at', () => {
-  const block = withBlock('', settings);
+  const block = withBlock('');
   const [head = '', ...rest] = block.split('\n');
   for (const text of [`${head}\nlibdir /x\n`, rest.join('\n'), block + block]) {
-    assert.throws(() => withBlock(text, settings), { code: 'E_CONFIG', message: /damaged/ });
+    assert.throws(() => withBlock(text), { code: 'E_CONFIG', message: /damaged/ });
     assert.throws(() => withoutBlock(text), { code: 'E_CONFIG' });
-    assert.match(blockProblems(text, settings).join(), /damaged/);
+    assert.match(blockProblems(text).join(), /damaged/);
   }
 });
 
 test('no configuration at all is a missing block', () => {
-  assert.deepEqual(blockProblems('', settings), ['our lines are missing']);
+  assert.deepEqual(blockProblems(''), ['our lines are missing']);
 });

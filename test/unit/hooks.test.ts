@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
 import { annotateSpec } from '../../src/runtime/annotate.js';
+import { renderHookFile } from '../../src/runtime/hook-file.js';
 import { findMember, withMember } from '../../src/runtime/json-text.js';
 import { fixtures, repository, temporaryFolder } from './paths.js';
 
@@ -101,6 +102,37 @@ test('a broken installation prints the spec as it came', async (t) => {
       for (const spec of [gpuSpec, `${gpuSpec}\n\n`, gpuSpec.trimEnd()])
         assertUnchanged(prefix, spec);
     });
+  }
+});
+
+test('the hook file starts the hook where it can, and else prints the spec as it came', async (t) => {
+  const template = await readFile(join(repository, 'hooks/50-kfd-checkpoint.json'), 'utf8');
+  const runFile = (prefix: string, spec: string) => {
+    const { path, args, env } = (
+      JSON.parse(renderHookFile(template, prefix)) as {
+        hook: { path: string; args: string[]; env: string[] };
+      }
+    ).hook;
+    const variables = Object.fromEntries(env.map((one) => one.split('=') as [string, string]));
+    const { status, stdout } = spawnSync(path, args.slice(1), {
+      argv0: args[0],
+      input: spec,
+      env: variables,
+    });
+    return { status, text: stdout.toString() };
+  };
+  const prefix = await install(t, undefined);
+  const precreate = join(prefix, 'hooks/precreate');
+  await writeFile(precreate, '#!/bin/sh\necho started; exit 3\n');
+  assert.deepEqual(runFile(prefix, gpuSpec), { status: 3, text: 'started\n' });
+  const ruins = [
+    () => chmod(precreate, 0o644),
+    () => rm(precreate),
+    () => rm(prefix, { recursive: true }),
+  ];
+  for (const ruin of ruins) {
+    await ruin();
+    assert.deepEqual(runFile(prefix, gpuSpec), { status: 0, text: gpuSpec });
   }
 });
 

@@ -1,82 +1,105 @@
 /** Checks of our own installation: CRIU's configuration, the plugin, the hook, our folders. */
 
 import { access, constants, readdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type Config, loadConfig } from '../../config.js';
-import { blockProblems, criuSettings, defaultConfPath } from '../../criu/default-conf.js';
+import { blockProblems, defaultConfPath } from '../../criu/default-conf.js';
+import {
+  actionScript,
+  actionScriptPath,
+  libdir,
+  loadedPlugin,
+  packagedActionScript,
+  packagedPlugin,
+} from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
 import { readTextIfAny } from '../../os/files.js';
-import { hookFilePath, hookProgram } from '../../runtime/hook-file.js';
-import { pluginName } from '../changes.js';
+import {
+  assertHookFile,
+  fillTemplate,
+  hookFilePath,
+  hookTemplate,
+  precreateProgram,
+} from '../../runtime/hook-file.js';
+import { type Place, read } from '../changes.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
 
 const configure = 'run "kfd-checkpoint configure"';
+const reinstall = 'install the package again';
 
 export const criuConfiguration: Check = async ({ root, prefix }) => {
-  const settings = criuSettings(prefix);
-  const text = await readTextIfAny(join(root, defaultConfPath));
-  const problems = blockProblems(text ?? '', settings);
-  const findings: Finding[] = [
+  const problems = blockProblems((await readTextIfAny(join(root, defaultConfPath))) ?? '');
+  const conf =
     problems.length === 0
       ? ok('default.conf', defaultConfPath)
-      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure),
-  ];
-  findings.push(await libdirFinding(join(root, settings.libdir), settings.libdir));
-  const isRunnable = await isAllowed(join(root, settings.actionScript), constants.X_OK);
-  findings.push(
-    isRunnable
-      ? ok('action script', settings.actionScript)
-      : fail(
-          'action script',
-          `${settings.actionScript}: not executable`,
-          'install the package again',
-        ),
-  );
-  return findings;
+      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure);
+  return [conf, await pluginFinding({ root, prefix }), await actionFinding({ root, prefix })];
 };
 
 /** CRIU loads every .so in the folder; two owners of /dev/kfd would fight. */
-async function libdirFinding(folder: string, shown: string): Promise<Finding> {
-  let plugins: string[];
+async function pluginFinding(place: Place): Promise<Finding> {
+  let entries: string[];
   try {
-    plugins = (await readdir(folder)).filter((name) => name.endsWith('.so'));
+    entries = await readdir(join(place.root, libdir));
   } catch (error) {
     const why = isMissing(error) ? 'not there: every dump and restore fails' : String(error);
-    return fail('plugin', `${shown}: ${why}`, 'install the package again');
+    return fail('plugin', `${libdir}: ${why}`, configure);
   }
-  const foreign = plugins.filter((name) => name !== pluginName);
-  if (!plugins.includes(pluginName)) {
-    return fail('plugin', `${shown}: ${pluginName} is not there`, 'install the package again');
-  }
-  if (foreign.includes('amdgpu_plugin.so')) {
-    const hint = `remove ${shown}/amdgpu_plugin.so: it claims the same devices as ours`;
-    return fail('plugin', `${shown}: amdgpu_plugin.so is there too`, hint);
-  }
+  const foreign = entries.filter((name) => name !== basename(loadedPlugin));
   if (foreign.length > 0) {
-    const hint = `keep only ${pluginName} in ${shown}`;
-    return warn('plugin', `${shown}: other plugins: ${foreign.join(', ')}`, hint);
+    const hint = `keep only ${basename(loadedPlugin)} in ${libdir}: CRIU loads every plugin there`;
+    return fail('plugin', `${libdir}: not ours: ${foreign.join(', ')}`, hint);
   }
-  return ok('plugin', `${shown}/${pluginName}`);
+  const loaded = await read(place, loadedPlugin);
+  if (loaded === undefined) return fail('plugin', `${loadedPlugin}: not there`, configure);
+  const packaged = await read(place, packagedPlugin(place.prefix));
+  if (packaged === undefined) {
+    return warn('plugin', `${packagedPlugin(place.prefix)}: not there`, reinstall);
+  }
+  return loaded === packaged
+    ? ok('plugin', loadedPlugin)
+    : warn('plugin', `${loadedPlugin}: not the plugin of this installation`, `${configure} again`);
 }
 
-export const hook: Check = async ({ root }) => {
-  const text = await readTextIfAny(join(root, hookFilePath));
-  if (text === undefined) {
-    return [
-      warn('hook', `${hookFilePath}: not there; archives carry no GPU annotations`, configure),
-    ];
+async function actionFinding(place: Place): Promise<Finding> {
+  const name = 'action script';
+  if (!(await isAllowed(join(place.root, actionScriptPath), constants.X_OK))) {
+    const message = `${actionScriptPath}: not executable: every dump and restore fails`;
+    return fail(name, message, configure);
   }
-  let program: string;
+  if ((await read(place, actionScriptPath)) !== actionScript(place.prefix)) {
+    return fail(name, `${actionScriptPath}: not that of this installation`, `${configure} again`);
+  }
+  const packaged = packagedActionScript(place.prefix);
+  return (await isAllowed(join(place.root, packaged), constants.X_OK))
+    ? ok(name, actionScriptPath)
+    : fail(name, `${packaged}: not executable`, reinstall);
+}
+
+export const hook: Check = async ({ root, prefix }) => {
+  const text = await readTextIfAny(join(root, hookFilePath));
+  const consequence = 'archives carry no GPU annotations';
+  if (text === undefined) {
+    return [warn('hook', `${hookFilePath}: not there; ${consequence}`, configure)];
+  }
   try {
-    program = hookProgram(text);
+    assertHookFile(text);
   } catch (error) {
     const reason = (error as Error).message;
     const hint = `podman starts no container with it: ${configure}`;
     return [fail('hook', `${hookFilePath}: not valid: ${reason}`, hint)];
   }
-  return (await isAllowed(join(root, program), constants.X_OK))
+  const program = precreateProgram(prefix);
+  if (!(await isAllowed(join(root, program), constants.X_OK))) {
+    return [warn('hook', `${program}: not executable; ${consequence}`, reinstall)];
+  }
+  const template = await readTextIfAny(join(root, hookTemplate(prefix)));
+  if (template === undefined) {
+    return [warn('hook', `${hookTemplate(prefix)}: not there`, reinstall)];
+  }
+  return text === fillTemplate(template, prefix)
     ? [ok('hook', hookFilePath)]
-    : [warn('hook', `${program}: not executable; podman skips the hook`, configure)];
+    : [warn('hook', `${hookFilePath}: not that of this installation`, `${configure} again`)];
 };
 
 export const folders: Check = async ({ root }) => {

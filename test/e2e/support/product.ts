@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { attempt, run } from './command.js';
 
 export const prefix = '/usr/lib/kfd-checkpoint';
+/** The copy of the plugin that CRIU loads. */
+export const loadedPlugin = '/var/lib/kfd-checkpoint/criu/kfd_checkpoint.so';
 const logs = '/var/log/kfd-checkpoint';
 const configPath = '/etc/kfd-checkpoint/config.json';
 const module = '/repo/build/lab/amdgpu.ko';
