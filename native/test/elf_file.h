@@ -34,6 +34,15 @@ class ElfFile {
     return names;
   }
 
+  /// Name of the function at `address` of the file, as the compiler made it; empty: none is there.
+  std::string function_at(Elf64_Addr address) const {
+    for (const auto& [symbol, strings] : entries<Elf64_Sym>(SHT_SYMTAB)) {
+      const bool function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+      if (function && symbol.st_value == address) return text(strings, symbol.st_name);
+    }
+    return {};
+  }
+
   /// Dynamic symbols that others can bind to.
   std::vector<std::string> exported() const {
     std::vector<std::string> names;

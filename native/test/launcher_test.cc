@@ -75,6 +75,14 @@ TEST_CASE("launcher: nothing of the caller reaches the daemon") {
   const UniqueFd low(::open("/etc/passwd", O_RDONLY)), high(::fcntl(low.get(), F_DUPFD, 700));
   REQUIRE(::setenv("KFD_TEST_SECRET", "x", 1) == 0);
   ::signal(SIGUSR1, SIG_IGN);
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit few{100, files.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR2);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
   // Each program takes the shell's place: what it sees of itself is what the daemon was given.
   const std::string fds = daemon_runs("ls -l /proc/self/fd");
   const std::string status = daemon_runs("cat /proc/self/status");
@@ -83,6 +91,8 @@ TEST_CASE("launcher: nothing of the caller reaches the daemon") {
   const std::string session = daemon_runs("cut -d' ' -f6 /proc/self/stat");
   const std::string limits = daemon_runs("cat /proc/self/limits");
   const std::string cwd = daemon_runs("readlink /proc/self/cwd");
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::setrlimit(RLIMIT_NOFILE, &files);
   ::signal(SIGUSR1, SIG_DFL);
   ::unsetenv("KFD_TEST_SECRET");
 
@@ -102,8 +112,6 @@ TEST_CASE("launcher: nothing of the caller reaches the daemon") {
   CHECK(status.find("SigIgn:\t0000000000000000\n") != std::string::npos);
   CHECK(status.find("SigBlk:\t0000000000000000\n") != std::string::npos);
   CHECK(std::stoi(session) != ::getsid(0));
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
   std::istringstream open_files(limits.substr(limits.find("Max open files") + 14));
   rlim_t soft = 0, hard = 1;
   open_files >> soft >> hard;
@@ -257,11 +265,15 @@ TEST_CASE("launcher: the session's word decides, and its reason is shown") {
 }
 
 TEST_CASE("launcher: an environment that is not CRIU's stops nothing") {
+  std::filesystem::create_directories(session_directory(-1));
+  std::ofstream(session_socket(-1)) << "";
   for (const char* stage : kStages) {
     CHECK(launch(stage, 0, 0, "CRTOOLS_IMAGE_DIR=").status == 0);
     CHECK(launch(stage, 0, 0, "CRTOOLS_IMAGE_DIR=/proc/self/fd/3").status == 0);
     CHECK(launch(stage, 0, 0, "CRTOOLS_INIT_PID=x").status == 0);
   }
+  CHECK(std::filesystem::exists(session_socket(-1)));
+  std::filesystem::remove_all(session_directory(-1));
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "core/fd.h"
+#include "core/procfs.h"
 #include "criu-plugin/abi.h"
 #include "elf_file.h"
 #include "open_descriptors.h"
@@ -74,8 +75,19 @@ TEST_CASE("plugin: the descriptor names version 0.2.0, twelve slots, and the hoo
   for (const unsigned slot : {0u, 1u, 4u, 5u, 6u, 9u, 10u}) {
     CHECK_MESSAGE(plugin->hooks[slot] == nullptr, slot);
   }
-  for (const unsigned slot : {2u, 3u, 7u, 8u, 11u}) {
-    CHECK_MESSAGE(plugin->hooks[slot] != nullptr, slot);
+  const ElfFile file(plugin_path());
+  const std::pair<unsigned, const char*> hooks[] = {{2, "dump_ext_file"},
+                                                    {3, "restore_ext_file"},
+                                                    {7, "handle_device_vma"},
+                                                    {8, "update_vma_map"},
+                                                    {11, "checkpoint_devices"}};
+  for (const auto& [slot, name] : hooks) {
+    Dl_info info{};
+    REQUIRE(::dladdr(plugin->hooks[slot], &info) != 0);
+    const auto offset =
+        static_cast<char*>(plugin->hooks[slot]) - static_cast<char*>(info.dli_fbase);
+    const std::string found = file.function_at(static_cast<Elf64_Addr>(offset));
+    CHECK_MESSAGE(found.find(name) != std::string::npos, slot << " is " << found);
   }
 }
 
@@ -97,6 +109,12 @@ TEST_CASE("plugin: mappings and files of others are not ours") {
     info.st_mode = S_IFCHR | 0666;
     info.st_rdev = ::makedev(major, 3);
     CHECK_MESSAGE(device_vma(3, &info) == -ENOTSUP, major);
+  }
+  if (procfs::kfd_major() < 0) {  // another driver's render node, then
+    struct stat info {};
+    info.st_mode = S_IFCHR | 0666;
+    info.st_rdev = ::makedev(226, 128);
+    CHECK(device_vma(3, &info) == -ENOTSUP);
   }
   auto* dump_file = plugin.hook<int(int, int)>(criu::kDumpExtFile);
   const UniqueFd file(::memfd_create("x", MFD_CLOEXEC));

@@ -35,8 +35,13 @@ void list_in_kfd(const Folder& host, int pid) {
 }  // namespace
 
 TEST_CASE("survey: a host without KFD has nothing to save, whatever its processes hold") {
-  const Child child([] { keep_open("/dev/null", O_RDWR); });
   const Folder host;
+  const std::string node = host.path() + "/render";  // another driver's
+  REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
+  const Child child([&] {
+    keep_open("/dev/null", O_RDWR);
+    keep_open(node, O_PATH);
+  });
   const Survey survey = survey_tree(child.pid(), host.path());
   CHECK(survey.processes.empty());
   CHECK(survey.refusals.empty());

@@ -244,6 +244,11 @@ TEST_CASE("wire: read_memfd refuses what is no file and survives one that change
   CHECK(code_of([&] { read_memfd(directory.get(), 1 << 20); }) == ErrorCode::protocol);
   CHECK(code_of([&] { read_memfd(-1, 100); }) == ErrorCode::io);
 
+  // sysfs says 4096 bytes and holds fewer: the same as a file that shrank after it was looked at.
+  const UniqueFd shorter(::open("/sys/kernel/uevent_seqnum", O_RDONLY | O_CLOEXEC));
+  REQUIRE(shorter);
+  CHECK(code_of([&] { read_memfd(shorter.get(), 4096); }) == ErrorCode::protocol);
+
   const UniqueFd file = memfd_of(noise(1000, 1));
   constexpr std::size_t limit = 4'000'000;
   std::jthread resizer([&](const std::stop_token& stop) {
