@@ -1,7 +1,8 @@
 /** What every scenario asserts around itself: nothing of ours or of the GPU is left behind. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { attempt, until } from './command.js';
 import { type Engine, engines } from './container.js';
@@ -15,6 +16,9 @@ export function scenario(name: string, body: (engine: Engine) => Promise<void>):
     test(`${name} (${engine})`, async () => {
       try {
         await body(engine);
+      } catch (error) {
+        keepEvidence(`${name} (${engine})`);
+        throw error;
       } finally {
         attempt('podman', 'rm', '-f', '-t', '0', '--all');
         rmSync('/tmp/archives', { recursive: true, force: true });
@@ -22,6 +26,19 @@ export function scenario(name: string, body: (engine: Engine) => Promise<void>):
       await assertNothingLeft();
     });
   }
+}
+
+/** What a failure left in the guest goes to the host's share before it is cleaned away. */
+function keepEvidence(name: string): void {
+  const folder = join('/share', name.replaceAll(/[^\w]+/g, '-'));
+  mkdirSync(folder, { recursive: true });
+  attempt('cp', '-r', '/var/log/kfd-checkpoint', folder);
+  attempt(
+    'sh',
+    '-c',
+    `cp /var/lib/containers/storage/overlay-containers/*/userdata/*.log '${folder}'`,
+  );
+  writeFileSync(join(folder, 'dmesg'), attempt('dmesg').stdout);
 }
 
 /** No session, no socket, no object on the simulated GPU. Ends of processes take a moment. */
