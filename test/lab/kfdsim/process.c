@@ -41,7 +41,6 @@ static void sim_process_release_work(struct work_struct *work)
 {
 	struct sim_process *p = container_of(work, struct sim_process, release_work);
 
-	sim_procfs_remove(p);
 	sim_queues_destroy(p);
 	sim_events_free(p);
 	sim_process_release_mems(p);
@@ -107,6 +106,7 @@ static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
 	mutex_lock(&p->lock);
 	sim_queues_destroy(p);
 	mutex_unlock(&p->lock);
+	sim_procfs_remove(p);
 	mmu_notifier_put(mn);
 }
 

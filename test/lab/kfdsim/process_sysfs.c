@@ -92,6 +92,10 @@ err:
 	pr_warn("no complete sysfs directory for process %d: %d\n", task_pid_nr(p->lead), ret);
 }
 
+/*
+ * When the mm goes, not when the last file does: a restored process may have the same
+ * PID while somebody still holds a descriptor of the old one.
+ */
 void sim_procfs_remove(struct sim_process *p)
 {
 	if (p->sysfs_stats) {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Processes that die at random moments: while allocating, copying, waiting, evicted, with
+ * the files held by a child. Everything must be released.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "kfd.h"
+
+#define MIB (1024ull * 1024)
+#define VA 0x200000000ull
+#define ROUNDS 60
+
+static void victim(unsigned int seed)
+{
+	struct memory a, b, user;
+	struct sdma_queue q;
+	struct gpu g;
+	uint32_t event;
+	void *p;
+
+	srand(seed);
+	g = open_gpu();
+	MUST(!acquire(&g, g.render));
+	make(&g, VA, QUEUE_BYTES, GTT);
+	a = make(&g, VA + 16 * MIB, 8 * MIB, VRAM);
+	b = make(&g, VA + 32 * MIB, 8 * MIB, GTT);
+	p = mmap((void *)(VA + 64 * MIB), MIB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	MUST(!allocate(&g, &user, VA + 64 * MIB, MIB, USERPTR | WRITABLE, (uintptr_t)p));
+	MUST(!map_gpu(&g, &user));
+	MUST(!create_event(&g, KFD_IOC_EVENT_SIGNAL, 0, 0, &event));
+	MUST(!create_queue(&g, &q, VA));
+	if (seed % 5 == 0 && !fork()) {
+		usleep(rand() % 200000);
+		_exit(0);
+	}
+	if (seed % 7 == 0) {
+		struct kfd_ioctl_criu_args args = { .op = KFD_CRIU_OP_PROCESS_INFO };
+
+		MUST(!try_ioctl(g.kfd, AMDKFD_IOC_CRIU_OP, &args));
+	}
+	if (seed % 3 == 0 && !fork()) {
+		/* After exec the mm, and with it the process, is another one. */
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	for (;;) {
+		put_copy(&q, a.va, b.va, 8 * MIB);
+		put_copy(&q, user.va, a.va, MIB);
+		put_copy(&q, b.va, user.va, MIB);
+		if (!drained(&q, 20))
+			wait_event(&g, event, 1000);
+	}
+}
+
+static int gone(void)
+{
+	static const char *const living[] = { "processes", "bos", "vram_bytes", "gtt_bytes",
+					      "queues", "events", "vms", "contexts", "userptr",
+					      "maps", "evicted" };
+
+	for (size_t i = 0; i < sizeof(living) / sizeof(*living); i++)
+		if (counter(living[i]))
+			return 0;
+	return 1;
+}
+
+int main(void)
+{
+	pid_t pids[4];
+	int i, j;
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	srand(1);
+	for (i = 0; i < ROUNDS; i += 4) {
+		for (j = 0; j < 4; j++) {
+			pids[j] = fork();
+			if (!pids[j])
+				victim(i + j);
+		}
+		for (j = 0; j < 4; j++) {
+			usleep(rand() % 60000);
+			CHECK(!kill(pids[j], SIGKILL));
+		}
+		while (wait(NULL) > 0)
+			;
+	}
+	for (i = 0; i < 50 && !gone(); i++)
+		usleep(100000);
+	CHECK(gone());
+	CHECK(counter("gpu_faults") == 0);
+	return report("stress_test");
+}

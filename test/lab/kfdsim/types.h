@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Constants and structures of the simulated GPU. */
+#ifndef KFDSIM_TYPES_H
+#define KFDSIM_TYPES_H
+
+#undef pr_fmt
+#define pr_fmt(fmt) "kfdsim: " fmt
+
+#include <linux/atomic.h>
+#include <linux/idr.h>
+#include <linux/interval_tree.h>
+#include <linux/kobject.h>
+#include <linux/kref.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/platform_device.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <drm/amdgpu_drm.h>
+#include <drm/drm_device.h>
+#include <drm/drm_file.h>
+#include <drm/drm_gem.h>
+#include <uapi/linux/kfd_ioctl.h>
+
+/* One SOC15 process doorbell slice: 1024 doorbells of 8 bytes. */
+#define SIM_DOORBELL_SLICE	8192
+#define SIM_NUM_DOORBELLS	1024
+#define SIM_NUM_SDMA		2
+#define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
+#define SIM_MAX_QUEUES		127	/* user queues per process, as a gfx9 GPU with HWS */
+#define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
+#define SIM_GPUVM_BASE		0x10000ULL
+#define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
+#define SIM_CURSOR_PAGES	64
+#define SIM_EVENT_PAGE_SIZE	(KFD_SIGNAL_EVENT_LIMIT * 8)
+
+/* /dev/kfd mmap offsets: type in bits 63:62, gpu id in bits 61:46. */
+#define SIM_MMAP_TYPE_DOORBELL	(3ULL << 62)
+#define SIM_MMAP_TYPE_EVENTS	(2ULL << 62)
+#define SIM_MMAP_TYPE_MMIO	0ULL
+#define SIM_MMAP_GPU_ID(id)	((u64)(id) << 46)
+
+enum sim_bo_kind {
+	SIM_BO_VRAM,
+	SIM_BO_GTT,
+	SIM_BO_USERPTR,
+	SIM_BO_MMIO,		/* doorbell or MMIO remap: an address, no memory of its own */
+};
+
+/* Parameters and singletons of the one simulated GPU. */
+struct sim_device {
+	struct platform_device *pdev;
+	struct drm_device *drm;
+	struct device *kfd;
+	struct workqueue_struct *wq;
+	int kfd_major;
+	u32 gpu_id;
+	u32 gfx_target_version;
+	u32 device_id;
+	u64 vram_bytes;
+	u64 gtt_bytes;
+};
+
+extern struct sim_device sim;
+
+/* Living objects and totals shown in debugfs; names as in the file. */
+struct sim_counters {
+	atomic64_t processes, bos, vram_bytes, gtt_bytes, queues, events, vms, contexts;
+	atomic64_t userptr, maps, evicted;
+	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
+	atomic64_t resume_without_vm;
+};
+
+extern struct sim_counters sim_count;
+
+struct sim_bo {
+	struct drm_gem_object base;
+	enum sim_bo_kind kind;
+	u32 domains;			/* AMDGPU_GEM_DOMAIN_*, as asked for */
+	u64 create_flags;		/* AMDGPU_GEM_CREATE_* */
+	u64 alignment;
+	struct page **pages;		/* VRAM and GTT only */
+	u64 user_addr;			/* userptr only */
+	struct mm_struct *mm;		/* userptr only, mmgrab'ed */
+	bool read_only;			/* userptr the GPU may not write */
+	struct mutex lock;		/* vaddr, metadata */
+	void *vaddr;			/* kernel mapping, made on first vmap */
+	atomic64_t busy_until;		/* ns, CLOCK_MONOTONIC: end of the last CS listing it */
+	u64 tiling_info, metadata_flags;
+	u32 metadata_size;
+	u32 metadata[64];
+};
+
+#define to_sim_bo(obj) container_of(obj, struct sim_bo, base)
+
+struct sim_map {
+	struct interval_tree_node it;	/* GPU VA range, last byte inclusive */
+	struct sim_bo *bo;
+	u64 offset;			/* into the BO, of it.start */
+	u32 flags;			/* AMDGPU_VM_PAGE_* */
+};
+
+/* GPU address space of one render-node file. */
+struct sim_vm {
+	struct mutex lock;		/* maps, compute */
+	struct rb_root_cached maps;
+	bool compute;			/* acquired by a KFD process */
+	struct mutex ctx_lock;		/* ctxs, lists */
+	struct idr ctxs;
+	struct idr lists;
+};
+
+/* A walk through GPU addresses handing out kernel pointers, one page at most at a time. */
+struct sim_cursor {
+	struct sim_vm *vm;
+	u64 va;
+	bool write;
+	struct sim_bo *bo;		/* referenced while inside one of its maps */
+	u64 offset;			/* into bo, of va */
+	u64 left;			/* bytes until the end of the map */
+	struct mm_struct *mm;		/* users reference while pages are pinned */
+	struct page *pins[SIM_CURSOR_PAGES];
+	u64 pin_first;			/* page index in the userptr of pins[0] */
+	unsigned int nr_pins;
+};
+
+struct sim_ctx {
+	struct kref ref;
+	spinlock_t lock;
+	struct {
+		u64 seq;
+		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */
+	} rings[SIM_NUM_SDMA];
+};
+
+struct sim_bo_list {
+	u32 nr;
+	struct sim_bo *bos[] __counted_by(nr);
+};
+
+/* KFD's view of a BO: one handle of one process at one GPU VA. */
+struct sim_mem {
+	struct sim_bo *bo;
+	u64 va;
+	u64 size;
+	u32 flags;			/* KFD_IOC_ALLOC_MEM_FLAGS_* */
+	bool mapped;
+};
+
+/* Queue types as the private CRIU blob stores them. */
+enum sim_queue_type {
+	SIM_QUEUE_COMPUTE = 0,
+	SIM_QUEUE_SDMA = 1,
+	SIM_QUEUE_SDMA_XGMI = 4,
+};
+
+enum sim_queue_format {
+	SIM_FORMAT_PM4 = 0,
+	SIM_FORMAT_AQL = 1,
+};
+
+struct sim_queue {
+	struct list_head link;
+	u32 id;
+	u32 type, format;
+	u64 ring, ring_size;
+	u64 rptr, wptr;			/* GPU VAs of the pointers */
+	u64 eop, cwsr;
+	u32 eop_size, cwsr_size, ctl_stack_size;
+	u32 priority, percent;
+	u32 doorbell_id, sdma_id;
+	/* Engine state: what a real MQD holds. */
+	u64 pos;			/* bytes (SDMA) or packets (AQL) consumed */
+	u64 published;			/* last value written to the read pointer */
+	u32 retiring;			/* bytes of the executed packet that still takes time */
+	u64 retire_at;			/* ns, CLOCK_MONOTONIC */
+	bool halted;			/* faulted: never runs again */
+};
+
+struct sim_event {
+	u32 id, type;
+	bool auto_reset, signaled;
+	u64 age;
+	union {
+		struct kfd_hsa_memory_exception_data memory;
+		struct kfd_hsa_hw_exception_data hw;
+	};
+	struct list_head waiters;
+};
+
+struct sim_process {
+	struct list_head link;		/* sim_processes */
+	struct kref ref;
+	struct mm_struct *mm;
+	struct mmu_notifier mn;
+	struct task_struct *lead;
+	struct work_struct release_work;
+
+	struct mutex lock;
+	bool dead;			/* mm gone: queues destroyed, ioctls refused */
+	struct file *drm_file;		/* pins drm_priv and vm */
+	struct drm_file *drm_priv;
+	struct sim_vm *vm;
+	u32 user_gpu_id;
+	struct idr mems;
+	u64 vram_usage;			/* bytes */
+	unsigned long doorbells, mmio, own_event_page;
+	DECLARE_BITMAP(doorbell_used, SIM_NUM_DOORBELLS);
+	DECLARE_BITMAP(queue_slots, SIM_MAX_QUEUES);
+	bool paused;			/* by PROCESS_INFO */
+	bool restoring;			/* RESTORE done, RESUME not yet */
+	struct delayed_work resume_work;
+
+	struct mutex run_lock;		/* queues, evicted: taken by the worker */
+	struct list_head queues;
+	unsigned int evicted;
+	u64 evicted_since;		/* ns */
+	atomic64_t evicted_ns;
+	struct task_struct *worker;
+	wait_queue_head_t worker_wq;
+
+	struct mutex event_lock;
+	struct idr events;
+	wait_queue_head_t event_wq;
+	struct sim_bo *event_bo;
+	u64 event_handle;		/* KFD handle of event_bo */
+	u64 *slots;			/* signal page, whoever owns it */
+
+	struct kobject *sysfs, *sysfs_stats;
+};
+
+/* SDMA execution: result of one packet. */
+struct sim_sdma {
+	struct sim_vm *vm;
+	struct sim_process *process;	/* NULL for kernel submissions: traps raise no event */
+	u64 bytes;			/* copied or filled so far, for the time model */
+	u64 fault_va;			/* of the last fault, 0 if none */
+	bool fault_write;
+};
+
+#endif
