@@ -98,6 +98,7 @@ test('errors of the addon, of Node and of ours keep their kind', () => {
 
 test('the staging ring stays in its budget and never has fewer than two slots', () => {
   for (const [mib, slots] of [
+    [1, 2],
     [4, 2],
     [7, 3],
     [64, 32],
