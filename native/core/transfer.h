@@ -31,8 +31,8 @@ struct TransferStats {
 
 // Both jobs import a buffer just before its first copy and free it after its last, so that only as
 // many are imported as have copies in flight, and one. However a job ends, nothing is in flight
-// afterwards. A requested stop is seen before the next frame: Error{cancelled}. Errors of the engine
-// carry "buffer <id>: " in front.
+// afterwards. A requested stop is seen before the next frame: Error{cancelled}. Errors of the
+// engine carry "buffer <id>: " in front.
 
 /// Copies every buffer into `out`, with as many copies in flight as the engine has slots; frames
 /// are coded while later copies run. Slot size must be the frame size. Does not call finish().

@@ -73,8 +73,9 @@ bool image_has_gpu_state() {
   return ::faccessat(image_directory(), "kfd-manifest.json", F_OK, 0) == 0;
 }
 
-Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args) {
-  send_message(socket, type, args, "", {});
+Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
+                const std::vector<int>& fds = {}) {
+  send_message(socket, type, args, "", fds);
   Message answer = expect_message(socket, kAnswerTimeoutMs);
   if (answer.type == MessageType::error) throw Error(ErrorCode::protocol, answer.text);
   return answer;
@@ -91,6 +92,18 @@ UniqueFd open_kfd() {
   return kfd;
 }
 
+/// The one render file that carries the GPU memory of this process. Whichever of its files comes
+/// back first opens it, and the session keeps a copy for the others. It must be opened here: the
+/// mount of a file from outside the container is unknown to CRIU at the next checkpoint.
+UniqueFd render_file(int socket, Message& answer, std::size_t place) {
+  if (answer.fds.size() > place) return std::move(answer.fds[place]);
+  const std::string path = "/dev/dri/renderD" + std::to_string(answer.args[2]);
+  UniqueFd render(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!render) throw io_error(path + " in the container");
+  request(socket, MessageType::render_opened, {answer.args[1]}, {render.get()});
+  return render;
+}
+
 UniqueFd restore_kfd(int socket, Message& answer) {
   const auto ordinal = static_cast<std::uint32_t>(answer.args[1]);
   if (restored) {
@@ -103,8 +116,8 @@ UniqueFd restore_kfd(int socket, Message& answer) {
     throw Error(ErrorCode::unsupported, "the KFD state of pid " + std::to_string(state.ns_pid) +
                                             " was asked for in pid " + std::to_string(::getpid()));
   }
-  std::vector<int> drm_fds;
-  for (std::size_t i = 1; i < answer.fds.size(); ++i) drm_fds.push_back(answer.fds[i].get());
+  const UniqueFd render = render_file(socket, answer, 1);
+  const std::vector<int> drm_fds(state.devices.size(), render.get());
 
   UniqueFd kfd = open_kfd();
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
@@ -160,8 +173,7 @@ int restore_file(int id) {
       case FileKind::none:
         return -ENOTSUP;
       case FileKind::render:
-        if (answer.fds.size() != 1) throw Error(ErrorCode::protocol, "no render file was sent");
-        return answer.fds[0].release();
+        return render_file(session.get(), answer, 0).release();
       case FileKind::kfd:
         return restore_kfd(session.get(), answer).release();
     }

@@ -34,7 +34,8 @@ const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::restored,
                                             MessageType::render_file,
                                             MessageType::vmas_mapped,
-                                            MessageType::restore_failed};
+                                            MessageType::restore_failed,
+                                            MessageType::render_opened};
 
 bool same_inode(int a, int b) {
   struct stat first {

@@ -3,7 +3,7 @@
  * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
  */
 
-import { readFileSync } from 'node:fs';
+import { fstatSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
@@ -129,6 +129,7 @@ export class DumpSession {
     const processes = [...this.#processes.values()];
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
+    refuseSharedBuffers(processes);
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
     this.#context.log.info({ processes: processes.length }, 'draining');
@@ -252,6 +253,24 @@ export class DumpSession {
   #hostOrThrow(): Host {
     if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
     return this.#host;
+  }
+}
+
+/** A buffer seen twice would come back as two private copies: refused until sharing is built. */
+function refuseSharedBuffers(processes: readonly DumpedProcess[]): void {
+  const seen = new Set<number>();
+  for (const { comm, pid, dmabufs } of processes) {
+    for (const dmabuf of dmabufs.values()) {
+      const { ino } = fstatSync(dmabuf.fd);
+      if (seen.has(ino)) {
+        const reason = `pid ${pid} (${comm}): dma-buf inode ${ino} is imported as well as exported`;
+        throw new KfdError(
+          'E_UNSUPPORTED_STATE',
+          `${reason}: shared buffers are not supported yet`,
+        );
+      }
+      seen.add(ino);
+    }
   }
 }
 

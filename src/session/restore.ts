@@ -52,7 +52,8 @@ export class RestoreSession {
       [messageType.openFile, (m) => this.#openFile(m)],
       [messageType.restoreBuffers, (m) => this.#buffers(m)],
       [messageType.restored, (m) => this.#restored(m)],
-      [messageType.renderFile, (m) => ({ fds: [this.#render(this.#process(m))] })],
+      [messageType.renderOpened, (m) => this.#renderOpened(m)],
+      [messageType.renderFile, (m) => ({ fds: this.#known(this.#process(m)) })],
       [messageType.vmasMapped, (m) => this.#vmasMapped(m)],
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -87,18 +88,25 @@ export class RestoreSession {
     if (file === undefined) return { args: [fileKind.none] };
     const process = this.#returning.get(file.process);
     if (process === undefined) throw protocol(`process ${file.process} has no state`);
-    const render = this.#render(process);
-    if (file.kind === 'render') return { args: [fileKind.render, file.process], fds: [render] };
+    const minor = this.#renderMinor();
+    const render = this.#known(process);
+    if (file.kind === 'render')
+      return { args: [fileKind.render, file.process, minor], fds: render };
     this.#context.phases.enter('restore_state');
     const { state, summary } = process.prepared;
-    const memfd = native().stateForRestore(
-      state,
-      summary.devices.map((d) => this.#presentId(d.actualGpuId)),
-    );
-    return {
-      args: [fileKind.kfd, file.process],
-      fds: [memfd, ...summary.devices.map(() => render)],
-    };
+    const ids = summary.devices.map(({ actualGpuId }) => this.#presentId(actualGpuId));
+    const memfd = native().stateForRestore(state, ids);
+    return { args: [fileKind.kfd, file.process, minor], fds: [memfd, ...render] };
+  }
+
+  /** Opened by the task itself, in the container; the application's descriptor is a copy of it. */
+  #renderOpened(message: Message): Answer {
+    const process = this.#process(message);
+    const [render] = message.fds;
+    if (render === undefined) throw protocol('a render file without its descriptor');
+    if (process.render !== undefined) throw protocol('a second render file for one process');
+    process.render = render;
+    return {};
   }
 
   #buffers(message: Message): undefined {
@@ -254,12 +262,15 @@ export class RestoreSession {
     }
   }
 
-  #render(process: Returning): Descriptor {
+  #known({ render }: Returning): Descriptor[] {
+    return render === undefined ? [] : [render];
+  }
+
+  #renderMinor(): number {
     const [pair] = this.#plan?.pairs ?? [];
     if (pair === undefined)
       throw new KfdError('E_NO_GPU', 'no GPU takes the place of the recorded');
-    process.render ??= native().openFile(renderNode(pair.present));
-    return process.render;
+    return pair.present.record.render_minor;
   }
 
   #presentId(recordedId: number): number {

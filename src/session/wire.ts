@@ -20,6 +20,7 @@ export const messageType = {
   renderFile: 33,
   vmasMapped: 34,
   restoreFailed: 35,
+  renderOpened: 36,
 } as const;
 
 export const fileKind = { none: 0, kfd: 1, render: 2 } as const;
