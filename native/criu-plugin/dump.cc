@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,17 +71,44 @@ kfd::ProcessInfo pause(DumpState& state, const GpuProcess& process, std::size_t 
   return info;
 }
 
+/// DRM maps a buffer from its start only (drm_gem_mmap looks the offset up exactly), and CRIU maps
+/// every piece by itself: a piece from the middle of a buffer could never come back.
+void check_mappings(const GpuProcess& process, const ProcessState& state) {
+  for (const VmaRecord& vma : state.vmas) {
+    if (vma.kind != VmaRecord::render) continue;
+    if (std::ranges::find(state.bos, vma.pgoff, &kfd_criu_bo_bucket::offset) != state.bos.end()) {
+      continue;
+    }
+    throw Error(ErrorCode::unsupported,
+                "pid " + std::to_string(process.pid) + " (" + procfs::comm(process.pid) +
+                    ") maps a GPU buffer in pieces (mprotect or munmap of a part of it): such a "
+                    "mapping cannot be restored");
+  }
+}
+
 void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ordinal,
                   const kfd::ProcessInfo& info) {
   kfd::Checkpoint saved = kfd::checkpoint(process.kfd_files.front().get(), info);
   saved.state.ordinal = ordinal;
   saved.state.vmas = procfs::device_vmas(process.pid, procfs::kfd_major());
+  check_mappings(process, saved.state);
   const std::vector<std::byte> bytes = encode_state(saved.state);
   const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
   const int socket = state.session.get();
   send_message(socket, MessageType::dump_state, {ordinal}, "", {memfd.get()});
   // The copies here are closed on return: the session's keep the inodes from being reused.
   send_buffers(socket, MessageType::dump_buffers, ordinal, saved.dmabufs);
+}
+
+void pause_and_read(DumpState& state) {
+  // Queues of one process can write the buffers of another: all are paused before any is read.
+  std::vector<kfd::ProcessInfo> infos;
+  for (const GpuProcess& process : state.processes) {
+    infos.push_back(pause(state, process, infos.size()));
+  }
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    send_process(state, state.processes[i], static_cast<std::uint32_t>(i), infos[i]);
+  }
 }
 
 void report_end(bool stays_paused) noexcept {
@@ -114,17 +142,16 @@ void checkpoint_tree(int root_pid) {
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);
 
-  // Queues of one process can write the buffers of another: all are paused before any is read.
-  std::vector<kfd::ProcessInfo> infos;
-  for (const GpuProcess& process : dump->processes) {
-    infos.push_back(pause(*dump, process, infos.size()));
+  try {
+    pause_and_read(*dump);
+  } catch (const Error& error) {
+    // finish_dump() undoes the pauses; the session's log should have the reason, too.
+    send_message(dump->session.get(), MessageType::dump_refused, {}, error.what(), {});
+    throw;
   }
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    send_process(*dump, dump->processes[i], static_cast<std::uint32_t>(i), infos[i]);
-  }
-  send_message(dump->session.get(), MessageType::dump_begin, {infos.size()}, "", {});
+  send_message(dump->session.get(), MessageType::dump_begin, {dump->processes.size()}, "", {});
   expect_ok(expect_message(dump->session.get(), kAnswerTimeoutMs));
-  log_info("paused " + std::to_string(infos.size()) + " GPU process(es), draining");
+  log_info("paused " + std::to_string(dump->processes.size()) + " GPU process(es), draining");
 }
 
 bool dump_file(int fd, int id) {

@@ -9,6 +9,7 @@ const oddities = [
   { flag: '--dmabuf', reason: /holds dma-buf inode \d+ open as descriptor \d+/ },
   { flag: '--share', reason: /use the GPU: several GPU processes in one container/ },
   { flag: '--gem', reason: /opened a render node more than once|GEM buffers of its own/ },
+  { flag: '--split', reason: /maps a GPU buffer in pieces/ },
 ] as const;
 
 for (const { flag, reason } of oddities) {
@@ -25,7 +26,7 @@ for (const { flag, reason } of oddities) {
 scenario('supported: /dev/kfd opened twice, or inherited by a child', async (engine) => {
   const job = await Container.start({
     engine,
-    worker: ['--vram-mib', '16', '--double-kfd', '--fork-holder', '--split', '--pending-barrier'],
+    worker: ['--vram-mib', '16', '--double-kfd', '--fork-holder', '--pending-barrier'],
   });
   const saved = job.checkpoint();
   assert.equal(saved.status, 0, saved.stderr);
