@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { type Engine, image } from './support/container.js';
-import { install, prefix, sessionLogs } from './support/product.js';
+import { install, prefix, sessionLogs, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
 
 const installations = [
@@ -86,7 +86,7 @@ scenario('a container without a GPU does not notice us', async (engine) => {
   const sessions = sessionLogs('dump').length + sessionLogs('restore').length;
   try {
     for (const { name, make } of installations) {
-      install();
+      unpack();
       make();
       life(engine, name);
     }

@@ -11,9 +11,14 @@ const logs = '/var/log/kfd-checkpoint';
 const configPath = '/etc/kfd-checkpoint/config.json';
 const module = '/repo/build/lab/amdgpu.ko';
 
+/** Puts the package's files in their place, all of them anew. */
+export function unpack(): void {
+  run('bash', '/repo/test/lab/install.sh');
+}
+
 /** Installs as an operator would: the package's files, then `configure`. */
 export function install(): void {
-  run('bash', '/repo/test/lab/install.sh');
+  unpack();
   run('kfd-checkpoint', 'configure');
 }
 

@@ -50,7 +50,7 @@ static void sim_info_device(struct drm_amdgpu_info_device *info)
 	info->gpu_counter_freq = 100000;
 	info->max_engine_clock = 1700000;
 	info->max_memory_clock = 1600000;
-	info->cu_active_number = 104;
+	info->cu_active_number = sim.compute_units;
 	info->num_cu_per_sh = 14;
 	info->wave_front_size = 64;
 	info->virtual_address_offset = SIM_GPUVM_BASE;

@@ -20,6 +20,14 @@ static unsigned int device_id = 0x740c;
 module_param(device_id, uint, 0444);
 MODULE_PARM_DESC(device_id, "PCI device id shown to user space (default 0x740c)");
 
+/*
+ * Few, because the thunk allocates some 600 KiB of context save area per compute unit and queue,
+ * which an emulated machine copies at every checkpoint.
+ */
+static unsigned int compute_units = 8;
+module_param(compute_units, uint, 0444);
+MODULE_PARM_DESC(compute_units, "compute units, 1 to 112 (default 8; an MI250X die has 104)");
+
 struct sim_device sim;
 
 static int sim_check_params(void)
@@ -32,7 +40,12 @@ static int sim_check_params(void)
 		pr_err("vram_mb must not be 0\n");
 		return -EINVAL;
 	}
+	if (!compute_units || compute_units > 112) {
+		pr_err("compute_units %u is not in 1..112\n", compute_units);
+		return -EINVAL;
+	}
 	sim.gpu_id = gpu_id;
+	sim.compute_units = compute_units;
 	sim.gfx_target_version = gfx_target_version;
 	sim.device_id = device_id;
 	sim.vram_bytes = (u64)vram_mb << 20;

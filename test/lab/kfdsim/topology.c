@@ -135,7 +135,7 @@ static void sim_gpu_node(struct kobject *nodes)
 	sim_file(node, "gpu_id", "%u\n", sim.gpu_id);
 	sim_file(node, "name", "%s\n", sim_gpu_name());
 	sim_file(node, "properties",
-		 "cpu_cores_count 0\nsimd_count 416\nmem_banks_count 1\ncaches_count 1\n"
+		 "cpu_cores_count 0\nsimd_count %u\nmem_banks_count 1\ncaches_count 1\n"
 		 "io_links_count 1\np2p_links_count 0\ncpu_core_id_base 0\n"
 		 "simd_id_base 2147487744\nmax_waves_per_simd 8\nlds_size_in_kb 64\n"
 		 "gds_size_in_kb 0\nnum_gws 64\nwave_front_size 64\narray_count 8\n"
@@ -147,7 +147,8 @@ static void sim_gpu_node(struct kobject *nodes)
 		 "ctl_stack_size 0\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
 		 "fw_version 71\ncapability %u\ndebug_prop 0\nsdma_fw_version 8\n"
 		 "unique_id 81985529216486895\nnum_xcc 1\nmax_engine_clk_ccompute 2000\n",
-		 sim.gfx_target_version, sim.device_id, sim.drm->render->index, SIM_NUM_SDMA,
+		 sim.compute_units * SIM_SIMDS_PER_CU, sim.gfx_target_version, sim.device_id,
+		 sim.drm->render->index, SIM_NUM_SDMA,
 		 SIM_SDMA_QUEUES, SIM_CAPABILITY);
 	sim_bank(node, 1, sim.vram_bytes, 4096, 1600);
 	sim_file(sim_dir(sim_dir(node, "caches"), "0"), "properties",

@@ -33,6 +33,7 @@
 #define SIM_DOORBELL_SLICE	8192
 #define SIM_NUM_DOORBELLS	1024
 #define SIM_NUM_SDMA		2
+#define SIM_SIMDS_PER_CU	4
 #define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
 #define SIM_MAX_QUEUES		127	/* user queues per process, as a gfx9 GPU with HWS */
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
@@ -63,6 +64,7 @@ struct sim_device {
 	int kfd_major;
 	u32 gpu_id;
 	u32 gfx_target_version;
+	u32 compute_units;
 	u32 device_id;
 	u64 vram_bytes;
 	u64 gtt_bytes;
