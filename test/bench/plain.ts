@@ -17,7 +17,19 @@ function once(): { checkpoint: number; restore: number } {
 }
 
 export async function plain(): Promise<Record<string, unknown>> {
-  run('podman', 'run', '-d', '--network', 'none', '--name', name, image, 'sleep', '100000');
+  run(
+    'podman',
+    'run',
+    '-d',
+    '--network',
+    'none',
+    '--name',
+    name,
+    image,
+    'sh',
+    '-c',
+    'while :; do sleep 1; done',
+  );
   const with_: { checkpoint: number; restore: number }[] = [];
   const without: { checkpoint: number; restore: number }[] = [];
   once(); // the first of a boot loads what later ones find loaded

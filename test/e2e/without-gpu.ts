@@ -68,7 +68,7 @@ function life(engine: Engine, name: string): void {
     image,
     'sh',
     '-c',
-    'echo kept > /tmp/kept; sleep 1000',
+    'echo kept > /tmp/kept; while :; do sleep 1; done',
   );
   podman('container', 'checkpoint', job);
   podman('container', 'restore', job);

@@ -25,7 +25,7 @@ start_qemu() {
 	)
 	local qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
-		-machine pc -accel tcg,thread=single -cpu max -smp "$cpus" -m "$memory"
+		-machine pc -accel tcg,thread=single -cpu max,-erms,-fsrm -smp "$cpus" -m "$memory"
 		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]}"
 		-serial "file:$run/console"
 		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"

@@ -50,9 +50,10 @@ export function sessionLogs(operation: 'dump' | 'restore'): string[] {
 export function lastSession(operation: 'dump' | 'restore'): LogLine[] {
   const path = sessionLogs(operation).at(-1);
   if (path === undefined) throw new Error(`no ${operation} session has logged anything`);
+  // The last line may be half written while the session runs.
   return readFileSync(path, 'utf8')
-    .trim()
     .split('\n')
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as LogLine);
 }
 
