@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -79,21 +80,29 @@ int start_session(const Stage& stage, const char* operation) {
   return 1;
 }
 
-/// Tells the session how far CRIU is and waits for its word.
-int ask_session(const Stage& stage) {
-  const UniqueFd socket = connect_socket(session_socket(stage.criu_pid));
-  send_message(socket.get(), MessageType::stage, {}, stage.name, {});
-  const Message answer = expect_message(socket.get(), kStageTimeoutMs);
-  if (answer.type == MessageType::ok) return 0;
-  std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", answer.text.c_str());
-  return 1;
-}
-
 /// A session that was killed leaves its directory; a later CRIU with the same pid must not take it
 /// for its own.
 void remove_stale_session(int criu_pid) {
   ::unlink(session_socket(criu_pid).c_str());
   ::rmdir(session_directory(criu_pid).c_str());
+}
+
+/// Tells the session how far CRIU is and waits for its word.
+int ask_session(const Stage& stage) {
+  Message answer;
+  try {
+    const UniqueFd socket = connect_socket(session_socket(stage.criu_pid));
+    send_message(socket.get(), MessageType::stage, {}, stage.name, {});
+    answer = expect_message(socket.get(), kStageTimeoutMs);
+  } catch (const Error& error) {
+    if (error.err == ETIMEDOUT) throw;
+    remove_stale_session(stage.criu_pid);
+    throw Error(ErrorCode::io, std::string("the session died: ") + error.what() +
+                                   "; its log is in /var/log/kfd-checkpoint");
+  }
+  if (answer.type == MessageType::ok) return 0;
+  std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", answer.text.c_str());
+  return 1;
 }
 
 int run(const Stage& stage) {
