@@ -16,10 +16,6 @@ const installations = [
     make: () => rmSync(join(prefix, 'node_modules'), { recursive: true }),
   },
   {
-    name: 'without the launcher',
-    make: () => rmSync(join(prefix, 'libexec'), { recursive: true }),
-  },
-  {
     name: 'with a launcher that is no program',
     make: () => writeFileSync(join(prefix, 'libexec/kfd-checkpoint-launch'), 'broken'),
   },
@@ -29,10 +25,6 @@ const installations = [
       for (const name of ['precreate', 'criu-action'])
         chmodSync(join(prefix, 'hooks', name), 0o644);
     },
-  },
-  {
-    name: 'without the plugin in the package',
-    make: () => rmSync(join(prefix, 'criu/kfd_checkpoint.so')),
   },
   {
     name: 'with a damaged plugin in the package',
