@@ -154,6 +154,11 @@ std::string session_directory(int criu_pid) {
 
 std::string session_socket(int criu_pid) { return session_directory(criu_pid) + "/sock"; }
 
+void remove_dead_session(int criu_pid) {
+  ::unlink(session_socket(criu_pid).c_str());
+  ::rmdir(session_directory(criu_pid).c_str());
+}
+
 UniqueFd connect_socket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

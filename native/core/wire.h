@@ -71,6 +71,9 @@ void send_buffers(int socket, MessageType type, std::uint32_t ordinal,
 /// Where the session of CRIU process `criu_pid` listens.
 std::string session_directory(int criu_pid);
 std::string session_socket(int criu_pid);
+/// Takes away what a session that was killed leaves there; a later CRIU with the same pid must not
+/// take it for its own.
+void remove_dead_session(int criu_pid);
 
 /// Connects to the socket at `path`. Throws Error{io}.
 UniqueFd connect_socket(const std::string& path);

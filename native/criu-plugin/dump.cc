@@ -188,7 +188,8 @@ void finish_dump(int result) noexcept {
                     state != -1 && state != kTasksStayAlive;
     }
   } catch (const std::exception& error) {
-    log_error(error.what());
+    log_error(std::string("the session died: ") + error.what());
+    remove_dead_session(::getpid());
   }
   for (const int kfd_fd : dump->paused) {
     if (stay_paused) break;

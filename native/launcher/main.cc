@@ -80,13 +80,6 @@ int start_session(const Stage& stage, const char* operation) {
   return 1;
 }
 
-/// A session that was killed leaves its directory; a later CRIU with the same pid must not take it
-/// for its own.
-void remove_stale_session(int criu_pid) {
-  ::unlink(session_socket(criu_pid).c_str());
-  ::rmdir(session_directory(criu_pid).c_str());
-}
-
 /// Tells the session how far CRIU is and waits for its word.
 int ask_session(const Stage& stage) {
   Message answer;
@@ -96,7 +89,7 @@ int ask_session(const Stage& stage) {
     answer = expect_message(socket.get(), kStageTimeoutMs);
   } catch (const Error& error) {
     if (error.err == ETIMEDOUT) throw;
-    remove_stale_session(stage.criu_pid);
+    remove_dead_session(stage.criu_pid);
     throw Error(ErrorCode::io, std::string("the session died: ") + error.what() +
                                    "; its log is in /var/log/kfd-checkpoint");
   }
@@ -107,7 +100,7 @@ int ask_session(const Stage& stage) {
 
 int run(const Stage& stage) {
   if (stage.criu_pid <= 0) return 0;  // not started by CRIU: nothing to find, nothing to stop
-  if (stage.name.starts_with("pre-")) remove_stale_session(stage.criu_pid);
+  if (stage.name.starts_with("pre-")) remove_dead_session(stage.criu_pid);
   const bool session = exists(session_socket(stage.criu_pid));
   if (stage.name == "pre-dump") {
     return procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid) ? start_session(stage, "dump") : 0;
