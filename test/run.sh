@@ -9,7 +9,9 @@ set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
 # The repository is the guest's working directory, so the file has the same name there.
 end_to_end() {
-	test/lab/lab.sh --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js | live '^(not )?ok '
+	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
+	mkdir -p "$evidence"
+	test/lab/lab.sh --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js | live '^(not )?ok '
 }
 
 cd "$REPO" || exit 1
