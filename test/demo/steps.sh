@@ -3,7 +3,11 @@
 image=/repo/build/lab/programs/image.tar
 log_dir=/var/log/kfd-checkpoint
 
-now_ms() { date +%s%3N; }
+# now_ms: milliseconds since the boot; busybox has no finer date.
+now_ms() {
+	IFS=' .' read -r seconds hundredths rest </proc/uptime
+	echo "$seconds${hundredths}0"
+}
 step() { echo "   $*" >&2; }
 
 # set_up: this product, as an operator installs it, and the container image.
