@@ -3,7 +3,7 @@
 #
 #   --hostname NAME      the guest's host name (default: lab)
 #   --memory MB          the guest's memory in MiB (default: 12288)
-#   --cpus N             processors, all emulated by one thread (default: 1, the fastest)
+#   --cpus N             processors, each emulated by a thread of its own (default: 2)
 #   --share DIR          folder of the host mounted read-write at /share (default: an empty one, removed afterwards)
 #   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
@@ -23,7 +23,7 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=1 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
@@ -52,6 +52,7 @@ done
 
 image=$(image_dir)
 [ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
+[ -d "$(emulator_dir)" ] || die "the emulator is missing or its recipe changed: run npm run setup"
 [ -z "$with_gpu" ] || [ -f "$OUT/amdgpu.ko" ] || die "build/lab/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
 
 # One guest at a time: two would take each other's processor time and turn every timeout into a guess.

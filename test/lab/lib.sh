@@ -55,17 +55,15 @@ seconds_since() { LC_ALL=C awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "
 build_cached() {
 	local name=$1 dir=$2 temporary=$2.tmp.$$
 	shift 2
-	if [ -d "$dir" ]; then
-		touch "$dir" # keeps it from prune_cache
-		return 0
-	fi
-	mkdir -p "$(dirname "$dir")"
-	if step "$name" "$@" "$temporary"; then
+	if [ ! -d "$dir" ]; then
+		mkdir -p "$(dirname "$dir")"
+		if ! step "$name" "$@" "$temporary"; then
+			rm -rf "$temporary"
+			return 1
+		fi
 		mv -T "$temporary" "$dir"
-	else
-		rm -rf "$temporary"
-		return 1
 	fi
+	touch "$dir" # keeps it from prune_cache; an unpacked package may have given it a time of long ago
 }
 
 # prune_cache: forgets what no lab has used for 30 days.

@@ -5,14 +5,16 @@
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
 image_recipe=("$LAB"/{image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
+emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
 image_dir() { echo "$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")"; }
 
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
-build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" "$LAB/guest-packages.list"; }
-build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" "$LAB/builder-packages.list"; }
+build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" minbase "$LAB/guest-packages.list"; }
+build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" minbase "$LAB/builder-packages.list"; }
+build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/rootfs.sh" extract "$LAB/emulator-packages.list"; }
 
 # build_guest: the guest's image and the builder, both for the same kernel.
 build_guest() {

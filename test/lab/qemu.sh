@@ -12,10 +12,21 @@ write_initrd() {
 	} >"$run/initrd"
 }
 
+# qemu_program FOLDER: sets the array qemu to QEMU as Debian 13's packages have it, unpacked in FOLDER and run where it lies,
+# with its own libraries and firmware.
+qemu_program() {
+	local root=$1 libraries=$1/usr/lib/x86_64-linux-gnu
+	qemu=(
+		"$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" "$root/usr/bin/qemu-system-x86_64"
+		-L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
+	)
+}
+
 # start_qemu IMAGE RUN MEMORY_MB CPUS SHARE: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
 # RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
-# One emulation thread: with several, CRIU's hardware breakpoints make the guest's kernel crash while it patches itself.
+# The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page tables,
+# and a fence around every access to user memory.
 # setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
 	local image=$1 run=$2 memory=$3 cpus=$4 share=$5
@@ -23,9 +34,11 @@ start_qemu() {
 		console=ttyS0 loglevel=7 nokaslr mitigations=off panic=-1 log_buf_len=4M
 		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on
 	)
-	local qemu=(
-		qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
-		-machine pc -accel tcg,thread=single -cpu max,-erms,-fsrm -smp "$cpus" -m "$memory"
+	local qemu
+	qemu_program "$(emulator_dir)"
+	qemu+=(
+		-nodefaults -no-user-config -nographic -no-reboot
+		-machine pc -accel tcg,thread=multi -cpu max,-erms,-fsrm,-la57,-smap,-smep -smp "$cpus" -m "$memory"
 		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]}"
 		-serial "file:$run/console"
 		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"

@@ -1,11 +1,12 @@
 #!/bin/bash
-# rootfs.sh PACKAGE_LIST DIR: a Debian 13 root file system with the listed packages in DIR.
+# rootfs.sh VARIANT PACKAGE_LIST DIR: a Debian 13 root file system with the listed packages in DIR. VARIANT is mmdebstrap's:
+# minbase for a system to run, extract for packages that are only unpacked.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-list=$1 dir=$2
+variant=$1 list=$2 dir=$3
 trap 'rm -rf "$dir"' ERR
-mmdebstrap --variant=minbase --include="$(packages "$list" | paste -sd,)" \
+mmdebstrap --variant="$variant" --include="$(packages "$list" | paste -sd,)" \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' \
 	trixie "$dir"

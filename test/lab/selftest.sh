@@ -74,8 +74,8 @@ check "a boot that hangs is reported" is "$status" 71
 check "with the end of its console" contains "$work/err" 'hanging here'
 
 mkdir "$work/bin"
-printf '#!/bin/sh\necho no such machine >&2\nexit 1\n' >"$work/bin/qemu-system-x86_64"
-chmod +x "$work/bin/qemu-system-x86_64"
+printf '#!/bin/sh\necho no such machine >&2\nexit 1\n' >"$work/bin/setpriv" # what starts QEMU
+chmod +x "$work/bin/setpriv"
 PATH=$work/bin:$PATH guest --no-gpu -- true
 check "a QEMU that does not start is reported" is "$status" 71
 check "with what it said" contains "$work/err" 'no such machine'

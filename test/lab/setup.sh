@@ -32,6 +32,7 @@ flock 8
 host_packages
 node_modules
 step "build" npm run build
+build_emulator
 build_guest
 build_kfdsim
 build_programs
