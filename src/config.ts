@@ -26,7 +26,6 @@ const configSchema = v.strictObject({
   /** Seconds CRIU may wait for us at a gate; podman itself gives up a restore after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
-  run_dir: v.optional(absolutePath, '/run/kfd-checkpoint'),
 });
 
 export type Config = Readonly<v.InferOutput<typeof configSchema>>;

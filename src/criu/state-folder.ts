@@ -6,6 +6,9 @@
 
 export const stateFolder = '/var/lib/kfd-checkpoint';
 
+/** Sessions listen below it, by the pid of their CRIU; native/core/wire.cc has it, too. */
+export const runFolder = '/run/kfd-checkpoint';
+
 /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
 export const libdir = `${stateFolder}/criu`;
 
@@ -36,7 +39,7 @@ export function actionScript(prefix: string): string {
 [ -x ${action} ] && exec ${action}
 # Where a session of this CRIU waits at its gate, an unfinished dump or restore would be accepted.
 case $CRTOOLS_SCRIPT_ACTION in
-  post-dump | post-restore) [ -e "/run/kfd-checkpoint/$PPID/sock" ] && exit 1 ;;
+  post-dump | post-restore) [ -e "${runFolder}/$PPID/sock" ] && exit 1 ;;
 esac
 exit 0
 `;

@@ -3,6 +3,7 @@
 import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.js';
+import { runFolder } from '../criu/state-folder.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
 import { Phases } from './phases.js';
@@ -16,9 +17,6 @@ export interface SessionRequest {
   /** `/proc/<criu pid>/fd/<n>`. */
   readonly imageDirectory: string;
 }
-
-/** The plugin and the launcher look for sessions here (native/core/wire.cc). */
-const runDirectory = '/run/kfd-checkpoint';
 
 export class SessionContext {
   readonly config: Config;
@@ -42,7 +40,7 @@ export class SessionContext {
       file: this.logPath,
       base: { operation: request.operation, criu_pid: request.criuPid },
     });
-    this.#directory = join(runDirectory, String(request.criuPid));
+    this.#directory = join(runFolder, String(request.criuPid));
   }
 
   /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */

@@ -56,6 +56,10 @@ test('an able host has only ok, and exit code 0', async (t) => {
   assert.equal(code, 0);
   assert.equal(able, true);
   assert.equal(findings.filter((finding) => finding.name.startsWith('gpu ')).length, 2);
+  assert.deepEqual(
+    findings.filter(({ name }) => name === 'folder').map(({ message }) => message),
+    ['/run/kfd-checkpoint', '/var/log/kfd-checkpoint'],
+  );
 });
 
 test('every fail makes exit code 3, and every finding says how to mend it', async (t) => {

@@ -19,7 +19,6 @@ test('a missing file means the defaults', async (t) => {
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
-    run_dir: '/run/kfd-checkpoint',
   });
 });
 
@@ -47,6 +46,7 @@ test('wrong keys are all named', () => {
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);
   refused('{"zstd_level":1.5}', /"zstd_level"/);
   refused('{"log_dir":"relative"}', /"log_dir" must be an absolute path/);
+  refused('{"run_dir":"/run/x"}', /unknown key "run_dir"/);
   refused('[]', /c\.json: /);
   refused('{', /not JSON/);
 });

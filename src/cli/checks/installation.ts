@@ -11,6 +11,7 @@ import {
   loadedPlugin,
   packagedActionScript,
   packagedPlugin,
+  runFolder,
 } from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
 import { readTextIfAny } from '../../os/files.js';
@@ -111,16 +112,12 @@ export const folders: Check = async ({ root }) => {
     return [fail('configuration', known.message, known.hint ?? 'mend the file')];
   }
   const findings = [ok('configuration', 'valid')];
-  for (const folder of [config.run_dir, config.log_dir]) {
+  for (const folder of [runFolder, config.log_dir]) {
     const place = await existingAncestor(join(root, folder));
     findings.push(
       (await isAllowed(place, constants.W_OK))
         ? ok('folder', folder)
-        : fail(
-            'folder',
-            `${folder}: cannot be written`,
-            'run as root, or change the configuration',
-          ),
+        : fail('folder', `${folder}: cannot be written`, 'run as root, or change log_dir'),
     );
   }
   return findings;
