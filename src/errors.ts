@@ -45,10 +45,6 @@ export type ErrorCode =
   | 'E_USAGE'
   /** A path the user named does not exist. */
   | 'E_NOT_FOUND'
-  /** Somebody else works on the same thing. */
-  | 'E_BUSY'
-  /** podman, CRIU or an OCI runtime that was called failed. */
-  | 'E_ENGINE'
   /** A bug of ours. */
   | 'E_INTERNAL';
 
@@ -77,7 +73,7 @@ export class KfdError extends Error {
 
 /**
  * Exit codes of the command line; documented and stable. 0 ok, 1 failure, 2 usage, 3 host not able,
- * 4 not found, 5 incompatible or corrupt archive, 6 busy or timeout, 125 an engine failed.
+ * 4 not found, 5 incompatible or corrupt archive, 6 timeout.
  */
 export const exitCodes = {
   E_NO_GPU: 3,
@@ -100,8 +96,6 @@ export const exitCodes = {
   E_HOST: 3,
   E_USAGE: 2,
   E_NOT_FOUND: 4,
-  E_BUSY: 6,
-  E_ENGINE: 125,
   E_INTERNAL: 1,
 } as const satisfies Record<ErrorCode, number>;
 

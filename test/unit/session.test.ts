@@ -85,7 +85,7 @@ test('an explanation has code, reason, next step and the log', () => {
 });
 
 test('errors of the addon, of Node and of ours keep their kind', () => {
-  const own = new KfdError('E_BUSY', 'x');
+  const own = new KfdError('E_TIMEOUT', 'x');
   assert.equal(nativeOrOwn(own), own);
   const coded = (code: string) => nativeOrOwn(Object.assign(new Error('why'), { code })).code;
   assert.equal(coded('KFD_CORRUPT'), 'E_IMAGE_CORRUPT');
