@@ -4,6 +4,7 @@ import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.js';
 import { runFolder } from '../criu/state-folder.js';
+import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
 import { Phases } from './phases.js';
@@ -29,11 +30,11 @@ export class SessionContext {
   readonly #directory: string;
   #listener: Listener | undefined;
 
+  /** Throws E_IMAGE_MISSING or E_IO. */
   constructor(request: SessionRequest, config: Config) {
     this.request = request;
     this.config = config;
-    const fd = openSync(request.imageDirectory, constants.O_RDONLY | constants.O_DIRECTORY);
-    this.image = `/proc/self/fd/${fd}`;
+    this.image = `/proc/self/fd/${openImageDirectory(request.imageDirectory)}`;
     const stamp = new Date().toISOString().replace(/[:.]/g, '-');
     this.logPath = join(config.log_dir, `${stamp}-${request.operation}-${request.criuPid}.log`);
     this.log = createLogger({
@@ -54,5 +55,17 @@ export class SessionContext {
   close(): void {
     this.#listener?.close();
     rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function openImageDirectory(path: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  } catch (error) {
+    if (!isMissing(error)) throw asKfdError(error, 'image directory');
+    throw new KfdError('E_IMAGE_MISSING', `${path}: no such image directory`, {
+      cause: error,
+      hint: 'CRIU has ended or closed it: see its own log',
+    });
   }
 }

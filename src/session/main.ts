@@ -4,6 +4,7 @@
  */
 
 import { closeSync, writeSync } from 'node:fs';
+import { inspect } from 'node:util';
 import { loadConfig } from '../config.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
@@ -12,6 +13,8 @@ import { DumpSession } from './dump.js';
 import { RestoreSession } from './restore.js';
 
 const readyFd = 3;
+/** Where the launcher sends standard error: for what happens before there is a log. */
+const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
 function tellLauncher(text: string): void {
   writeSync(readyFd, text);
@@ -52,9 +55,10 @@ try {
   // Native threads that watch for things of no interest any more must not keep the daemon alive.
   process.exit(0);
 } catch (error) {
-  process.stderr.write(`${new Date().toISOString()} session: ${(error as Error).stack}\n`);
+  const known = nativeOrOwn(error);
+  process.stderr.write(`${new Date().toISOString()} session: ${inspect(known)}\n`);
   try {
-    tellLauncher(`E_INTERNAL: session: ${(error as Error).message}`);
+    tellLauncher(explain(known, earlyLog));
   } catch {
     // The launcher has been told before, or is gone.
   }

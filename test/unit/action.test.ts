@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { actionScript } from '../../src/criu/state-folder.js';
@@ -164,8 +164,13 @@ async function startSession(t: TestContext, images: string, operation = 'restore
   pipe.on('data', (chunk: Buffer) => {
     answer += chunk.toString();
   });
+  let errors = '';
+  daemon.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const closed = once(daemon, 'close');
   await once(pipe, 'end');
-  return { criu, daemon, answer };
+  return { criu, daemon, answer, errors: closed.then(() => errors) };
 }
 
 test('a session ends with its CRIU and leaves nothing behind', async (t) => {
@@ -188,9 +193,24 @@ test('a session that cannot work says why, and does not stay', async (t) => {
   const log = unsealed.answer.split('session log: ')[1] ?? '';
   assert.match(await readFile(log, 'utf8'), /E_IMAGE_UNSEALED/);
   await assert.rejects(readdir(`/run/kfd-checkpoint/${unsealed.criu.pid}`), { code: 'ENOENT' });
+});
 
-  const nowhere = await startSession(t, join(images, 'nowhere'));
-  assert.match(nowhere.answer, /^E_INTERNAL: session: ENOENT/);
+test('a session that comes to no log of its own says what is wrong and what to do', async (t) => {
+  const images = await temporaryFolder(t);
+  const early = '; session log: /var/log/kfd-checkpoint/session-stderr.log';
+  const nowhere = join(images, 'nowhere');
+  const { answer, errors } = await startSession(t, nowhere);
+  const reason = `${nowhere}: no such image directory`;
+  assert.equal(
+    answer,
+    `E_IMAGE_MISSING: ${reason} (CRIU has ended or closed it: see its own log)${early}`,
+  );
+  assert.match(await errors, /no such image directory(.|\n)*\[cause\]: Error: ENOENT/);
+
+  const loop = join(images, 'loop');
+  await symlink(loop, loop);
+  const looping = await startSession(t, loop);
+  assert.match(looping.answer, /^E_IO: image directory: ELOOP: /);
   const wrong = await startSession(t, images, 'neither');
-  assert.match(wrong.answer, /usage/);
+  assert.match(wrong.answer, /^E_INTERNAL: session: usage: /);
 });
