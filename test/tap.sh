@@ -99,6 +99,38 @@ not_run() {
 	echo "$line"
 }
 
+# side_by_side PARTS PARTS: runs two functions of suites at the same time. What the first one shows comes after the second.
+side_by_side() {
+	local beside=$LOGS/beside
+	mkdir -p "$LOGS"
+	rm -f "$beside.counts"
+	(
+		total_passed=0 total_failed=0 total_skipped=0 summary=()
+		"$1" >"$beside.out" 2>&1
+		declare -p total_passed total_failed total_skipped summary >"$beside.counts"
+	) &
+	local pid=$!
+	"$2"
+	wait "$pid"
+	cat "$beside.out"
+	add_counts "$beside.counts"
+}
+
+# add_counts FILE: adds what side_by_side's other process counted. Without a whole file that process died: one failure.
+add_counts() {
+	local own_passed=$total_passed own_failed=$total_failed own_skipped=$total_skipped own_summary=("${summary[@]}")
+	# declare in a function is local; -g makes the file's words those of the script.
+	if ! grep -q '^declare -a summary=' "$1" 2>/dev/null; then
+		total_failed=$((total_failed + 1))
+		summary+=("FAIL  a process of this test died, its suites are not counted")
+		echo "${summary[-1]}"
+		return
+	fi
+	eval "$(sed 's/^declare -/declare -g -/' "$1")"
+	total_passed=$((total_passed + own_passed)) total_failed=$((total_failed + own_failed))
+	total_skipped=$((total_skipped + own_skipped)) summary=("${own_summary[@]}" "${summary[@]}")
+}
+
 # forget_logs: no log of an earlier run may be taken for one of this.
 forget_logs() { rm -rf "$LOGS"; }
 
