@@ -82,6 +82,7 @@ UniqueFd pages_of(const std::vector<std::vector<std::byte>>& contents) {
 /// One job with a FakeEngine, and what became of it.
 struct Job {
   explicit Job(const Faults& faults = {}) : engine(kRing, faults) {}
+  explicit Job(const EngineOptions& ring) : engine(ring) {}
 
   std::optional<ErrorCode> drain_all(const std::vector<ContentBuffer>& buffers) {
     const UniqueFd file = memfd_of({});
@@ -108,6 +109,15 @@ struct Job {
   std::stop_source stop;
   TransferProgress progress;
 };
+
+/// Uploads `contents` over rubbish: they are all there then, and nothing else is left.
+void check_upload(Job& job, const std::vector<std::vector<std::byte>>& contents) {
+  const UniqueFd file = pages_of(contents);
+  const auto targets = dirty_buffers_of(contents);
+  CHECK_FALSE(job.upload_all(targets, file.get()));
+  job.check_clean();
+  check_contents(targets, contents);
+}
 
 }  // namespace
 
@@ -152,26 +162,13 @@ TEST_CASE("transfer: copies that end late and out of order, in a full ring") {
 }
 
 TEST_CASE("transfer: a ring of one slot works too") {
-  const auto contents = sample();
-  const UniqueFd file = pages_of(contents);
-  const auto targets = dirty_buffers_of(contents);
-  FakeEngine engine({.slots = 1, .slot_bytes = kFrame});
-  const PagesReader in(file.get());
-  TransferProgress progress;
-  upload(engine, targets, in, {}, progress);
-  CHECK(engine.breaches.empty());
-  check_contents(targets, contents);
+  Job job(EngineOptions{.slots = 1, .slot_bytes = kFrame});
+  check_upload(job, sample());
 }
 
 TEST_CASE("transfer: slots larger than a frame can upload") {
-  const auto contents = sample();
-  const UniqueFd file = pages_of(contents);
-  const auto targets = dirty_buffers_of(contents);
-  FakeEngine engine({.slots = 2, .slot_bytes = 2 * kFrame});
-  const PagesReader in(file.get());
-  TransferProgress progress;
-  upload(engine, targets, in, {}, progress);
-  check_contents(targets, contents);
+  Job job(EngineOptions{.slots = 2, .slot_bytes = 2 * kFrame});
+  check_upload(job, sample());
 }
 
 TEST_CASE("transfer: many small buffers, few imported at a time") {
@@ -183,27 +180,18 @@ TEST_CASE("transfer: many small buffers, few imported at a time") {
   CHECK(out.engine.imported.size() == contents.size());
   CHECK(out.engine.most_live <= kRing.slots + 1);
 
-  const UniqueFd file = pages_of(contents);
-  const auto targets = dirty_buffers_of(contents);
   Job in;
-  CHECK_FALSE(in.upload_all(targets, file.get()));
-  in.check_clean();
+  check_upload(in, contents);
   CHECK(in.engine.most_live <= kRing.slots + 1);
   CHECK(in.engine.most_in_flight == kRing.slots);
-  check_contents(targets, contents);
 }
 
 TEST_CASE("transfer: zeros reach past the zeros a slot already has") {
   const std::vector<std::vector<std::byte>> contents = {
       noise(kFrame, 1), std::vector<std::byte>(4096), std::vector<std::byte>(kFrame),
       std::vector<std::byte>(2 * kFrame)};
-  const UniqueFd file = pages_of(contents);
-  const auto targets = dirty_buffers_of(contents);
-  FakeEngine engine({.slots = 1, .slot_bytes = kFrame});
-  const PagesReader in(file.get());
-  TransferProgress progress;
-  upload(engine, targets, in, {}, progress);
-  check_contents(targets, contents);
+  Job job(EngineOptions{.slots = 1, .slot_bytes = kFrame});
+  check_upload(job, contents);
 }
 
 TEST_CASE("transfer: a part of the buffers, in any order, is read in the order of the file") {
