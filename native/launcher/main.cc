@@ -1,11 +1,8 @@
-// kfd-checkpoint-launch: what the CRIU action script runs. One stage of one dump or restore:
-// finds out whether a GPU is concerned, starts the session or asks it whether CRIU may go on.
-// Exit status 0: go on; 1: CRIU must stop (the reason is on standard error).
-#include <sys/stat.h>
-#include <unistd.h>
-
+// kfd-checkpoint-launch PACKAGE: what the CRIU action script runs where a GPU is or may be
+// concerned. One stage of one dump or restore: starts the session of the package in the folder
+// PACKAGE, or asks it whether CRIU may go on. The script and this program are copied out of the
+// package by "kfd-checkpoint configure".
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,6 +17,13 @@
 namespace {
 
 using namespace kfdcp;
+
+/// Exit statuses, as hooks/criu-action knows them. Neither 0 nor 1 is a word: a damaged program may
+/// end with them (the shell runs an empty file, with success).
+constexpr int kGoOn = 10;
+constexpr int kStop = 11;  // the reason is on standard error
+/// Whether a GPU is concerned could not be found out. The plugin will.
+constexpr int kUnknown = 1;
 
 constexpr int kStartTimeoutMs = 120'000;
 // Above the session's own deadline for its gate, which is the one meant to fire.
@@ -44,40 +48,19 @@ Stage read_stage() {
   return stage;
 }
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-
-/// State or a manifest of ours in the image directory: also a half-written one must be noticed.
-bool image_has_gpu_state(const Stage& stage) {
-  return exists(stage.image_directory + "/kfd-manifest.json") ||
-         exists(stage.image_directory + "/kfd-state-0.img");
-}
-
-std::string package_root() {
-  char path[PATH_MAX];
-  const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
-  if (n <= 0) throw io_error("/proc/self/exe");
-  std::string root(path, static_cast<std::size_t>(n));
-  for (int level = 0; level < 2; ++level) root.resize(root.rfind('/'));
-  return root;
-}
-
-int start_session(const Stage& stage, const char* operation) {
+int start_session(const Stage& stage, const std::string& package, const char* operation) {
   // The session runs little JavaScript: without a compiler it starts a quarter faster and holds no
   // memory that is both writable and executable. (Without WebAssembly V8 wants to be told so.)
   const std::string answer = launcher::start_daemon(
-      {"node", "--jitless", "--no-expose-wasm", package_root() + "/dist/src/session/main.js",
-       operation, std::to_string(stage.criu_pid), stage.image_directory,
-       std::to_string(stage.init_pid)},
+      {"node", "--jitless", "--no-expose-wasm", package + "/dist/src/session/main.js", operation,
+       std::to_string(stage.criu_pid), stage.image_directory, std::to_string(stage.init_pid)},
       kStartTimeoutMs);
-  if (answer == "ready\n") return 0;
+  if (answer == "ready\n") return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n",
                answer.empty() ? "the session could not be started; see "
                                 "/var/log/kfd-checkpoint/session-stderr.log"
                               : answer.c_str());
-  return 1;
+  return kStop;
 }
 
 /// Tells the session how far CRIU is and waits for its word.
@@ -93,34 +76,41 @@ int ask_session(const Stage& stage) {
     throw Error(ErrorCode::io, std::string("the session died: ") + error.what() +
                                    "; its log is in /var/log/kfd-checkpoint");
   }
-  if (answer.type == MessageType::ok) return 0;
+  if (answer.type == MessageType::ok) return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", answer.text.c_str());
-  return 1;
+  return kStop;
 }
 
-int run(const Stage& stage) {
-  if (stage.criu_pid <= 0) return 0;  // not started by CRIU: nothing to find, nothing to stop
-  if (stage.name.starts_with("pre-")) remove_dead_session(stage.criu_pid);
-  const bool session = exists(session_socket(stage.criu_pid));
-  if (stage.name == "pre-dump") {
-    return procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid) ? start_session(stage, "dump") : 0;
-  }
-  if (stage.name == "pre-restore") {
-    return image_has_gpu_state(stage) ? start_session(stage, "restore") : 0;
-  }
-  if (stage.name == "post-restore" && !session && image_has_gpu_state(stage)) {
-    throw Error(ErrorCode::io, "the session of this restore is gone");
-  }
-  return session ? ask_session(stage) : 0;
+/// Later than at pre-dump the script has found a session, or state of ours in the image directory.
+bool is_gpu_concerned(const Stage& stage) {
+  return stage.name != "pre-dump" || (procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid));
+}
+
+int run(const Stage& stage, const std::string& package) {
+  if (stage.name == "pre-dump") return start_session(stage, package, "dump");
+  if (stage.name == "pre-restore") return start_session(stage, package, "restore");
+  return ask_session(stage);
+}
+
+void complain(const std::exception& error) {
+  std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", error.what());
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const Stage stage = read_stage();
+  if (argc != 2 || stage.criu_pid <= 0) return kUnknown;  // not started by our script under CRIU
   try {
-    return run(read_stage());
+    if (!is_gpu_concerned(stage)) return kGoOn;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", error.what());
-    return 1;
+    complain(error);
+    return kUnknown;
+  }
+  try {
+    return run(stage, argv[1]);
+  } catch (const std::exception& error) {
+    complain(error);
+    return kStop;
   }
 }

@@ -1,25 +1,15 @@
 /** The edits of `configure`, planned before anything is written. */
 
-import { access, constants, realpath, rmdir, stat, unlink } from 'node:fs/promises';
+import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { defaultConfig, defaultConfigPath } from '../config.js';
 import { defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.js';
-import {
-  actionScript,
-  actionScriptPath,
-  loadedPlugin,
-  packagedActionScript,
-  packagedPlugin,
-  stateFolder,
-} from '../criu/state-folder.js';
+import { actionScriptPath, launcherPath, loadedPlugin, stateFolder } from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
-import { readBounded, replaceFile, syncFolder } from '../os/files.js';
-import {
-  hookFilePath,
-  hookTemplate,
-  precreateProgram,
-  renderHookFile,
-} from '../runtime/hook-file.js';
+import { replaceFile, syncFolder } from '../os/files.js';
+import { hookFilePath } from '../runtime/hook-file.js';
+import { readPackage } from './package-parts.js';
+import { type Place, read } from './place.js';
 
 /** One file before and after; Latin-1 text, undefined for a file that is not there. */
 export interface FileChange {
@@ -31,33 +21,17 @@ export interface FileChange {
   readonly mode?: number;
 }
 
-export interface Place {
-  /** Prepended to every path that is read or written; "/" is the host itself. */
-  readonly root: string;
-  /** Where the installation will be found at run time. */
-  readonly prefix: string;
-}
-
-/** Of any file read here, bytes; the largest is the plugin, of about one MiB. */
-const maxFileBytes = 16 << 20;
-
 /**
  * What `configure` writes, in order: what names a file comes after the file. Throws E_CONFIG when
  * the installation is not complete or when somebody else's settings are in the way.
  */
 export async function planConfigure(place: Place): Promise<FileChange[]> {
   assertPlainPrefix(place.prefix);
-  const template = hookTemplate(place.prefix);
-  const needed = [packagedPlugin(place.prefix), template];
-  const programs = [packagedActionScript(place.prefix), precreateProgram(place.prefix)];
-  const missing = [
-    ...(await unusable(place, needed, constants.R_OK)),
-    ...(await unusable(place, programs, constants.X_OK)),
-  ];
-  if (missing.length > 0) {
+  const { plugin, launcher, action, hook, unusable } = await readPackage(place);
+  if (unusable.length > 0) {
     throw new KfdError(
       'E_CONFIG',
-      `${place.prefix}: not a complete installation: ${missing.join(', ')} missing`,
+      `${place.prefix}: not a complete installation: missing or damaged: ${unusable.join(', ')}`,
       {
         hint: 'install the package again, or name its folder with --prefix',
       },
@@ -65,12 +39,12 @@ export async function planConfigure(place: Place): Promise<FileChange[]> {
   }
   const config = await read(place, defaultConfigPath);
   const conf = await read(place, defaultConfPath);
-  const hook = renderHookFile((await read(place, template)) ?? '', place.prefix);
   return [
     { path: defaultConfigPath, before: config, after: config ?? initialConfig() },
     { path: hookFilePath, before: await read(place, hookFilePath), after: hook },
-    await ofOurs(place, loadedPlugin, await read(place, packagedPlugin(place.prefix)), 0o644),
-    await ofOurs(place, actionScriptPath, actionScript(place.prefix), 0o755),
+    await ofOurs(place, loadedPlugin, plugin, 0o644),
+    await ofOurs(place, launcherPath, launcher, 0o755),
+    await ofOurs(place, actionScriptPath, action, 0o755),
     { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
   ];
 }
@@ -86,6 +60,7 @@ export async function planUndo(place: Place): Promise<FileChange[]> {
     { path: hookFilePath, before: await read(place, hookFilePath), after: undefined },
     { path: loadedPlugin, before: await read(place, loadedPlugin), after: undefined },
     { path: actionScriptPath, before: await read(place, actionScriptPath), after: undefined },
+    { path: launcherPath, before: await read(place, launcherPath), after: undefined },
     // A configuration somebody edited is theirs.
     {
       path: defaultConfigPath,
@@ -128,7 +103,7 @@ function initialConfig(): string {
   return `${JSON.stringify(defaultConfig(), null, 2)}\n`;
 }
 
-/** A file of ours with other permissions counts as missing, and so is written anew. */
+/** A file of ours with another owner or other permissions counts as missing: it is written anew. */
 async function ofOurs(
   place: Place,
   path: string,
@@ -136,7 +111,7 @@ async function ofOurs(
   mode: number,
 ): Promise<FileChange> {
   const text = await read(place, path);
-  const isSound = text !== undefined && (await modeOf(join(place.root, path))) === mode;
+  const isSound = text !== undefined && (await isOurs(join(place.root, path), mode));
   return { path, before: isSound ? text : undefined, after, mode };
 }
 
@@ -153,29 +128,15 @@ async function removeEmptyFolders(place: Place, folder: string): Promise<void> {
   await removeEmptyFolders(place, dirname(folder));
 }
 
+async function isOurs(path: string, mode: number): Promise<boolean> {
+  return (await modeOf(path)) === mode && (await stat(path)).uid === process.getuid?.();
+}
+
 async function modeOf(path: string): Promise<number> {
   return (await stat(path)).mode & 0o7777;
 }
 
-/** A file as a Latin-1 string, which keeps every byte; undefined when it is not there. */
-export async function read(place: Place, path: string): Promise<string | undefined> {
-  try {
-    return (await readBounded(join(place.root, path), maxFileBytes)).toString('latin1');
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
-async function unusable(place: Place, paths: readonly string[], mode: number): Promise<string[]> {
-  const missing: string[] = [];
-  for (const path of paths) {
-    await access(join(place.root, path), mode).catch(() => missing.push(path));
-  }
-  return missing;
-}
-
-/** The prefix becomes part of a shell command in the hook file and of the action script. */
+/** The prefix becomes part of the scripts in the hook file and in the state folder. */
 function assertPlainPrefix(prefix: string): void {
   if (/^\/[\w./+-]*[\w+-]$/.test(prefix)) return;
   throw new KfdError('E_USAGE', `${prefix}: not an absolute path of letters, digits and ./_+-`, {

@@ -17,19 +17,22 @@ const hookSchema = v.object({
   stages: v.array(v.string()),
 });
 
-/**
- * The text of an installation's template, made ready for `prefix`, which becomes part of a shell
- * command: it has to be free of what a shell expands. Throws when the result is not valid.
- */
-export function renderHookFile(template: string, prefix: string): string {
-  const text = fillTemplate(template, prefix);
-  assertHookFile(text);
-  return text;
+/** The two files of an installation that the hook file is made of. */
+export interface HookParts {
+  readonly template: string;
+  /** The shell script that podman is to run; it becomes an argument of /bin/sh. */
+  readonly script: string;
 }
 
-/** As `renderHookFile`, whatever comes out. */
-export function fillTemplate(template: string, prefix: string): string {
-  return template.replaceAll('@PREFIX@', prefix);
+/**
+ * The text of the hook file for `prefix`, which has to be free of what a shell expands in quotes.
+ * Throws when it is not valid: podman would start no container.
+ */
+export function renderHookFile({ template, script }: HookParts, prefix: string): string {
+  const command = JSON.stringify(script.replaceAll('@PREFIX@', prefix));
+  const text = template.replace('"@PRECREATE@"', () => command);
+  assertHookFile(text);
+  return text;
 }
 
 /** Throws when a hook file is not valid: podman then starts no container. */
@@ -42,7 +45,12 @@ export function hookTemplate(prefix: string): string {
   return `${prefix}/hooks/50-kfd-checkpoint.json`;
 }
 
-/** What the hook file starts where it is there: podman starts no container without its program. */
-export function precreateProgram(prefix: string): string {
+/** The script that becomes part of the hook file. */
+export function hookScript(prefix: string): string {
   return `${prefix}/hooks/precreate`;
+}
+
+/** What that script starts for containers with `/dev/kfd`. */
+export function precreateProgram(prefix: string): string {
+  return `${prefix}/dist/hooks/precreate.js`;
 }

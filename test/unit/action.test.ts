@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmod, cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { actionScript } from '../../src/criu/state-folder.js';
+import { renderActionScript } from '../../src/criu/state-folder.js';
 import { repository, temporaryFolder } from './paths.js';
 
 /** Every value CRIU 4.x gives (criu/action-scripts.c), and one it may give one day. */
@@ -26,24 +26,24 @@ const stages = [
   'of-the-future',
 ];
 
-/** An installation with the action script, and `launcher` in the place of the program. */
+/** The folder CRIU is told of: the action script, and `launcher` in the place of the program. */
 async function install(t: TestContext, launcher?: 'real' | string): Promise<string> {
-  const prefix = join(await temporaryFolder(t), 'with a space');
-  await mkdir(join(prefix, 'hooks'), { recursive: true });
-  await mkdir(join(prefix, 'libexec'));
-  await cp(join(repository, 'hooks/criu-action'), join(prefix, 'hooks/criu-action'));
-  const place = join(prefix, 'libexec/kfd-checkpoint-launch');
+  const folder = join(await temporaryFolder(t), 'with a space');
+  await mkdir(folder);
+  const template = await readFile(join(repository, 'hooks/criu-action'), 'utf8');
+  const script = renderActionScript(template, '/nowhere/package');
+  await writeFile(join(folder, 'criu-action'), script, { mode: 0o755 });
+  const place = join(folder, 'kfd-checkpoint-launch');
   if (launcher === 'real') {
     await cp(join(repository, 'build/native/kfd-checkpoint-launch'), place);
   } else if (launcher !== undefined) {
-    await writeFile(place, launcher);
-    await chmod(place, 0o755);
+    await writeFile(place, launcher, { mode: 0o755 });
   }
-  return prefix;
+  return folder;
 }
 
-function act(prefix: string, stage: string | undefined, images = '/proc/1/fd/0') {
-  const { status, stdout, stderr } = spawnSync(join(prefix, 'hooks/criu-action'), [], {
+function act(folder: string, stage: string | undefined, images = '/proc/1/fd/0') {
+  const { status, stdout, stderr } = spawnSync(join(folder, 'criu-action'), [], {
     env: {
       PATH: '/usr/bin:/bin',
       CRTOOLS_IMAGE_DIR: images,
@@ -54,98 +54,101 @@ function act(prefix: string, stage: string | undefined, images = '/proc/1/fd/0')
   return { status, output: stdout.toString() + stderr.toString() };
 }
 
-test('a container without a GPU passes every stage in silence', async (t) => {
-  const prefix = await install(t, 'real');
-  for (const stage of [...stages, '', undefined]) {
-    assert.deepEqual(act(prefix, stage), { status: 0, output: '' }, stage);
-  }
-});
-
-test('only the stages with work to do start the launcher, and its word is CRIU’s', async (t) => {
-  const prefix = await install(t, '#!/bin/sh\necho "$CRTOOLS_SCRIPT_ACTION"\nexit 1\n');
-  const concerned = stages.filter((stage) => act(prefix, stage).status !== 0);
-  assert.deepEqual(concerned, [
-    'pre-dump',
-    'post-dump',
-    'pre-restore',
-    'post-restore',
-    'post-resume',
-  ]);
-  assert.deepEqual(act(prefix, 'post-restore'), { status: 1, output: 'post-restore\n' });
-});
-
-test('a launcher that is killed stops CRIU', async (t) => {
-  const prefix = await install(t, '#!/bin/sh\nkill -9 $$\n');
-  assert.notEqual(act(prefix, 'post-restore').status, 0);
-});
-
-test('half an installation stops nothing', async (t) => {
-  const place = (prefix: string) => join(prefix, 'libexec/kfd-checkpoint-launch');
-  const missing = await install(t);
-  const notExecutable = await install(t, 'real');
-  await chmod(place(notExecutable), 0o644);
-  const folder = await install(t);
-  await mkdir(place(folder));
-  const noInterpreter = await install(t, '#!/nowhere/interpreter\n');
-  const empty = await install(t, '');
-  for (const prefix of [missing, notExecutable, folder, noInterpreter, empty]) {
-    for (const stage of stages) assert.equal(act(prefix, stage).status, 0, `${prefix} ${stage}`);
-  }
-});
-
-test('a launcher that misses a library stops nothing', async (t) => {
-  // The loader ends a program with 127 then.
-  const prefix = await install(t, '#!/bin/sh\nexit 127\n');
-  for (const stage of stages) assert.equal(act(prefix, stage).status, 0, stage);
-});
-
-/** Makes it look as if a session of the CRIU that starts the scripts, this process, were waiting. */
-async function waitingSession(t: TestContext): Promise<void> {
-  const directory = `/run/kfd-checkpoint/${process.pid}`;
-  await mkdir(directory, { recursive: true });
-  t.after(() => rm(directory, { recursive: true }));
-  await writeFile(join(directory, 'sock'), '');
+/** The stages at which the script ends CRIU. */
+function stopped(folder: string, images?: string): string[] {
+  return stages.filter((stage) => act(folder, stage, images).status !== 0);
 }
 
-test('a session that cannot be asked at its gate stops CRIU', async (t) => {
-  const missing = await install(t);
-  const unstartable = await install(t, '#!/nowhere/interpreter\n');
-  const withoutLibrary = await install(t, '#!/bin/sh\nexit 127\n');
-  const sound = await install(t, '#!/bin/sh\nexit 0\n');
-  await waitingSession(t);
-  for (const prefix of [missing, unstartable, withoutLibrary]) {
-    const stopped = stages.filter((stage) => act(prefix, stage).status !== 0);
-    assert.deepEqual(stopped, ['post-dump', 'post-restore']);
+/** What damage makes of the launcher; undefined: it is not there. None of it is a word of its. */
+const ruins: Record<string, string | undefined> = {
+  missing: undefined,
+  empty: '',
+  garbage: '\x7fELF\n)(',
+  'without its interpreter': '#!/nowhere/interpreter\n',
+  'without a library': '#!/bin/sh\nexit 127\n',
+  'a script that fails': '#!/bin/sh\nexit 1\n',
+  'a script that succeeds': '#!/bin/sh\nexit 0\n',
+  killed: '#!/bin/sh\nkill -9 $$\n',
+};
+
+test('a container without a GPU passes every stage in silence', async (t) => {
+  const folder = await install(t, 'real');
+  for (const stage of [...stages, '', undefined]) {
+    assert.deepEqual(act(folder, stage), { status: 0, output: '' }, stage);
   }
-  for (const stage of stages) assert.equal(act(sound, stage).status, 0, stage);
 });
 
-test('the script CRIU is told of goes on without the package, unless a session waits', async (t) => {
-  const prefix = await temporaryFolder(t);
-  const outer = join(prefix, 'outer');
-  await mkdir(join(outer, 'hooks'), { recursive: true });
-  await writeFile(join(outer, 'hooks/criu-action'), actionScript(prefix), { mode: 0o755 });
-  await mkdir(join(prefix, 'hooks'));
-  const packaged = join(prefix, 'hooks/criu-action');
-  // Its parent is CRIU itself, as the script's parent is: sockets are found by that pid.
-  await writeFile(packaged, '#!/bin/sh\necho $PPID $CRTOOLS_SCRIPT_ACTION\nexit 3\n', {
-    mode: 0o755,
-  });
-  assert.deepEqual(act(outer, 'pre-dump'), { status: 3, output: `${process.pid} pre-dump\n` });
+test('without a GPU the launcher is asked at pre-dump alone', async (t) => {
+  const folder = await install(t, '#!/bin/sh\necho "$CRTOOLS_SCRIPT_ACTION $1"\nexit 10\n');
+  const asked = stages.filter((stage) => act(folder, stage).output !== '');
+  assert.deepEqual(asked, ['pre-dump']);
+  assert.deepEqual(act(folder, 'pre-dump'), { status: 0, output: 'pre-dump /nowhere/package\n' });
+});
 
-  const ruins = [
-    () => chmod(packaged, 0o644),
-    () => rm(join(prefix, 'hooks'), { recursive: true }),
-  ];
-  for (const ruin of ruins) {
-    await ruin();
-    for (const stage of [...stages, undefined]) {
-      assert.deepEqual(act(outer, stage), { status: 0, output: '' }, stage);
-    }
+test('whatever became of the launcher, a container without a GPU passes every stage', async (t) => {
+  for (const [name, launcher] of Object.entries(ruins)) {
+    assert.deepEqual(stopped(await install(t, launcher)), [], name);
   }
-  await waitingSession(t);
-  const stopped = stages.filter((stage) => act(outer, stage).status !== 0);
-  assert.deepEqual(stopped, ['post-dump', 'post-restore']);
+  const notExecutable = await install(t, 'real');
+  await chmod(join(notExecutable, 'kfd-checkpoint-launch'), 0o644);
+  assert.deepEqual(stopped(notExecutable), []);
+  const directory = await install(t);
+  await mkdir(join(directory, 'kfd-checkpoint-launch'));
+  assert.deepEqual(stopped(directory), []);
+});
+
+const run = `/run/kfd-checkpoint/${process.pid}`;
+
+/** Makes it look as if a session of the CRIU that starts the scripts, this process, were waiting. */
+async function waitingSession(): Promise<void> {
+  await mkdir(run, { recursive: true });
+  await writeFile(join(run, 'sock'), '');
+}
+
+/** The stages at which the script ends CRIU while a session waits. */
+async function stoppedInSession(folder: string, images?: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const stage of stages) {
+    await waitingSession();
+    if (act(folder, stage, images).status !== 0) found.push(stage);
+  }
+  return found;
+}
+
+test('where a session waits, its gates open at the launcher’s word alone', async (t) => {
+  t.after(() => rm(run, { recursive: true, force: true }));
+  for (const [name, launcher] of Object.entries(ruins)) {
+    const folder = await install(t, launcher);
+    assert.deepEqual(await stoppedInSession(folder), ['post-dump', 'post-restore'], name);
+    assert.match(act(folder, 'post-dump').output, /Error \(kfd-checkpoint\): .*status \d+; run/);
+  }
+  assert.deepEqual(await stoppedInSession(await install(t, '#!/bin/sh\nexit 10\n')), []);
+  const refusing = ['pre-dump', 'post-dump', 'post-restore', 'post-resume'];
+  assert.deepEqual(await stoppedInSession(await install(t, '#!/bin/sh\nexit 11\n')), refusing);
+});
+
+test('an image with GPU state is not restored without the launcher’s word', async (t) => {
+  for (const name of ['kfd-manifest.json', 'kfd-state-0.img']) {
+    const images = await temporaryFolder(t);
+    await writeFile(join(images, name), '');
+    for (const [ruin, launcher] of Object.entries(ruins)) {
+      const folder = await install(t, launcher);
+      assert.deepEqual(stopped(folder, images), ['pre-restore', 'post-restore'], ruin);
+    }
+    assert.deepEqual(stopped(await install(t, '#!/bin/sh\nexit 10\n'), images), []);
+  }
+});
+
+test('the leftovers of a killed session go at the start, whatever they are', async (t) => {
+  t.after(() => rm(run, { recursive: true, force: true }));
+  const folder = await install(t);
+  for (const stage of ['pre-dump', 'pre-restore']) {
+    await waitingSession();
+    await mkdir(join(run, 'more'), { recursive: true });
+    assert.deepEqual(act(folder, stage).status, 0);
+    await assert.rejects(readdir(run), { code: 'ENOENT' });
+    assert.deepEqual(stopped(folder), []);
+  }
 });
 
 /** What the daemon says to the launcher when it is started for a restore of `images`. */

@@ -6,6 +6,7 @@ import type { Finding } from '../../src/cli/checks/finding.js';
 import { KfdError } from '../../src/errors.js';
 import { parseCrun, parseVersion } from '../../src/runtime/versions.js';
 import { cli, fakeNative, fakeRun } from './cli-surroundings.js';
+import { elf } from './elf.js';
 import { repository } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
@@ -24,10 +25,15 @@ const programs = {
 /** A host that is able, with GPUs from the fixture and the product installed and configured. */
 async function ableHost(t: TestContext): Promise<string> {
   const root = await bentHost(t, 'two-gpus', { 'sys/fs/cgroup/cgroup.controllers': 'memory\n' });
-  const files = { 'criu/kfd_checkpoint.so': '', 'hooks/x': '' };
-  for (const path of Object.keys(files)) {
+  const files = {
+    'criu/kfd_checkpoint.so': elf('plugin'),
+    'libexec/kfd-checkpoint-launch': elf('launcher'),
+    'dist/hooks/precreate.js': '',
+    'hooks/x': '',
+  };
+  for (const [path, data] of Object.entries(files)) {
     await mkdir(dirname(join(root, prefix, path)), { recursive: true });
-    await writeFile(join(root, prefix, path), '');
+    await writeFile(join(root, prefix, path), data);
   }
   for (const name of ['criu-action', 'precreate', '50-kfd-checkpoint.json']) {
     await cp(join(repository, 'hooks', name), join(root, prefix, 'hooks', name));
@@ -106,10 +112,35 @@ test('the installation is judged file by file', async (t) => {
     ['plugin', 'fail', (root) => writeFile(join(root, state, 'criu/other'), '')],
     ['plugin', 'fail', (root) => rm(join(root, state, 'criu/kfd_checkpoint.so'))],
     ['plugin', 'fail', (root) => rm(join(root, state, 'criu'), { recursive: true })],
-    ['plugin', 'warn', (root) => writeFile(join(root, state, 'criu/kfd_checkpoint.so'), 'old')],
-    ['plugin', 'warn', (root) => writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), 'new')],
-    ['plugin', 'warn', (root) => rm(join(root, prefix, 'criu/kfd_checkpoint.so'))],
-    ['action script', 'fail', (root) => chmod(join(root, prefix, 'hooks/criu-action'), 0o644)],
+    ['plugin', 'fail', (root) => writeFile(join(root, state, 'criu/kfd_checkpoint.so'), 'cut')],
+    [
+      'plugin',
+      'warn',
+      (root) => writeFile(join(root, state, 'criu/kfd_checkpoint.so'), elf('old')),
+    ],
+    [
+      'plugin',
+      'warn',
+      (root) => writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), elf('new')),
+    ],
+    ['package', 'warn', (root) => rm(join(root, prefix, 'criu/kfd_checkpoint.so'))],
+    ['package', 'warn', (root) => writeFile(join(root, prefix, 'hooks/criu-action'), '')],
+    ['package', 'warn', (root) => rm(join(root, prefix, 'hooks'), { recursive: true })],
+    ['launcher', 'fail', (root) => rm(join(root, state, 'kfd-checkpoint-launch'))],
+    ['launcher', 'fail', (root) => writeFile(join(root, state, 'kfd-checkpoint-launch'), '#!')],
+    [
+      'launcher',
+      'fail',
+      (root) => writeFile(join(root, prefix, 'libexec/kfd-checkpoint-launch'), elf('new')),
+    ],
+    [
+      'launcher',
+      'fail',
+      async (root) => {
+        await rm(join(root, prefix, 'libexec'), { recursive: true });
+        await writeFile(join(root, state, 'kfd-checkpoint-launch'), '');
+      },
+    ],
     ['action script', 'fail', (root) => chmod(join(root, state, 'criu-action'), 0o644)],
     ['action script', 'fail', (root) => writeFile(join(root, state, 'criu-action'), '#!/bin/sh\n')],
     ['hook', 'warn', (root) => rm(join(root, 'usr/share/containers'), { recursive: true })],
@@ -119,8 +150,7 @@ test('the installation is judged file by file', async (t) => {
       (root) =>
         writeFile(join(root, 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json'), '{'),
     ],
-    ['hook', 'warn', (root) => rm(join(root, prefix, 'hooks/precreate'))],
-    ['hook', 'warn', (root) => rm(join(root, prefix, 'hooks/50-kfd-checkpoint.json'))],
+    ['hook', 'warn', (root) => rm(join(root, prefix, 'dist/hooks/precreate.js'))],
     [
       'hook',
       'warn',
@@ -147,7 +177,7 @@ test('the installation is judged file by file', async (t) => {
 
 test('an older copy of the plugin is renewed by configure', async (t) => {
   const root = await ableHost(t);
-  await writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), 'new');
+  await writeFile(join(root, prefix, 'criu/kfd_checkpoint.so'), elf('new'));
   const { findings } = await check(root);
   const hint = findings.find((one) => one.name === 'plugin')?.hint;
   assert.equal(hint, 'run "kfd-checkpoint configure" again');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   chmod,
+  chown,
   cp,
   mkdir,
   readdir,
@@ -9,6 +10,7 @@ import {
   rm,
   stat,
   symlink,
+  truncate,
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -16,6 +18,7 @@ import { type TestContext, test } from 'node:test';
 import { diff } from '../../src/cli/diff.js';
 import { parseConfig } from '../../src/config.js';
 import { cli } from './cli-surroundings.js';
+import { elf } from './elf.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const prefix = '/usr/lib/kfd-checkpoint';
@@ -24,9 +27,10 @@ const hook = 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
 const config = 'etc/kfd-checkpoint/config.json';
 const plugin = 'var/lib/kfd-checkpoint/criu/kfd_checkpoint.so';
 const action = 'var/lib/kfd-checkpoint/criu-action';
+const launcher = 'var/lib/kfd-checkpoint/kfd-checkpoint-launch';
 
 /** Every byte there is, more than a mebibyte of it: not text in any encoding. */
-const pluginBytes = Buffer.from(Array.from({ length: (1 << 20) + 256 }, (_, i) => i & 0xff));
+const pluginBytes = elf(Buffer.from(Array.from({ length: (1 << 20) + 256 }, (_, i) => i & 0xff)));
 
 /** A system with the package unpacked, and `files` beside it. */
 async function system(
@@ -37,6 +41,8 @@ async function system(
   const at = (path: string) => join(root, prefix, path);
   await mkdir(at('criu'), { recursive: true });
   await writeFile(at('criu/kfd_checkpoint.so'), pluginBytes);
+  await mkdir(at('libexec'));
+  await writeFile(at('libexec/kfd-checkpoint-launch'), elf('launcher'));
   await mkdir(at('hooks'));
   for (const name of ['criu-action', 'precreate', '50-kfd-checkpoint.json']) {
     await cp(join(repository, 'hooks', name), at(`hooks/${name}`));
@@ -60,24 +66,30 @@ async function snapshot(root: string): Promise<Record<string, string>> {
   return found;
 }
 
-test('configure writes five files, a second run changes none', async (t) => {
+test('configure writes six files, a second run changes none', async (t) => {
   const root = await system(t);
   const first = await cli(['configure', '--root', root]);
   assert.equal(first.code, 0, first.stderr);
-  assert.equal(first.stdout.match(/^wrote/gm)?.length, 5);
+  assert.equal(first.stdout.match(/^wrote/gm)?.length, 6);
   const files = await snapshot(root);
-  assert.deepEqual(Object.keys(files).sort(), [action, conf, config, hook, plugin].sort());
+  assert.deepEqual(
+    Object.keys(files).sort(),
+    [action, conf, config, hook, launcher, plugin].sort(),
+  );
   assert.match(files[conf] ?? '', /^libdir \/var\/lib\/kfd-checkpoint\/criu$/m);
   assert.match(files[conf] ?? '', /^action-script \/var\/lib\/kfd-checkpoint\/criu-action$/m);
   assert.ok(pluginBytes.equals(await readFile(join(root, plugin))));
   assert.equal((await stat(join(root, plugin))).mode & 0o777, 0o644);
-  assert.equal((await stat(join(root, action))).mode & 0o777, 0o755);
+  for (const program of [action, launcher]) {
+    assert.equal((await stat(join(root, program))).mode & 0o777, 0o755);
+  }
+  assert.doesNotMatch(Object.values(files).join(), /@[A-Z]+@/);
   const parsed = JSON.parse(files[hook] ?? '') as { hook: { path: string }; stages: string[] };
   assert.equal(parsed.hook.path, '/bin/sh');
   assert.deepEqual(parsed.stages, ['precreate']);
   parseConfig(files[config] ?? '');
   const second = await cli(['configure', '--root', root]);
-  assert.equal(second.stdout.match(/^unchanged/gm)?.length, 5);
+  assert.equal(second.stdout.match(/^unchanged/gm)?.length, 6);
   assert.deepEqual(await snapshot(root), files);
 });
 
@@ -110,12 +122,20 @@ test('what CRIU is told of is there before and after it is told', async (t) => {
     text
       .split('\n')
       .map((line) => line.split('/').at(-1) ?? '')
-      .filter((name) => /^(kfd_checkpoint\.so|criu-action|default\.conf)$/.test(name));
+      .filter((name) =>
+        /^(kfd_checkpoint\.so|kfd-checkpoint-launch|criu-action|default\.conf)$/.test(name),
+      );
   const root = await system(t);
   const { stdout } = await cli(['configure', '--root', root]);
-  assert.deepEqual(order(stdout), ['kfd_checkpoint.so', 'criu-action', 'default.conf']);
+  const names = ['kfd_checkpoint.so', 'kfd-checkpoint-launch', 'criu-action', 'default.conf'];
+  assert.deepEqual(order(stdout), names);
   const undone = await cli(['configure', '--root', root, '--undo']);
-  assert.deepEqual(order(undone.stdout), ['default.conf', 'kfd_checkpoint.so', 'criu-action']);
+  assert.deepEqual(order(undone.stdout), [
+    'default.conf',
+    'kfd_checkpoint.so',
+    'criu-action',
+    'kfd-checkpoint-launch',
+  ]);
 });
 
 test('configure mends our files: contents and permissions', async (t) => {
@@ -124,10 +144,12 @@ test('configure mends our files: contents and permissions', async (t) => {
   const files = await snapshot(root);
   await chmod(join(root, action), 0o600);
   await writeFile(join(root, plugin), 'old');
+  await chown(join(root, launcher), 1, 1);
   const { stdout } = await cli(['configure', '--root', root]);
-  assert.match(stdout, /^changed .*kfd_checkpoint\.so\nwrote .*criu-action$/m);
+  assert.match(stdout, /^changed .*kfd_checkpoint\.so\nwrote .*-launch\nwrote .*criu-action$/m);
   assert.deepEqual(await snapshot(root), files);
   assert.equal((await stat(join(root, action))).mode & 0o777, 0o755);
+  assert.equal((await stat(join(root, launcher))).uid, 0);
 });
 
 test('undo leaves what others put into our folder, and takes what is left of ours', async (t) => {
@@ -176,18 +198,25 @@ test('a foreign libdir stops everything before anything is written', async (t) =
   assert.deepEqual(await snapshot(root), before);
 });
 
-test('an incomplete installation is not configured', async (t) => {
-  for (const [path, mend] of [
+test('an incomplete or damaged installation is not configured', async (t) => {
+  const cut = async (file: string) => truncate(file, (await stat(file)).size - 2);
+  const empty = (file: string) => truncate(file, 0);
+  for (const [path, damage] of [
     ['criu/kfd_checkpoint.so', rm],
+    ['criu/kfd_checkpoint.so', cut],
+    ['libexec/kfd-checkpoint-launch', empty],
+    ['libexec/kfd-checkpoint-launch', (file: string) => writeFile(file, '#!/bin/sh\nexit 1\n')],
     ['hooks/precreate', rm],
-    ['hooks/criu-action', (file: string) => chmod(file, 0o644)],
+    ['hooks/precreate', empty],
+    ['hooks/criu-action', cut],
+    ['hooks/criu-action', (file: string) => writeFile(file, 'garbage')],
+    ['hooks/50-kfd-checkpoint.json', cut],
   ] as const) {
-    // Root may execute only what has an execute bit, so the mode counts for root as well.
     const root = await system(t);
-    await mend(join(root, prefix, path));
+    await damage(join(root, prefix, path));
     const { code, stderr } = await cli(['configure', '--root', root]);
-    assert.equal(code, 1);
-    assert.ok(stderr.includes(`${prefix}/${path} missing`), stderr);
+    assert.equal(code, 1, path);
+    assert.ok(stderr.includes(`missing or damaged: ${prefix}/${path}\nHint`), stderr);
     assert.deepEqual(await snapshot(root), {});
   }
 });

@@ -273,9 +273,13 @@ test('without /dev/kfd every KFD call is an error with the path', () => {
   });
 });
 
+/** The launcher's exit statuses (native/launcher/main.cc). */
+const goOn = 10;
+const stop = 11;
+
 /** Runs the launcher for a stage of a dump by this very process. */
 async function launch(stage: string): Promise<{ status: number | null; errors: string }> {
-  const child = spawn(join(repository, 'build/native/kfd-checkpoint-launch'), [], {
+  const child = spawn(join(repository, 'build/native/kfd-checkpoint-launch'), ['/nowhere'], {
     env: { CRTOOLS_SCRIPT_ACTION: stage, CRTOOLS_IMAGE_DIR: `/proc/${process.pid}/fd/0` },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -318,9 +322,9 @@ test('a session answers the launcher: go on, or the reason why not', async (t) =
       },
     ],
   ]);
-  assert.deepEqual(await launch('post-dump'), { status: 0, errors: '' });
+  assert.deepEqual(await launch('post-dump'), { status: goOn, errors: '' });
   const refused = await launch('post-restore');
-  assert.equal(refused.status, 1);
+  assert.equal(refused.status, stop);
   assert.equal(
     refused.errors,
     `Error (kfd-checkpoint): E_VRAM: gpu 0: full (empty it); session log: ${context.logPath}\n`,
@@ -331,13 +335,15 @@ test('a session answers the launcher: go on, or the reason why not', async (t) =
     ['E_VRAM'],
   );
   context.close();
-  assert.deepEqual(await launch('post-dump'), { status: 0, errors: '' });
+  const gone = await launch('post-dump');
+  assert.equal(gone.status, stop);
+  assert.match(gone.errors, /the session died: .*No such file/);
 });
 
 test('a message nobody expects is answered with E_PROTOCOL', async (t) => {
   const { errors } = await session(t, []);
   const { status, errors: text } = await launch('post-dump');
-  assert.equal(status, 1);
+  assert.equal(status, stop);
   assert.match(text, /E_PROTOCOL: message 10: not expected in this session/);
   assert.equal(errors.length, 1);
 });
@@ -362,7 +368,7 @@ test('closing a session lets go of everybody who waits for an answer', async (t)
   await question;
   context.close();
   const { status, errors } = await waiting;
-  assert.equal(status, 1);
+  assert.equal(status, stop);
   assert.match(errors, /the session ended/);
   assert.ok(descriptors() <= before);
   assert.throws(() => readdirSync(`/run/kfd-checkpoint/${process.pid}`), { code: 'ENOENT' });

@@ -3,26 +3,20 @@
 import { access, constants, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Config, loadConfig } from '../../config.js';
+import { isWholeElf, isWholeScript } from '../../criu/damage.js';
 import { blockProblems, defaultConfPath } from '../../criu/default-conf.js';
 import {
-  actionScript,
   actionScriptPath,
+  launcherPath,
   libdir,
   loadedPlugin,
-  packagedActionScript,
-  packagedPlugin,
   runFolder,
 } from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
 import { readTextIfAny } from '../../os/files.js';
-import {
-  assertHookFile,
-  fillTemplate,
-  hookFilePath,
-  hookTemplate,
-  precreateProgram,
-} from '../../runtime/hook-file.js';
-import { type Place, read } from '../changes.js';
+import { assertHookFile, hookFilePath, precreateProgram } from '../../runtime/hook-file.js';
+import { type PackageParts, readPackage } from '../package-parts.js';
+import { type Place, read } from '../place.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
 
 const configure = 'run "kfd-checkpoint configure"';
@@ -34,11 +28,19 @@ export const criuConfiguration: Check = async ({ root, prefix }) => {
     problems.length === 0
       ? ok('default.conf', defaultConfPath)
       : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure);
-  return [conf, await pluginFinding({ root, prefix }), await actionFinding({ root, prefix })];
+  const place = { root, prefix };
+  const parts = await readPackage(place);
+  return [
+    conf,
+    await pluginFinding(place, parts),
+    await launcherFinding(place, parts),
+    await actionFinding(place, parts),
+    packageFinding(parts),
+  ];
 };
 
 /** CRIU loads every .so in the folder; two owners of /dev/kfd would fight. */
-async function pluginFinding(place: Place): Promise<Finding> {
+async function pluginFinding(place: Place, { plugin }: PackageParts): Promise<Finding> {
   let entries: string[];
   try {
     entries = await readdir(join(place.root, libdir));
@@ -53,32 +55,52 @@ async function pluginFinding(place: Place): Promise<Finding> {
   }
   const loaded = await read(place, loadedPlugin);
   if (loaded === undefined) return fail('plugin', `${loadedPlugin}: not there`, configure);
-  const packaged = await read(place, packagedPlugin(place.prefix));
-  if (packaged === undefined) {
-    return warn('plugin', `${packagedPlugin(place.prefix)}: not there`, reinstall);
+  if (!isWholeElf(loaded)) {
+    return fail('plugin', `${loadedPlugin}: damaged: every dump and restore fails`, configure);
   }
-  return loaded === packaged
-    ? ok('plugin', loadedPlugin)
-    : warn('plugin', `${loadedPlugin}: not the plugin of this installation`, `${configure} again`);
+  return isOld(loaded, plugin)
+    ? warn('plugin', `${loadedPlugin}: not the plugin of this installation`, `${configure} again`)
+    : ok('plugin', loadedPlugin);
 }
 
-async function actionFinding(place: Place): Promise<Finding> {
+async function launcherFinding(place: Place, { launcher }: PackageParts): Promise<Finding> {
+  const name = 'launcher';
+  if (!(await isAllowed(join(place.root, launcherPath), constants.X_OK))) {
+    const message = `${launcherPath}: not executable: no container with a GPU can be saved`;
+    return fail(name, message, configure);
+  }
+  const copy = await read(place, launcherPath);
+  return isOld(copy, launcher) || !isWholeElf(copy ?? '')
+    ? fail(name, `${launcherPath}: not that of this installation`, `${configure} again`)
+    : ok(name, launcherPath);
+}
+
+async function actionFinding(place: Place, { action }: PackageParts): Promise<Finding> {
   const name = 'action script';
   if (!(await isAllowed(join(place.root, actionScriptPath), constants.X_OK))) {
     const message = `${actionScriptPath}: not executable: every dump and restore fails`;
     return fail(name, message, configure);
   }
-  if ((await read(place, actionScriptPath)) !== actionScript(place.prefix)) {
-    return fail(name, `${actionScriptPath}: not that of this installation`, `${configure} again`);
-  }
-  const packaged = packagedActionScript(place.prefix);
-  return (await isAllowed(join(place.root, packaged), constants.X_OK))
-    ? ok(name, actionScriptPath)
-    : fail(name, `${packaged}: not executable`, reinstall);
+  const copy = await read(place, actionScriptPath);
+  return isOld(copy, action) || !isWholeScript(copy ?? '')
+    ? fail(name, `${actionScriptPath}: not that of this installation`, `${configure} again`)
+    : ok(name, actionScriptPath);
+}
+
+/** What `configure` would copy. */
+function packageFinding({ unusable }: PackageParts): Finding {
+  return unusable.length === 0
+    ? ok('package', 'what CRIU and podman are given is whole')
+    : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall);
+}
+
+/** Nothing is known where the package is damaged; the finding on the package says so. */
+function isOld(installed: string | undefined, packaged: string | undefined): boolean {
+  return packaged !== undefined && installed !== packaged;
 }
 
 export const hook: Check = async ({ root, prefix }) => {
-  const text = await readTextIfAny(join(root, hookFilePath));
+  const text = await read({ root, prefix }, hookFilePath);
   const consequence = 'archives carry no GPU annotations';
   if (text === undefined) {
     return [warn('hook', `${hookFilePath}: not there; ${consequence}`, configure)];
@@ -91,16 +113,13 @@ export const hook: Check = async ({ root, prefix }) => {
     return [fail('hook', `${hookFilePath}: not valid: ${reason}`, hint)];
   }
   const program = precreateProgram(prefix);
-  if (!(await isAllowed(join(root, program), constants.X_OK))) {
-    return [warn('hook', `${program}: not executable; ${consequence}`, reinstall)];
+  if (!(await isAllowed(join(root, program), constants.R_OK))) {
+    return [warn('hook', `${program}: cannot be read; ${consequence}`, reinstall)];
   }
-  const template = await readTextIfAny(join(root, hookTemplate(prefix)));
-  if (template === undefined) {
-    return [warn('hook', `${hookTemplate(prefix)}: not there`, reinstall)];
-  }
-  return text === fillTemplate(template, prefix)
-    ? [ok('hook', hookFilePath)]
-    : [warn('hook', `${hookFilePath}: not that of this installation`, `${configure} again`)];
+  const { hook: expected } = await readPackage({ root, prefix });
+  return isOld(text, expected)
+    ? [warn('hook', `${hookFilePath}: not that of this installation`, `${configure} again`)]
+    : [ok('hook', hookFilePath)];
 };
 
 export const folders: Check = async ({ root }) => {
