@@ -11,7 +11,7 @@ set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
 	mkdir -p "$evidence"
-	test/lab/lab.sh --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js | live '^(not )?ok '
+	test/lab/lab.sh --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js | live '^ *(not )?ok '
 }
 
 cd "$REPO" || exit 1

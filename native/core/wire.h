@@ -22,7 +22,8 @@ enum class MessageType : std::uint32_t {
   dump_refused = 20,   // text; nothing was paused
   dump_pause = 21,     // args: ordinal, pid; text: comm; fds: kfd file, pidfd; a pause comes next
   dump_buffers = 22,   // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
-  dump_begin = 23,     // args: number of processes; answered once draining has begun
+  dump_begin = 23,     // args: number of processes; answered once draining has begun;
+                       // answer text: the session's log
   dump_file = 24,      // args: CRIU file id, FileKind, process ordinal
   dump_end = 25,       // args: CRIU result, final state; answer args[0]: 1 = stay paused
   dump_state = 26,     // args: ordinal; fds: state memfd
@@ -31,7 +32,8 @@ enum class MessageType : std::uint32_t {
   open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal, render minor;
                          // answer fds: for kfd the state memfd, then the render file once known
   restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
-  restored = 32,         // args: ordinal; answered when the session has what it needs
+  restored = 32,         // args: ordinal; answered when the session has what it needs;
+                         // answer text: the session's log
   render_file = 33,      // args: ordinal; answer fds: the render file of that process
   vmas_mapped = 34,      // args: ordinal, count
   restore_failed = 35,   // args: ordinal; text

@@ -150,8 +150,10 @@ void checkpoint_tree(int root_pid) {
     throw;
   }
   send_message(dump->session.get(), MessageType::dump_begin, {dump->processes.size()}, "", {});
-  expect_ok(expect_message(dump->session.get(), kAnswerTimeoutMs));
-  log_info("paused " + std::to_string(dump->processes.size()) + " GPU process(es), draining");
+  const Message answer = expect_message(dump->session.get(), kAnswerTimeoutMs);
+  expect_ok(answer);
+  log_info("paused " + std::to_string(dump->processes.size()) +
+           " GPU process(es), draining; session log: " + answer.text);
 }
 
 bool dump_file(int fd, int id) {

@@ -122,11 +122,12 @@ UniqueFd restore_kfd(int socket, Message& answer) {
   UniqueFd kfd = open_kfd();
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
-  request(socket, MessageType::restored, {ordinal});
+  const Message known = request(socket, MessageType::restored, {ordinal});
   restored =
       std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), UniqueFd(), 0});
   restored->render_vmas = count_render_vmas(restored->state);
-  log_info("restored the KFD state of process " + std::to_string(ordinal));
+  log_info("restored the KFD state of process " + std::to_string(ordinal) +
+           "; session log: " + known.text);
   return kfd;
 }
 

@@ -8,6 +8,7 @@ import { messageType } from './wire.js';
 /** What a handler answers; `undefined`: the message wants no answer. */
 export interface Answer {
   readonly args?: readonly number[];
+  readonly text?: string;
   readonly fds?: readonly { readonly fd: number; close(): void }[];
 }
 
@@ -43,7 +44,13 @@ export function converse(
       }
       const result = await handler(message);
       if (result === undefined) return;
-      listener.reply(message.peer, messageType.ok, result.args ?? [], '', result.fds ?? []);
+      listener.reply(
+        message.peer,
+        messageType.ok,
+        result.args ?? [],
+        result.text ?? '',
+        result.fds ?? [],
+      );
     } catch (error) {
       const known = nativeOrOwn(error);
       context.log.error({ err: known, message_type: message.type }, 'refused');

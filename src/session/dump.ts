@@ -136,7 +136,7 @@ export class DumpSession {
     this.#drains = this.#drain(processes);
     // The result is awaited at post-dump; until then a failure must not end the process.
     this.#drains.catch(() => undefined);
-    return {};
+    return { text: this.#context.logPath };
   }
 
   /** One process after the other: they share the GPU and the staging budget. */

@@ -130,7 +130,7 @@ export class RestoreSession {
     });
     this.#context.phases.enter('overlap');
     if (!this.#context.config.parallel) await upload;
-    return {};
+    return { text: this.#context.logPath };
   }
 
   async #upload(process: Returning): Promise<void> {

@@ -3,36 +3,30 @@
  * `parallel` true and false, at a DMA rate at which the upload alone takes as long as CRIU's part.
  */
 
-import { rmSync } from 'node:fs';
-import { archivePath } from '../e2e/support/archive.js';
-import { Container } from '../e2e/support/container.js';
-import { configure, lastSession, setDmaRate } from '../e2e/support/product.js';
+import { configure, setDmaRate } from '../e2e/support/product.js';
+import type { LogLine } from '../e2e/support/session.js';
 import { show, spread } from './stats.js';
-import { seconds } from './timing.js';
+import { Traveller } from './trip.js';
 
 /** Host memory gives CRIU work of its own; under emulation an upload also costs processor time. */
 const worker = ['--vram-mib', '512', '--host-mib', '1536', '--step-ms', '0'];
-const rounds = 3;
+const rounds = 5;
 
-function sessionSeconds(name: string): number {
-  const timings = lastSession('restore').findLast((line) => line.timings_us)?.timings_us ?? {};
-  return (timings[name] ?? 0) / 1e6;
+function phase(session: LogLine, name: string): number {
+  return (session.timings_us?.[name] ?? 0) / 1e6;
 }
 
 export async function hidden(): Promise<Record<string, unknown>> {
-  const archive = archivePath('hidden.tar');
-  const job = await Container.start({ engine: 'crun', worker });
-  seconds('podman', 'container', 'checkpoint', '--compress', 'none', '--export', archive, job.name);
-  const restore = (parallel: boolean): number => {
-    job.remove();
+  const job = await Traveller.save(worker);
+  const restore = (parallel: boolean) => {
     configure({ parallel });
-    return seconds('podman', 'container', 'restore', '--import', archive);
+    return job.restore();
   };
 
   // CRIU's own part: from the state being back to post-restore, when nothing is uploaded meanwhile.
-  restore(false);
-  const own = sessionSeconds('overlap') - sessionSeconds('upload');
-  const bytes = lastSession('restore').findLast((line) => line.content_bytes)?.content_bytes ?? 0;
+  const { session: first } = await restore(false);
+  const own = phase(first, 'overlap') - phase(first, 'upload');
+  const bytes = first.content_bytes ?? 0;
   const rate = Math.max(1, Math.round(bytes / 1e6 / own));
   setDmaRate(rate);
 
@@ -40,14 +34,15 @@ export async function hidden(): Promise<Record<string, unknown>> {
   const parallel: number[] = [];
   const uploads: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    serial.push(restore(false));
-    uploads.push(sessionSeconds('upload'));
-    parallel.push(restore(true));
+    const alone = await restore(false);
+    serial.push(alone.took);
+    uploads.push(phase(alone.session, 'upload'));
+    parallel.push((await restore(true)).took);
   }
   setDmaRate(0);
-  job.remove();
+  const right = await job.right();
   configure({});
-  rmSync(archive);
+  await job.forget();
   const share = (spread(serial).median - spread(parallel).median) / spread(uploads).median;
   process.stdout.write(
     [
@@ -55,7 +50,7 @@ export async function hidden(): Promise<Record<string, unknown>> {
       `  restore, parallel = false  ${show(serial)} s`,
       `  restore, parallel = true   ${show(parallel)} s`,
       `  upload alone               ${show(uploads)} s`,
-      `  hidden                     ${(share * 100).toFixed(0)} %`,
+      `  hidden                     ${(share * 100).toFixed(0)} %, data ${right ? 'right' : 'WRONG'}`,
       '',
     ].join('\n'),
   );
@@ -67,5 +62,6 @@ export async function hidden(): Promise<Record<string, unknown>> {
     parallel_s: parallel,
     upload_s: uploads,
     hidden: share,
+    right,
   };
 }

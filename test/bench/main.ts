@@ -16,8 +16,8 @@ const unknown = wanted.filter((name) => !Object.hasOwn(sections, name));
 if (unknown.length > 0)
   throw new Error(`unknown: ${unknown.join(', ')}; sections: ${Object.keys(sections).join(', ')}`);
 
-install();
-run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
+await install();
+await run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
 process.stdout.write(
   'simulated GPU, emulated machine: compare these figures only with each other\n',
 );

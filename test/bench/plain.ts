@@ -9,39 +9,28 @@ const pairs = 20;
 const name = 'plain';
 
 /** Seconds of one checkpoint and one restore in place. */
-function once(): { checkpoint: number; restore: number } {
+async function once(): Promise<{ checkpoint: number; restore: number }> {
   return {
-    checkpoint: seconds('podman', 'container', 'checkpoint', name),
-    restore: seconds('podman', 'container', 'restore', name),
+    checkpoint: await seconds('podman', 'container', 'checkpoint', name),
+    restore: await seconds('podman', 'container', 'restore', name),
   };
 }
 
 export async function plain(): Promise<Record<string, unknown>> {
-  run(
-    'podman',
-    'run',
-    '-d',
-    '--network',
-    'none',
-    '--name',
-    name,
-    image,
-    'sh',
-    '-c',
-    'while :; do sleep 1; done',
-  );
+  const program = 'while :; do sleep 1; done';
+  await run('podman', 'run', '-d', '--network', 'none', '--name', name, image, 'sh', '-c', program);
   const with_: { checkpoint: number; restore: number }[] = [];
   const without: { checkpoint: number; restore: number }[] = [];
-  once(); // the first of a boot loads what later ones find loaded
+  await once(); // the first of a boot loads what later ones find loaded
   for (let pair = 0; pair < pairs; pair++) {
     // Alternating order, so that a drift of the machine favours neither.
     for (const ours of pair % 2 === 0 ? [true, false] : [false, true]) {
-      run('kfd-checkpoint', 'configure', ...(ours ? [] : ['--undo']));
-      (ours ? with_ : without).push(once());
+      await run('kfd-checkpoint', 'configure', ...(ours ? [] : ['--undo']));
+      (ours ? with_ : without).push(await once());
     }
   }
-  run('kfd-checkpoint', 'configure');
-  run('podman', 'rm', '-f', '-t', '0', name);
+  await run('kfd-checkpoint', 'configure');
+  await run('podman', 'rm', '-f', '-t', '0', name);
   const ratio = (key: 'checkpoint' | 'restore') =>
     spread(with_.map((sample) => sample[key])).median /
     spread(without.map((sample) => sample[key])).median;

@@ -1,9 +1,6 @@
 /** Checkpoint and restore of typical containers under crun, uncompressed, once each. */
 
-import { rmSync } from 'node:fs';
-import { archivePath } from '../e2e/support/archive.js';
-import { Container } from '../e2e/support/container.js';
-import { seconds } from './timing.js';
+import { trip } from './trip.js';
 
 const rows = [
   { name: '32 MiB and a pending barrier', worker: ['--vram-mib', '32', '--pending-barrier'] },
@@ -11,31 +8,24 @@ const rows = [
   { name: '1,000 BOs of 64 KiB', worker: ['--bos', '1000', '--bo-kib', '64'] },
 ] as const;
 
+const seconds = (us: number | undefined) => ((us ?? 0) / 1e6).toFixed(1);
+
 export async function table(): Promise<Record<string, unknown>> {
   const results: Record<string, unknown>[] = [];
   for (const { name, worker } of rows) {
-    const archive = archivePath('table.tar');
-    const job = await Container.start({ engine: 'crun', worker });
-    const checkpoint = seconds(
-      'podman',
-      'container',
-      'checkpoint',
-      '--compress',
-      'none',
-      '--export',
-      archive,
-      job.name,
-    );
-    job.remove();
-    const restore = seconds('podman', 'container', 'restore', '--import', archive);
-    const answer = await job.control.ask('verify', 600);
-    job.remove();
-    rmSync(archive);
-    const right = answer.startsWith('verified ');
+    const { dump, restore, ...result } = await trip(worker);
     process.stdout.write(
-      `  ${name}: checkpoint ${checkpoint.toFixed(1)} s, restore ${restore.toFixed(1)} s, data ${right ? 'right' : `WRONG: ${answer}`}\n`,
+      `  ${name}: checkpoint ${result.checkpoint_s.toFixed(1)} s, restore ${result.restore_s.toFixed(1)} s, ` +
+        `of which upload ${seconds(restore.timings_us?.['upload'])} s ` +
+        `(${seconds(restore.timings_us?.['upload_overlapped'])} s hidden), data ${result.right ? 'right' : 'WRONG'}\n`,
     );
-    results.push({ name, checkpoint_s: checkpoint, restore_s: restore, right });
+    results.push({
+      name,
+      ...result,
+      content_bytes: restore.content_bytes,
+      dump_us: dump.timings_us,
+      restore_us: restore.timings_us,
+    });
   }
   return { results };
 }

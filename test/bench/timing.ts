@@ -3,9 +3,9 @@
 import { attempt } from '../e2e/support/command.js';
 
 /** Seconds the command took; it must succeed. */
-export function seconds(program: string, ...args: string[]): number {
+export async function seconds(program: string, ...args: string[]): Promise<number> {
   const began = performance.now();
-  const result = attempt(program, ...args);
+  const result = await attempt(program, ...args);
   const took = (performance.now() - began) / 1000;
   if (result.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${result.stderr}`);
   return took;

@@ -30,24 +30,30 @@ const damages = [
   },
 ] as const;
 
-scenario('damaged archives are refused, and the sound one still restores', async (engine) => {
-  const archive = archivePath('sound.tar');
-  const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--pending-barrier'] });
-  const saved = job.checkpoint('--compress', 'none', '--export', archive);
-  assert.equal(saved.status, 0, saved.stderr);
-  job.remove();
+scenario(
+  'damaged archives are refused, and the sound one still restores',
+  async ({ engine, meet }) => {
+    const archive = archivePath(engine, 'sound.tar');
+    const job = await Container.start({
+      engine,
+      worker: ['--vram-mib', '16', '--pending-barrier'],
+    });
+    const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+    assert.equal(saved.status, 0, saved.stderr);
+    await job.remove();
 
-  for (const { name, damage, reason } of damages) {
-    const damaged = archivePath('damaged.tar');
-    copyFileSync(archive, damaged);
-    rewriteArchive(damaged, damage);
-    const restored = job.restore('--import', damaged);
-    assert.notEqual(restored.status, 0, `${name}: restored all the same`);
-    assertExplained(job, 'restore', restored, reason);
-    job.remove();
-    await assertNothingLeft();
-  }
-  const restored = job.restore('--import', archive);
-  assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-});
+    for (const { name, damage, reason } of damages) {
+      const damaged = archivePath(engine, 'damaged.tar');
+      copyFileSync(archive, damaged);
+      await rewriteArchive(damaged, damage);
+      const restored = await job.restore('--import', damaged);
+      assert.notEqual(restored.status, 0, `${name}: restored all the same`);
+      await assertExplained(job, 'restore', restored, reason);
+      await job.remove();
+      await meet(assertNothingLeft);
+    }
+    const restored = await job.restore('--import', archive);
+    assert.equal(restored.status, 0, restored.stderr);
+    assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+  },
+);

@@ -3,42 +3,28 @@
 
 import assert from 'node:assert/strict';
 import { archivePath } from './support/archive.js';
-import { attempt, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { lastSession, sessionLogs, sessionPids, setDmaRate } from './support/product.js';
-import { assertNothingLeft, scenario } from './support/suite.js';
+import type { Lane } from './support/lanes.js';
+import { setDmaRate } from './support/product.js';
+import { sessionThat } from './support/session.js';
+import { scenario } from './support/suite.js';
 
-/** Slow enough that 64 MiB and ROCr's own buffers are in flight for tens of seconds. */
-const slowMbps = 8;
+/** Slow enough that 64 MiB and ROCr's own buffers are in flight for many seconds. */
+const slowMbps = 25;
 
 /** Runs `body` while copies on the simulated GPU are slow. */
-async function slowly(body: () => Promise<void>): Promise<void> {
-  setDmaRate(slowMbps);
+async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
+  await lane.meet(() => setDmaRate(slowMbps));
   try {
     await body();
   } finally {
-    setDmaRate(0);
+    await lane.meet(() => setDmaRate(0));
   }
 }
 
-/** The pid of the session daemon, once it logs `message` in a log newer than `known` ones. */
-async function sessionThat(
-  operation: 'dump' | 'restore',
-  message: string,
-  known: number,
-): Promise<number> {
-  await until(`a ${operation} session that logs "${message}"`, () => {
-    if (sessionLogs(operation).length <= known) return false;
-    return lastSession(operation).some((line) => line.msg === message);
-  });
-  const [pid] = sessionPids();
-  assert.ok(pid !== undefined, 'no session daemon');
-  return pid;
-}
-
 async function assertComputesOn(job: Container): Promise<void> {
-  assert.equal(job.status(), 'running');
+  assert.equal(await job.status(), 'running');
   const counter = (reply: string) => Number(/counter=(\d+)/.exec(reply)?.[1]);
   const before = counter(await job.control.ask('status'));
   const after = counter(await job.control.ask('status'));
@@ -48,52 +34,49 @@ async function assertComputesOn(job: Container): Promise<void> {
 
 const worker = ['--vram-mib', '64', '--pending-barrier', '--step-ms', '20'];
 
-scenario('session killed while it drains', async (engine) => {
+scenario('session killed while it drains', async (lane) => {
+  const { engine } = lane;
   const job = await Container.start({ engine, worker });
-  await slowly(async () => {
-    const known = sessionLogs('dump').length;
-    const saving = job.checkpointInBackground();
-    process.kill(await sessionThat('dump', 'draining', known), 'SIGKILL');
+  await slowly(lane, async () => {
+    const saving = job.checkpoint();
+    process.kill((await sessionThat(job, 'dump', 'draining')).daemon, 'SIGKILL');
     const saved = await saving;
     assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
-    assertExplained(job, 'dump', saved, /session/);
+    await assertExplained(job, 'dump', saved, /session/);
   });
   await assertComputesOn(job);
-  const again = job.checkpoint();
+  const again = await job.checkpoint();
   assert.equal(again.status, 0, `a retry: ${again.stderr}`);
 });
 
-scenario('CRIU killed during the dump', async (engine) => {
+scenario('CRIU killed during the dump', async (lane) => {
+  const { engine } = lane;
   const job = await Container.start({ engine, worker });
-  await slowly(async () => {
-    const known = sessionLogs('dump').length;
-    const saving = job.checkpointInBackground();
-    await sessionThat('dump', 'stage', known);
-    attempt('pkill', '-KILL', '-x', 'criu');
+  await slowly(lane, async () => {
+    const saving = job.checkpoint();
+    process.kill((await sessionThat(job, 'dump', 'stage')).criu, 'SIGKILL');
     const saved = await saving;
     assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
   });
   await assertComputesOn(job);
 });
 
-scenario('session killed while it uploads', async (engine) => {
-  const archive = archivePath('upload.tar');
+scenario('session killed while it uploads', async (lane) => {
+  const { engine } = lane;
+  const archive = archivePath(engine, 'upload.tar');
   const job = await Container.start({ engine, worker });
-  const saved = job.checkpoint('--compress', 'none', '--export', archive);
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
-  job.remove();
-  await slowly(async () => {
-    const known = sessionLogs('restore').length;
-    const restoring = job.restoreInBackground('--import', archive);
-    process.kill(await sessionThat('restore', 'uploading', known), 'SIGKILL');
+  await job.remove();
+  await slowly(lane, async () => {
+    const restoring = job.restore('--import', archive);
+    process.kill((await sessionThat(job, 'restore', 'uploading')).daemon, 'SIGKILL');
     const restored = await restoring;
     assert.notEqual(restored.status, 0, 'the restore should have failed');
-    assertExplained(job, 'restore', restored, /session/);
+    await assertExplained(job, 'restore', restored, /session/);
   });
-  job.remove();
-  const again = job.restore('--import', archive);
+  await job.remove();
+  const again = await job.restore('--import', archive);
   assert.equal(again.status, 0, `a retry: ${again.stderr}`);
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-  job.remove();
-  await assertNothingLeft();
 });

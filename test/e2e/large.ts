@@ -7,28 +7,28 @@ import { scenario } from './support/suite.js';
 
 const minutes = 60;
 
-scenario('1,000 BOs of 64 KiB', async (engine) => {
-  const archive = archivePath('many.tar');
+scenario('1,000 BOs of 64 KiB', async ({ engine }) => {
+  const archive = archivePath(engine, 'many.tar');
   const job = await Container.start({ engine, worker: ['--bos', '1000', '--bo-kib', '64'] });
-  const saved = job.checkpoint('--compress', 'none', '--export', archive);
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
-  job.remove();
-  const restored = job.restore('--import', archive);
+  await job.remove();
+  const restored = await job.restore('--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(await job.control.ask('verify', 4 * minutes), /^verified bytes=65536000 /);
 });
 
-scenario('one BO of 1 GiB under a memory limit of 512 MiB', async (engine) => {
-  const archive = archivePath('large.tar');
+scenario('one BO of 1 GiB under a memory limit of 512 MiB', async ({ engine }) => {
+  const archive = archivePath(engine, 'large.tar');
   const job = await Container.start({
     engine,
     flags: ['--memory', '512m', '--memory-swap', '512m'],
     worker: ['--vram-mib', '1024', '--step-ms', '0'],
   });
-  const saved = job.checkpoint('--compress', 'none', '--export', archive);
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
-  job.remove();
-  const restored = job.restore('--import', archive);
+  await job.remove();
+  const restored = await job.restore('--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(await job.control.ask('verify', 4 * minutes), /^verified bytes=1073741824 /);
 });

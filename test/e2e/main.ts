@@ -1,12 +1,10 @@
 /** All scenarios, in one process: starting Node is slow in the guest. Prints TAP. */
 
-import { mkdirSync } from 'node:fs';
 import { run } from './support/command.js';
 import { install } from './support/product.js';
 
-mkdirSync('/tmp/archives', { recursive: true });
-install();
-run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
+await install();
+await run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
 
 const wanted = process.argv.slice(2);
 for (const part of [

@@ -17,8 +17,8 @@ const targets = [
   },
   {
     name: 'without a GPU',
-    prepare: unloadGpu,
-    undo: loadGpu,
+    prepare: () => unloadGpu(),
+    undo: () => loadGpu(),
     reason: /\/dev\/kfd: not on this host/,
   },
   {
@@ -35,25 +35,31 @@ const targets = [
   },
 ] as const;
 
-scenario('targets that cannot take the container say why, and a retry works', async (engine) => {
-  const archive = archivePath('traveller.tar');
-  const job = await Container.start({ engine, worker: ['--vram-mib', '64', '--pending-barrier'] });
-  const saved = job.checkpoint('--compress', 'none', '--export', archive);
-  assert.equal(saved.status, 0, saved.stderr);
-  job.remove();
+scenario(
+  'targets that cannot take the container say why, and a retry works',
+  async ({ engine, meet }) => {
+    const archive = archivePath(engine, 'traveller.tar');
+    const job = await Container.start({
+      engine,
+      worker: ['--vram-mib', '64', '--pending-barrier'],
+    });
+    const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+    assert.equal(saved.status, 0, saved.stderr);
+    await job.remove();
 
-  for (const target of targets) {
-    target.prepare();
-    try {
-      const restored = job.restore('--import', archive);
-      assert.notEqual(restored.status, 0, `${target.name}: restored all the same`);
-      assertExplained(job, 'restore', restored, target.reason);
-      job.remove();
-    } finally {
-      target.undo();
+    for (const target of targets) {
+      await meet(target.prepare);
+      try {
+        const restored = await job.restore('--import', archive);
+        assert.notEqual(restored.status, 0, `${target.name}: restored all the same`);
+        await assertExplained(job, 'restore', restored, target.reason);
+        await job.remove();
+      } finally {
+        await meet(target.undo);
+      }
     }
-  }
-  const restored = job.restore('--import', archive);
-  assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-});
+    const restored = await job.restore('--import', archive);
+    assert.equal(restored.status, 0, restored.stderr);
+    assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+  },
+);

@@ -13,24 +13,24 @@ const oddities = [
 ] as const;
 
 for (const { flag, reason } of oddities) {
-  scenario(`refused by name: gpu-worker ${flag}`, async (engine) => {
+  scenario(`refused by name: gpu-worker ${flag}`, async ({ engine }) => {
     const job = await Container.start({ engine, worker: ['--vram-mib', '16', flag] });
-    const saved = job.checkpoint();
+    const saved = await job.checkpoint();
     assert.notEqual(saved.status, 0, 'the checkpoint should have been refused');
-    assertExplained(job, 'dump', saved, reason);
-    assert.equal(job.status(), 'running');
+    await assertExplained(job, 'dump', saved, reason);
+    assert.equal(await job.status(), 'running');
     assert.match(await job.control.ask('verify'), /^verified /);
   });
 }
 
-scenario('supported: /dev/kfd opened twice, or inherited by a child', async (engine) => {
+scenario('supported: /dev/kfd opened twice, or inherited by a child', async ({ engine }) => {
   const job = await Container.start({
     engine,
     worker: ['--vram-mib', '16', '--double-kfd', '--fork-holder', '--pending-barrier'],
   });
-  const saved = job.checkpoint();
+  const saved = await job.checkpoint();
   assert.equal(saved.status, 0, saved.stderr);
-  const restored = job.restore(job.name);
+  const restored = await job.restore(job.name);
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });

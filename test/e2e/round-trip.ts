@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { Container, type Engine } from './support/container.js';
-import { lastSession } from './support/product.js';
+import { type Operation, sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const worker = ['--vram-mib', '32', '--host-mib', '8', '--pending-barrier', '--events-waiter'];
@@ -17,21 +17,21 @@ interface Trip {
 }
 
 async function roundTrip(trip: Trip): Promise<void> {
-  const archive = archivePath(`job.tar.${trip.compress}`);
+  const archive = archivePath(trip.engine, `job.tar.${trip.compress}`);
   const job = await Container.start({
     engine: trip.engine,
     network: trip.network,
     ...(trip.command === undefined ? { worker } : { command: trip.command }),
   });
-  const saved = job.checkpoint('--compress', trip.compress, '--export', archive);
+  const saved = await job.checkpoint('--keep', '--compress', trip.compress, '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
-  assertTimings('dump');
-  job.remove();
+  await assertTimings(job, 'dump');
+  await job.remove();
 
-  const restored = job.restore('--import', archive);
+  const restored = await job.restore('--keep', '--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
-  assertTimings('restore');
-  assertNoForeignDescriptors(job);
+  await assertTimings(job, 'restore');
+  await assertNoForeignDescriptors(job);
   const answer = await job.control.ask('verify');
   assert.match(answer, /^verified bytes=33554432 barrier=completed .*waiter=woken/);
   assert.match(await job.control.ask('churn'), /^churned /);
@@ -39,8 +39,8 @@ async function roundTrip(trip: Trip): Promise<void> {
 }
 
 /** The phases of a session sum to its wall time within 2 %. */
-function assertTimings(operation: 'dump' | 'restore'): void {
-  const timings = lastSession(operation).findLast((line) => line.timings_us)?.timings_us ?? {};
+async function assertTimings(job: Container, operation: Operation): Promise<void> {
+  const timings = (await sessionEnd(job, operation)).timings_us ?? {};
   const overlapping = ['total', 'drain', 'drain_overlapped', 'upload', 'upload_overlapped'];
   const phases = Object.entries(timings).filter(([name]) => !overlapping.includes(name));
   const sum = phases.reduce((total, [, us]) => total + us, 0);
@@ -49,8 +49,8 @@ function assertTimings(operation: 'dump' | 'restore'): void {
 }
 
 /** The restored program has the descriptors it had: stdio, KFD, its eventfd, one render node. */
-function assertNoForeignDescriptors(job: Container): void {
-  const worker = workerPid(job.pid());
+async function assertNoForeignDescriptors(job: Container): Promise<void> {
+  const worker = workerPid(await job.pid());
   const open = readdirSync(`/proc/${worker}/fd`).length;
   assert.equal(open, 6, `descriptors of the restored program: ${open}`);
 }
@@ -71,16 +71,16 @@ function readFileLines(path: string): number[] {
     .map(Number);
 }
 
-scenario('root task, no network, uncompressed', (engine) =>
+scenario('root task, no network, uncompressed', ({ engine }) =>
   roundTrip({ engine, network: 'none', compress: 'none' }),
 );
-scenario('root task, bridge, gzip', (engine) =>
+scenario('root task, bridge, gzip', ({ engine }) =>
   roundTrip({ engine, network: 'bridge', compress: 'gzip' }),
 );
-scenario('root task, bridge, zstd', (engine) =>
+scenario('root task, bridge, zstd', ({ engine }) =>
   roundTrip({ engine, network: 'bridge', compress: 'zstd' }),
 );
-scenario('GPU program is the child of a shell', (engine) =>
+scenario('GPU program is the child of a shell', ({ engine }) =>
   roundTrip({
     engine,
     network: 'bridge',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { type Engine, image } from './support/container.js';
-import { install, prefix, sessionLogs, unpack } from './support/product.js';
+import { install, prefix, sessionCount, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
 
 const installations = [
@@ -42,51 +42,40 @@ const installations = [
 ] as const;
 
 /** Run, checkpoint into an archive, restore from it, look inside. */
-function life(engine: Engine, name: string): void {
-  const job = 'plain';
-  const archive = archivePath('plain.tar');
-  const podman = (...args: string[]) => {
-    const result = attempt('podman', ...args);
+async function life(engine: Engine, name: string): Promise<void> {
+  const job = `${engine}-plain`;
+  const archive = archivePath(engine, 'plain.tar');
+  const podman = async (...args: string[]) => {
+    const result = await attempt('podman', ...args);
     assert.equal(result.status, 0, `${name}: podman ${args.join(' ')}\n${result.stderr}`);
     return result.stdout;
   };
-  podman(
-    '--runtime',
-    engine,
-    'run',
-    '-d',
-    '--name',
-    job,
-    image,
-    'sh',
-    '-c',
-    'echo kept > /tmp/kept; while :; do sleep 1; done',
-  );
-  podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
-  podman('rm', '-f', job);
-  podman('container', 'restore', '--import', archive);
-  assert.equal(podman('exec', job, 'cat', '/tmp/kept'), 'kept', name);
-  const annotations = podman('inspect', '-f', '{{json .Config.Annotations}}', job);
+  const program = 'echo kept > /tmp/kept; while :; do sleep 1; done';
+  await podman('--runtime', engine, 'run', '-d', '--name', job, image, 'sh', '-c', program);
+  await podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
+  await podman('rm', '-f', job);
+  await podman('container', 'restore', '--import', archive);
+  assert.equal(await podman('exec', job, 'cat', '/tmp/kept'), 'kept', name);
+  const annotations = await podman('inspect', '-f', '{{json .Config.Annotations}}', job);
   assert.doesNotMatch(annotations, /kfd-checkpoint/, name);
-  podman('rm', '-f', '-t', '0', job);
-  rmSync(archive);
+  await podman('rm', '-f', '-t', '0', job);
 }
 
-scenario('a container without a GPU does not notice us', async (engine) => {
-  const sessions = sessionLogs('dump').length + sessionLogs('restore').length;
+scenario('a container without a GPU does not notice us', async ({ engine, meet }) => {
+  const sessions = sessionCount();
   try {
     for (const { name, make } of installations) {
-      unpack();
-      make();
-      life(engine, name);
+      await meet(async () => {
+        await unpack();
+        await make();
+      });
+      await life(engine, name);
     }
   } finally {
-    rmSync('/etc/kfd-checkpoint/config.json', { force: true });
-    install();
+    await meet(async () => {
+      rmSync('/etc/kfd-checkpoint/config.json', { force: true });
+      await install();
+    });
   }
-  assert.equal(
-    sessionLogs('dump').length + sessionLogs('restore').length,
-    sessions,
-    'sessions ran',
-  );
+  assert.equal(sessionCount(), sessions, 'sessions ran');
 });

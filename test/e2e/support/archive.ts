@@ -12,22 +12,31 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './command.js';
+import type { Engine } from './container.js';
 
 const folder = '/tmp/archives';
 
-export function archivePath(name: string): string {
-  mkdirSync(folder, { recursive: true });
-  return join(folder, name);
+/** Where `engine`'s archives lie; forgetArchives() takes them away. */
+export function archivePath(engine: Engine, name: string): string {
+  mkdirSync(join(folder, engine), { recursive: true });
+  return join(folder, engine, name);
 }
 
 /** Unpacks an uncompressed archive, lets `change` work on its image directory, packs it again. */
-export function rewriteArchive(archive: string, change: (imageDirectory: string) => void): void {
+export async function rewriteArchive(
+  archive: string,
+  change: (imageDirectory: string) => void,
+): Promise<void> {
   const work = `${archive}.d`;
   mkdirSync(work);
-  run('tar', '-C', work, '-xf', archive);
+  await run('tar', '-C', work, '-xf', archive);
   change(join(work, 'checkpoint'));
-  run('tar', '-C', work, '-cf', archive, '.');
+  await run('tar', '-C', work, '-cf', archive, '.');
   rmSync(work, { recursive: true });
+}
+
+export function forgetArchives(engine: Engine): void {
+  rmSync(join(folder, engine), { recursive: true, force: true });
 }
 
 /** Changes every bit of one byte. */

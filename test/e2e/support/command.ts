@@ -1,6 +1,6 @@
 /** Running programs in the guest. */
 
-import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Outcome {
@@ -11,55 +11,48 @@ export interface Outcome {
 
 const limitMs = 240_000;
 
-function outcome(result: SpawnSyncReturns<string>): Outcome {
-  if (result.error !== undefined) throw result.error;
-  return { status: result.status, stdout: result.stdout.trim(), stderr: result.stderr.trim() };
-}
-
 /** Runs to the end, whatever its status. Throws when it cannot be started or takes too long. */
-export function attempt(program: string, ...args: string[]): Outcome {
-  return outcome(
-    spawnSync(program, args, { encoding: 'utf8', timeout: limitMs, maxBuffer: 64 << 20 }),
-  );
+export function attempt(program: string, ...args: string[]): Promise<Outcome> {
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: limitMs,
+    killSignal: 'SIGKILL',
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (status) => {
+      if (child.killed) reject(new Error(`${program} ${args.join(' ')}: over ${limitMs} ms`));
+      else resolve({ status, stdout: stdout.trim(), stderr: stderr.trim() });
+    });
+  });
 }
 
 /** Runs to the end and must succeed; returns its standard output. */
-export function run(program: string, ...args: string[]): string {
-  const result = attempt(program, ...args);
+export async function run(program: string, ...args: string[]): Promise<string> {
+  const result = await attempt(program, ...args);
   if (result.status !== 0) {
     throw new Error(`${program} ${args.join(' ')}: status ${result.status}\n${result.stderr}`);
   }
   return result.stdout;
 }
 
-/** Starts in the background; the promise settles when it ends. */
-export function begin(program: string, ...args: string[]): Promise<Outcome> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (status) =>
-      resolve({ status, stdout: stdout.trim(), stderr: stderr.trim() }),
-    );
-  });
-}
-
 /** Polls `probe` until it returns something; throws naming `what` after `seconds`. */
 export async function until<T>(
   what: string,
-  probe: () => T | undefined | false,
+  probe: () => T | undefined | false | Promise<T | undefined | false>,
   seconds = 90,
 ): Promise<T> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
-    const value = probe();
+    const value = await probe();
     if (value !== undefined && value !== false) return value;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${seconds} s`);
     await delay(50);

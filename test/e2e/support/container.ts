@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt, begin, type Outcome, run, until } from './command.js';
+import { attempt, type Outcome, run, until } from './command.js';
 
 export const engines = ['crun', 'runc'] as const;
 export type Engine = (typeof engines)[number];
@@ -69,6 +69,7 @@ export class Container {
   readonly name: string;
   readonly engine: Engine;
   readonly control: Control;
+  #bundle: string | undefined;
 
   private constructor(name: string, engine: Engine, control: Control) {
     this.name = name;
@@ -78,12 +79,12 @@ export class Container {
 
   /** `podman run` with both GPU devices; returns once the program is ready. */
   static async start(options: ContainerOptions): Promise<Container> {
-    const name = `job-${++serial}`;
+    const name = `${options.engine}-${++serial}`;
     const control = new Control(name);
     rmSync(control.folder, { recursive: true, force: true });
     mkdirSync(control.folder, { recursive: true });
     const command = options.command ?? ['gpu-worker', ...(options.worker ?? ['--vram-mib', '16'])];
-    run(
+    await run(
       'podman',
       '--runtime',
       options.engine,
@@ -104,6 +105,7 @@ export class Container {
       ...command,
     );
     const container = new Container(name, options.engine, control);
+    await container.bundle(); // podman does not tell while it saves the container
     await control.ready();
     return container;
   }
@@ -113,37 +115,41 @@ export class Container {
     return new Container(name, this.engine, this.control);
   }
 
-  checkpoint(...flags: string[]): Outcome {
+  checkpoint(...flags: string[]): Promise<Outcome> {
     return attempt('podman', 'container', 'checkpoint', ...flags, this.name);
   }
 
-  checkpointInBackground(...flags: string[]): Promise<Outcome> {
-    return begin('podman', 'container', 'checkpoint', ...flags, this.name);
-  }
-
-  restore(...flags: string[]): Outcome {
+  restore(...flags: string[]): Promise<Outcome> {
     return attempt('podman', 'container', 'restore', ...flags);
   }
 
-  restoreInBackground(...flags: string[]): Promise<Outcome> {
-    return begin('podman', 'container', 'restore', ...flags);
-  }
-
   /** Host pid of the container's first process. */
-  pid(): number {
-    return Number(run('podman', 'inspect', '-f', '{{.State.Pid}}', this.name));
+  async pid(): Promise<number> {
+    return Number(await this.#inspect('{{.State.Pid}}'));
   }
 
-  status(): string {
-    return run('podman', 'inspect', '-f', '{{.State.Status}}', this.name);
+  status(): Promise<string> {
+    return this.#inspect('{{.State.Status}}');
   }
 
   /** Folder of the engine's logs and, after a checkpoint in place, of the image. */
-  bundle(): string {
-    return run('podman', 'inspect', '-f', '{{.StaticDir}}', this.name);
+  async bundle(): Promise<string> {
+    this.#bundle ??= await this.#inspect('{{.StaticDir}}');
+    return this.#bundle;
   }
 
-  remove(): void {
-    attempt('podman', 'rm', '-f', '-t', '0', this.name);
+  async remove(): Promise<void> {
+    await attempt('podman', 'rm', '-f', '-t', '0', this.name);
   }
+
+  #inspect(format: string): Promise<string> {
+    return run('podman', 'inspect', '-f', format, this.name);
+  }
+}
+
+/** Ends and removes what `engine`'s lane has started, restored copies included. */
+export async function removeContainers(engine: Engine): Promise<void> {
+  const listed = await run('podman', 'ps', '-aq', '--filter', `name=^${engine}-`);
+  const ids = listed.split('\n').filter((id) => id !== '');
+  if (ids.length > 0) await attempt('podman', 'rm', '-f', '-t', '0', ...ids);
 }

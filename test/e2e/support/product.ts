@@ -1,8 +1,7 @@
-/** This product as installed in the guest: its logs, its daemons, the simulated GPU beneath. */
+/** This product as installed in the guest, and the simulated GPU beneath. */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { attempt, run } from './command.js';
+import { run } from './command.js';
 
 export const prefix = '/usr/lib/kfd-checkpoint';
 /** The copy of the plugin that CRIU loads. */
@@ -12,58 +11,23 @@ const configPath = '/etc/kfd-checkpoint/config.json';
 const module = '/repo/build/lab/amdgpu.ko';
 
 /** Puts the package's files in their place, all of them anew. */
-export function unpack(): void {
-  run('bash', '/repo/test/lab/install.sh');
+export async function unpack(): Promise<void> {
+  await run('bash', '/repo/test/lab/install.sh');
 }
 
 /** Installs as an operator would: the package's files, then `configure`. */
-export function install(): void {
-  unpack();
-  run('kfd-checkpoint', 'configure');
+export async function install(): Promise<void> {
+  await unpack();
+  await run('kfd-checkpoint', 'configure');
+}
+
+/** How many sessions have ever logged. */
+export function sessionCount(): number {
+  return existsSync(logs) ? readdirSync(logs).filter((name) => name.endsWith('.log')).length : 0;
 }
 
 export function configure(settings: Readonly<Record<string, unknown>>): void {
   writeFileSync(configPath, JSON.stringify(settings));
-}
-
-/** One line of a session's log. */
-export interface LogLine {
-  readonly level: string;
-  readonly msg: string;
-  readonly outcome?: string;
-  readonly err?: { readonly code?: string; readonly message: string };
-  readonly content_bytes?: number;
-  readonly timings_us?: Readonly<Record<string, number>>;
-  readonly [key: string]: unknown;
-}
-
-/** Paths of all session logs, oldest first. */
-export function sessionLogs(operation: 'dump' | 'restore'): string[] {
-  if (!existsSync(logs)) return [];
-  return readdirSync(logs)
-    .filter((name) => name.includes(`-${operation}-`))
-    .sort()
-    .map((name) => join(logs, name));
-}
-
-/** The lines of the newest session of one kind. */
-export function lastSession(operation: 'dump' | 'restore'): LogLine[] {
-  const path = sessionLogs(operation).at(-1);
-  if (path === undefined) throw new Error(`no ${operation} session has logged anything`);
-  // The last line may be half written while the session runs.
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as LogLine);
-}
-
-/** Pids of running session daemons. */
-export function sessionPids(): number[] {
-  const { stdout } = attempt('pgrep', '-f', 'dist/src/session/main.js');
-  return stdout
-    .split('\n')
-    .filter((line) => line !== '')
-    .map(Number);
 }
 
 /** Living objects of the simulated GPU: all zero when nothing uses it. */
@@ -91,18 +55,18 @@ export function gpuObjects(): Record<string, number> {
 }
 
 /** Puts the simulated GPU in. */
-export function loadGpu(...parameters: string[]): void {
-  run('insmod', module, ...parameters);
+export async function loadGpu(...parameters: string[]): Promise<void> {
+  await run('insmod', module, ...parameters);
 }
 
 /** Loads it anew with other parameters; nothing may use it. */
-export function reloadGpu(...parameters: string[]): void {
-  unloadGpu();
-  loadGpu(...parameters);
+export async function reloadGpu(...parameters: string[]): Promise<void> {
+  await unloadGpu();
+  await loadGpu(...parameters);
 }
 
-export function unloadGpu(): void {
-  run('rmmod', 'amdgpu');
+export async function unloadGpu(): Promise<void> {
+  await run('rmmod', 'amdgpu');
 }
 
 /** MB/s of simulated DMA from now on; 0: unlimited. */

@@ -1,51 +1,69 @@
 /** What every scenario asserts around itself: nothing of ours or of the GPU is left behind. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { forgetArchives } from './archive.js';
 import { attempt, until } from './command.js';
-import { type Engine, engines } from './container.js';
-import { gpuObjects, sessionPids } from './product.js';
+import { type Engine, engines, removeContainers } from './container.js';
+import { type Lane, Lanes } from './lanes.js';
+import { gpuObjects } from './product.js';
+import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
 
-/** Runs `body` once per engine, each a test of its own. */
-export function scenario(name: string, body: (engine: Engine) => Promise<void>): void {
-  for (const engine of engines) {
-    test(`${name} (${engine})`, async () => {
-      try {
-        await body(engine);
-      } catch (error) {
-        keepEvidence(`${name} (${engine})`);
-        throw error;
-      } finally {
-        attempt('podman', 'rm', '-f', '-t', '0', '--all');
-        rmSync('/tmp/archives', { recursive: true, force: true });
-      }
-      await assertNothingLeft();
-    });
+/** Runs `body` once per engine, side by side, each a test of its own; then nothing may be left. */
+export function scenario(name: string, body: (lane: Lane) => Promise<void>): void {
+  test(name, { concurrency: true }, async (suite) => {
+    const lanes = new Lanes(engines.length);
+    await Promise.all(
+      engines.map((engine) =>
+        suite.test(`${name} (${engine})`, () => inLane(lanes, engine, name, body)),
+      ),
+    );
+    await assertNothingLeft();
+  });
+}
+
+async function inLane(
+  lanes: Lanes,
+  engine: Engine,
+  name: string,
+  body: (lane: Lane) => Promise<void>,
+): Promise<void> {
+  try {
+    await body({ engine, meet: (action) => lanes.meet(action) });
+  } catch (error) {
+    await keepEvidence(`${name} (${engine})`);
+    throw error;
+  } finally {
+    lanes.leave();
+    await removeContainers(engine);
+    forgetArchives(engine);
   }
 }
 
 /** What a failure left in the guest goes to the host's share before it is cleaned away. */
-function keepEvidence(name: string): void {
+async function keepEvidence(name: string): Promise<void> {
   const folder = join('/share', name.replaceAll(/[^\w]+/g, '-'));
   mkdirSync(folder, { recursive: true });
-  attempt('cp', '-r', '/var/log/kfd-checkpoint', folder);
-  attempt(
+  await attempt('cp', '-r', '/var/log/kfd-checkpoint', folder);
+  await attempt(
     'sh',
     '-c',
-    `cp /var/lib/containers/storage/overlay-containers/*/userdata/*.log '${folder}'`,
+    `for log in /var/lib/containers/storage/overlay-containers/*/userdata/*.log; do
+      cp "$log" '${folder}/'$(basename "\${log%/userdata/*}" | cut -c1-12)-$(basename "$log")
+    done`,
   );
-  writeFileSync(join(folder, 'dmesg'), attempt('dmesg').stdout);
+  writeFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
 }
 
 /** No session, no socket, no object on the simulated GPU. Ends of processes take a moment. */
 export async function assertNothingLeft(): Promise<void> {
-  await until('the end of the sessions', () => sessionPids().length === 0, 30);
-  const sockets = existsSync(runDirectory) ? readdirSync(runDirectory) : [];
-  assert.deepEqual(sockets, [], 'session directories left');
+  const left = () => (existsSync(runDirectory) ? readdirSync(runDirectory) : []);
+  await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);
+  assert.deepEqual(left(), [], 'session directories left');
   if (!existsSync('/sys/kernel/debug/kfdsim')) return; // the scenario took the GPU out
   const empty = () => Object.values(gpuObjects()).every((count) => count === 0);
   try {

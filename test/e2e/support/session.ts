@@ -1,0 +1,87 @@
+/**
+ * The sessions of one container, found as an operator finds them: CRIU's log names theirs. Podman
+ * keeps that log while the command runs, when it fails, and with --keep.
+ */
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attempt, until } from './command.js';
+import type { Container } from './container.js';
+
+export type Operation = 'dump' | 'restore';
+
+/** One line of a session's log. */
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly criu_pid: number;
+  readonly outcome?: string;
+  readonly err?: { readonly code?: string; readonly message: string };
+  readonly content_bytes?: number;
+  readonly max_rss_bytes?: number;
+  readonly timings_us?: Readonly<Record<string, number>>;
+  readonly [key: string]: unknown;
+}
+
+/** Text of CRIU's log of the newest operation of this kind; empty when there was none. */
+export async function criuLog(job: Container, operation: Operation): Promise<string> {
+  return textIfAny(join(await job.bundle(), `${operation}.log`));
+}
+
+/** The file that `text` names as a session's log. */
+export function namedSessionLog(text: string): string | undefined {
+  return /session log: (\/\S+\.log)/.exec(text)?.[1];
+}
+
+/** The lines of the newest session of this kind, which may still run. */
+export async function sessionLines(job: Container, operation: Operation): Promise<LogLine[]> {
+  const path = namedSessionLog(await criuLog(job, operation));
+  if (path === undefined) throw new Error(`${job.name}: ${operation}.log names no session's log`);
+  return readLines(path);
+}
+
+/** The session's own account of its time, once it has one. */
+export async function sessionEnd(job: Container, operation: Operation): Promise<LogLine> {
+  const path = namedSessionLog(await criuLog(job, operation));
+  if (path === undefined) throw new Error(`${job.name}: ${operation}.log names no session's log`);
+  return until(`the end of ${path}`, () =>
+    readLines(path).find((line) => line.msg === 'session ended'),
+  );
+}
+
+/** Waits until a session of `job` logs `message`; returns CRIU's pid and the daemon's. */
+export async function sessionThat(
+  job: Container,
+  operation: Operation,
+  message: string,
+): Promise<{ criu: number; daemon: number }> {
+  const log = join(await job.bundle(), `${operation}.log`);
+  const line = await until(`a ${operation} session that logs "${message}"`, () => {
+    const path = namedSessionLog(textIfAny(log));
+    return path !== undefined && readLines(path).find(({ msg }) => msg === message);
+  });
+  const [daemon] = await sessionPids(`${operation} ${line.criu_pid} `);
+  if (daemon === undefined) throw new Error(`the session of CRIU ${line.criu_pid} is gone`);
+  return { criu: line.criu_pid, daemon };
+}
+
+/** Pids of running session daemons, of all or of those whose arguments begin so. */
+export async function sessionPids(argumentsBegin = ''): Promise<number[]> {
+  const { stdout } = await attempt('pgrep', '-f', `dist/src/session/main.js ${argumentsBegin}`);
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(Number);
+}
+
+function textIfAny(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+}
+
+/** The last line may be half written while the session runs. */
+function readLines(path: string): LogLine[] {
+  return textIfAny(path)
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as LogLine);
+}
