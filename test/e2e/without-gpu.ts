@@ -9,34 +9,54 @@ import { type Engine, image } from './support/container.js';
 import { install, prefix, sessionCount, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
 
+const launcherCopy = '/var/lib/kfd-checkpoint/kfd-checkpoint-launch';
+
+/** Programs of the package, and the program that its hook starts for containers with a GPU. */
+const programs = [
+  'hooks/precreate',
+  'hooks/criu-action',
+  'libexec/kfd-checkpoint-launch',
+  'dist/hooks/precreate.js',
+];
+
+/** Puts `text` in the place of every program of the package; each can still be executed. */
+function overwritePrograms(text: string): void {
+  for (const program of programs) {
+    writeFileSync(join(prefix, program), text);
+    chmodSync(join(prefix, program), 0o755);
+  }
+}
+
+// Every life takes long, so damages that cannot hide each other share one.
 const installations = [
   { name: 'whole', make: () => undefined },
   {
-    name: 'without Node.js modules',
-    make: () => rmSync(join(prefix, 'node_modules'), { recursive: true }),
-  },
-  {
-    name: 'with a launcher that is no program',
-    make: () => writeFileSync(join(prefix, 'libexec/kfd-checkpoint-launch'), 'broken'),
-  },
-  {
-    name: 'with hooks that may not be executed',
+    name: 'with programs that fail, without Node.js modules',
     make: () => {
-      for (const name of ['precreate', 'criu-action'])
-        chmodSync(join(prefix, 'hooks', name), 0o644);
+      overwritePrograms('#!/bin/sh\nexit 1\n');
+      rmSync(join(prefix, 'node_modules'), { recursive: true });
     },
   },
   {
-    name: 'with a damaged plugin in the package',
-    make: () => writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken'),
+    name: 'with programs that print garbage, and a damaged plugin in the package',
+    make: () => {
+      overwritePrograms('#!/bin/sh\necho garbage\n');
+      writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken');
+    },
   },
   {
-    name: 'without the package folder',
-    make: () => rmSync(prefix, { recursive: true }),
+    name: 'with empty programs, and a broken configuration file',
+    make: () => {
+      overwritePrograms('');
+      writeFileSync('/etc/kfd-checkpoint/config.json', '{');
+    },
   },
   {
-    name: 'with a broken configuration file',
-    make: () => writeFileSync('/etc/kfd-checkpoint/config.json', '{'),
+    name: 'without the package folder, with a copy of the launcher that fails',
+    make: () => {
+      rmSync(prefix, { recursive: true });
+      writeFileSync(launcherCopy, '#!/bin/sh\nexit 1\n');
+    },
   },
   { name: 'undone', make: () => run('kfd-checkpoint', 'configure', '--undo') },
 ] as const;
