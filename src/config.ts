@@ -23,7 +23,7 @@ const configSchema = v.strictObject({
   staging_mib: v.optional(whole(4, 256), 64),
   /** How contents move: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
-  /** Seconds CRIU may wait for us at a gate; podman itself gives up a restore after 240. */
+  /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
 });

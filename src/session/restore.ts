@@ -217,14 +217,16 @@ export class RestoreSession {
   }
 
   async #withDeadline(work: Promise<void>): Promise<void> {
+    // From the session's start, for podman counts from its own: a late gate has less time left.
     const seconds = this.#context.config.gate_timeout_s;
+    const left = Math.max(0, seconds * 1000 - performance.now());
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const reason = `upload: not finished ${seconds} s after CRIU was`;
+        const reason = `upload: not finished ${seconds} s after the restore began`;
         const hint = 'raise gate_timeout_s; podman itself gives up a restore after 240 s';
         reject(new KfdError('E_TIMEOUT', reason, { hint }));
-      }, seconds * 1000);
+      }, left);
     });
     try {
       await Promise.race([work, deadline]);

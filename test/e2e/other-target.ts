@@ -5,7 +5,14 @@ import { renameSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { loadedPlugin, loadGpu, reloadGpu, unloadGpu } from './support/product.js';
+import {
+  configure,
+  loadedPlugin,
+  loadGpu,
+  reloadGpu,
+  setDmaRate,
+  unloadGpu,
+} from './support/product.js';
 import { scenario } from './support/suite.js';
 
 const targets = [
@@ -32,6 +39,18 @@ const targets = [
     prepare: () => reloadGpu('vram_mb=32'),
     undo: () => reloadGpu(),
     reason: /\d+ bytes of VRAM are needed, \d+ are free/,
+  },
+  {
+    name: 'too slow for the deadline',
+    prepare: () => {
+      setDmaRate(5);
+      configure({ gate_timeout_s: 10 });
+    },
+    undo: () => {
+      setDmaRate(0);
+      configure({});
+    },
+    reason: /E_TIMEOUT: upload: not finished 10 s after/,
   },
 ] as const;
 

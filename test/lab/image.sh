@@ -1,10 +1,11 @@
 #!/bin/bash
-# image.sh ROOTFS DIR: from the guest's root file system to what QEMU takes, in DIR:
+# image.sh ROOTFS NEXT_CRIU DIR: from the guest's root file system, and the folder with the next CRIU if there is one, to what
+# QEMU takes, in DIR:
 #   root.img  raw ext4     vmlinux  uncompressed kernel     initrd  cpio     release  kernel version, one line
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-rootfs=$1 dir=$2
+rootfs=$1 next_criu=$2 dir=$3
 release=$(ls "$rootfs/lib/modules")
 tree=$dir/tree
 mkdir -p "$dir"
@@ -61,6 +62,10 @@ build_root() {
 	chroot "$tree" depmod "$release"
 	cp -r --remove-destination "$LAB/guest-files/." "$tree/"
 	mkdir -p "$tree"/{repo,share,lab}
+	if [ -d "$next_criu" ]; then
+		cp -a "$next_criu" "$tree/opt/next-criu"
+		install -m755 "$LAB/next-criu" "$tree/opt/next-criu/criu"
+	fi
 	packages "$LAB/guest-modules.list" >"$tree/lab/modules"
 	local used
 	used=$(du -sm "$tree" | cut -f1)

@@ -3,8 +3,9 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-criu.list,next-criu,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
+next_criu_dir() { echo "$CACHE/next-criu-$(digest "$LAB/rootfs.sh" "$LAB/next-criu.list")"; }
 emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
 image_dir() { echo "$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")"; }
@@ -12,15 +13,22 @@ image_dir() { echo "$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
-build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" minbase "$LAB/guest-packages.list"; }
-build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" minbase "$LAB/builder-packages.list"; }
-build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/rootfs.sh" extract "$LAB/emulator-packages.list"; }
+build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" trixie minbase "$LAB/guest-packages.list"; }
+build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" trixie minbase "$LAB/builder-packages.list"; }
+build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/rootfs.sh" trixie extract "$LAB/emulator-packages.list"; }
+
+# The CRIU that Debian is going to have. Its suite is not always whole: without it those scenarios are skipped.
+build_next_criu() {
+	build_cached "next CRIU" "$(next_criu_dir)" "$LAB/rootfs.sh" sid extract "$LAB/next-criu.list" ||
+		say "the guest gets no second CRIU: scenarios that need it will be skipped"
+}
 
 # build_guest: the guest's image and the builder, both for the same kernel.
 build_guest() {
 	local guest builder
 	build_rootfs & guest=$!
 	build_builder & builder=$!
+	build_next_criu
 	wait "$guest" || { wait "$builder"; return 1; }
 	wait "$builder" || return 1
 	if ! versions_match; then
@@ -30,7 +38,7 @@ build_guest() {
 		build_builder
 		versions_match || die "the package mirror offers different versions of linux-image-amd64 and linux-headers-amd64"
 	fi
-	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)"
+	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(next_criu_dir)"
 }
 
 # from_sources NAME OUTPUT SOURCES COMMAND...: runs COMMAND unless OUTPUT was made from these very SOURCES (a folder).

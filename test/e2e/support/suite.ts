@@ -13,9 +13,12 @@ import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
 
-/** Runs `body` once per engine, side by side, each a test of its own; then nothing may be left. */
-export function scenario(name: string, body: (lane: Lane) => Promise<void>): void {
-  test(name, { concurrency: true }, async (suite) => {
+/**
+ * Runs `body` once per engine, side by side, each a test of its own; then nothing may be left.
+ * `skip`: why it cannot run here.
+ */
+export function scenario(name: string, body: (lane: Lane) => Promise<void>, skip?: string): void {
+  test(name, { concurrency: true, skip: skip ?? false }, async (suite) => {
     const lanes = new Lanes(engines.length);
     await Promise.all(
       engines.map((engine) =>
