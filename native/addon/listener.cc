@@ -3,34 +3,17 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include <cstring>
 #include <vector>
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
+#include "core/session_socket.h"
 #include "core/wire.h"
 
 namespace kfdcp::addon {
 
 namespace {
-
-UniqueFd listen_at(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    throw Error(ErrorCode::io, path + ": longer than a socket path may be", ENAMETOOLONG);
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket ||
-      ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == -1 ||
-      ::listen(socket.get(), 16) == -1) {
-    throw io_error(path);
-  }
-  return socket;
-}
 
 Napi::Object to_js(Napi::Env env, std::uint32_t peer, int pid, Message& message) {
   Napi::Object object = Napi::Object::New(env);
@@ -66,7 +49,7 @@ Listener::Listener(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Listener>(
   path_ = to_string(info[0], "path");
   if (!info[1].IsFunction()) throw Napi::TypeError::New(env, "onMessage: not a function");
   guarded(env, [&] {
-    socket_ = listen_at(path_);
+    socket_ = listen_socket(path_);
     wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
     if (!wake_) throw io_error("eventfd");
   });

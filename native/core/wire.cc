@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -146,32 +145,6 @@ void send_buffers(int socket, MessageType type, std::uint32_t ordinal,
     }
     send_message(socket, type, {ordinal}, body, fds);
   }
-}
-
-std::string session_directory(int criu_pid) {
-  return "/run/kfd-checkpoint/" + std::to_string(criu_pid);
-}
-
-std::string session_socket(int criu_pid) { return session_directory(criu_pid) + "/sock"; }
-
-void remove_dead_session(int criu_pid) {
-  ::unlink(session_socket(criu_pid).c_str());
-  ::rmdir(session_directory(criu_pid).c_str());
-}
-
-UniqueFd connect_socket(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    throw Error(ErrorCode::io, path + ": longer than a socket path may be", ENAMETOOLONG);
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) throw io_error("session socket");
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == -1) {
-    throw io_error(path);
-  }
-  return socket;
 }
 
 UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size) {

@@ -70,16 +70,6 @@ Message expect_message(int socket, int timeout_ms);
 void send_buffers(int socket, MessageType type, std::uint32_t ordinal,
                   const std::vector<std::pair<std::uint32_t, UniqueFd>>& dmabufs);
 
-/// Where the session of CRIU process `criu_pid` listens.
-std::string session_directory(int criu_pid);
-std::string session_socket(int criu_pid);
-/// Takes away what a session that was killed leaves there; a later CRIU with the same pid must not
-/// take it for its own.
-void remove_dead_session(int criu_pid);
-
-/// Connects to the socket at `path`. Throws Error{io}.
-UniqueFd connect_socket(const std::string& path);
-
 /// A memfd holding `bytes`, sealed: neither side can change it any more. Throws Error{io}.
 UniqueFd make_memfd(const char* name, const void* bytes, std::size_t size);
 /// Reads a memfd of at most `limit` bytes, as long as it was when the call began. Throws

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/kfd.h"
 #include "core/procfs.h"
+#include "core/session_socket.h"
 #include "core/survey.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/kfd.h"
+#include "core/session_socket.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/log.h"

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/procfs.h"
+#include "core/session_socket.h"
 #include "core/survey.h"
 #include "core/wire.h"
 #include "launcher/daemon.h"

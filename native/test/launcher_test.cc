@@ -4,15 +4,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <chrono>
-#include <cstring>
 #include <sstream>
 #include <thread>
 
 #include "child_process.h"
 #include "core/error.h"
+#include "core/session_socket.h"
 #include "core/wire.h"
 #include "folder.h"
 #include "launcher/daemon.h"
@@ -232,12 +231,7 @@ TEST_CASE("launcher: a session that is gone stops CRIU with a reason") {
 TEST_CASE("launcher: the session's word decides, and its reason is shown") {
   const Criu criu;
   std::filesystem::create_directories(criu.session());
-  const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, session_socket(::getpid()).c_str());
-  REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  REQUIRE(::listen(listener.get(), 1) == 0);
+  const UniqueFd listener = listen_socket(session_socket(::getpid()));
   std::vector<std::string> heard;
   std::thread session([&] {
     for (const MessageType answer : {MessageType::ok, MessageType::error}) {

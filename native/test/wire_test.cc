@@ -216,13 +216,6 @@ TEST_CASE("wire: no answer in time is ETIMEDOUT, whatever signals come") {
   CHECK(err == ETIMEDOUT);
 }
 
-TEST_CASE("wire: sockets are found below the directory of CRIU's pid, and long paths refused") {
-  CHECK(session_socket(4711) == session_directory(4711) + "/sock");
-  CHECK(session_directory(4711) != session_directory(471));
-  CHECK(code_of([] { connect_socket("/" + std::string(108, 'x')); }) == ErrorCode::io);
-  CHECK(code_of([] { connect_socket("/nowhere/sock"); }) == ErrorCode::io);
-}
-
 TEST_CASE("wire: a memfd comes back as it was made and cannot be changed") {
   for (const std::size_t size : {0u, 1u, 100'000u}) {
     const std::vector<std::byte> bytes = noise(size, 5);

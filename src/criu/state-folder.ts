@@ -7,7 +7,7 @@
 
 export const stateFolder = '/var/lib/kfd-checkpoint';
 
-/** Sessions listen below it, by the pid of their CRIU; native/core/wire.cc and hooks/criu-action have it, too. */
+/** Sessions listen below it, by the pid of their CRIU; native/core/session_socket.cc and hooks/criu-action have it, too. */
 export const runFolder = '/run/kfd-checkpoint';
 
 /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
