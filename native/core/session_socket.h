@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/error.h"
 #include "core/fd.h"
 
 namespace kfdcp {
@@ -10,9 +11,18 @@ namespace kfdcp {
 /// Where the session of CRIU process `criu_pid` listens.
 std::string session_directory(int criu_pid);
 std::string session_socket(int criu_pid);
-/// Takes away what a session that was killed leaves there; a later CRIU with the same pid must not
-/// take it for its own.
-void remove_dead_session(int criu_pid);
+
+/// What became of a session that did not answer as it should.
+struct LostSession {
+  bool gone;        // nobody listens any more; what it left at its socket was removed
+  std::string why;  // one sentence with the reason and the next step
+};
+
+/// To be called with the error that the session of CRIU process `criu_pid` was given up for. One
+/// that is gone is cleaned away, for a later CRIU with the same pid must not take it for its own.
+/// One that is slow or stopped is not: it goes on one day, and must find its socket then. Takes up
+/// to half a second.
+LostSession give_up_session(int criu_pid, const Error& error);
 
 /// Listens at `path`, which must not exist. Throws Error{io}.
 UniqueFd listen_socket(const std::string& path);

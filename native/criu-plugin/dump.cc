@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,15 +28,22 @@ constexpr int kAnswerTimeoutMs = 60'000;
 
 struct DumpState {
   UniqueFd session;
+  bool session_lost = false;  // given up: it is not waited for a second time
   std::vector<GpuProcess> processes;
   std::vector<int> paused;  // KFD descriptors, owned by `processes`
 };
 
 std::unique_ptr<DumpState> dump;
 
-void expect_ok(const Message& answer) {
-  if (answer.type == MessageType::ok) return;
-  throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
+/// The session's answer. Throws when it does not come.
+Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 4>& args) {
+  try {
+    send_message(state.session.get(), type, args, "", {});
+    return expect_message(state.session.get(), kAnswerTimeoutMs);
+  } catch (const Error& error) {
+    state.session_lost = true;
+    throw Error(error.code, give_up_session(::getpid(), error).why, error.err);
+  }
 }
 
 void refuse(DumpState& state, const std::vector<std::string>& reasons) {
@@ -116,8 +124,11 @@ void report_end(bool stays_paused) noexcept {
   log_info(stays_paused ? "the GPU stays paused" : "the GPU goes on");
   if (stays_paused) return;
   try {
-    send_message(dump->session.get(), MessageType::dump_unpaused, {}, "", {});
-    expect_message(dump->session.get(), kAnswerTimeoutMs);
+    if (dump->session_lost) {
+      send_message(dump->session.get(), MessageType::dump_unpaused, {}, "", {});
+    } else {
+      ask(*dump, MessageType::dump_unpaused, {});
+    }
   } catch (const std::exception&) {
     // The session is gone or will find out by asking the kernel itself.
   }
@@ -150,9 +161,10 @@ void checkpoint_tree(int root_pid) {
     send_message(dump->session.get(), MessageType::dump_refused, {}, error.what(), {});
     throw;
   }
-  send_message(dump->session.get(), MessageType::dump_begin, {dump->processes.size()}, "", {});
-  const Message answer = expect_message(dump->session.get(), kAnswerTimeoutMs);
-  expect_ok(answer);
+  const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size()});
+  if (answer.type != MessageType::ok) {
+    throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
+  }
   log_info("paused " + std::to_string(dump->processes.size()) +
            " GPU process(es), draining; session log: " + answer.text);
 }
@@ -182,17 +194,16 @@ void finish_dump(int result) noexcept {
   bool stay_paused = false;
   const int state = final_task_state();
   try {
-    if (dump->session && !dump->paused.empty()) {
-      send_message(dump->session.get(), MessageType::dump_end,
-                   {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)}, "", {});
-      const Message answer = expect_message(dump->session.get(), kAnswerTimeoutMs);
+    if (dump->session && !dump->session_lost && !dump->paused.empty()) {
+      const Message answer =
+          ask(*dump, MessageType::dump_end,
+              {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
       // A tree that is about to be killed must not compute on: its shared memory is archived later.
       stay_paused = answer.type == MessageType::ok && answer.args[0] == 1 && result == 0 &&
                     state != -1 && state != kTasksStayAlive;
     }
   } catch (const std::exception& error) {
-    log_error(std::string("the session died: ") + error.what());
-    remove_dead_session(::getpid());
+    log_error(error.what());
   }
   for (const int kfd_fd : dump->paused) {
     if (stay_paused) break;

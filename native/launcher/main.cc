@@ -2,7 +2,6 @@
 // concerned. One stage of one dump or restore: starts the session of the package in the folder
 // PACKAGE, or asks it whether CRIU may go on. The script and this program are copied out of the
 // package by "kfd-checkpoint configure".
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -72,10 +71,7 @@ int ask_session(const Stage& stage) {
     send_message(socket.get(), MessageType::stage, {}, stage.name, {});
     answer = expect_message(socket.get(), kStageTimeoutMs);
   } catch (const Error& error) {
-    if (error.err == ETIMEDOUT) throw;
-    remove_dead_session(stage.criu_pid);
-    throw Error(ErrorCode::io, std::string("the session died: ") + error.what() +
-                                   "; its log is in /var/log/kfd-checkpoint");
+    throw Error(error.code, give_up_session(stage.criu_pid, error).why, error.err);
   }
   if (answer.type == MessageType::ok) return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", answer.text.c_str());
