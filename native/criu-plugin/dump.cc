@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/image_files.h"
 #include "core/kfd.h"
 #include "core/procfs.h"
 #include "core/session_socket.h"
@@ -35,14 +36,20 @@ struct DumpState {
 
 std::unique_ptr<DumpState> dump;
 
-/// The session's answer. Throws when it does not come.
+/// The session's answer. Throws when it does not come. What a session that is gone had written is
+/// removed then: nobody else would until the next checkpoint into the same directory.
 Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 4>& args) {
   try {
     send_message(state.session.get(), type, args, "", {});
     return expect_message(state.session.get(), kAnswerTimeoutMs);
   } catch (const Error& error) {
     state.session_lost = true;
-    throw Error(error.code, give_up_session(::getpid(), error).why, error.err);
+    const LostSession lost = give_up_session(::getpid(), error);
+    if (lost.gone) {
+      const std::size_t removed = remove_unsealed_files(image_directory());
+      if (removed > 0) log_info("removed " + std::to_string(removed) + " unsealed file(s)");
+    }
+    throw Error(error.code, lost.why, error.err);
   }
 }
 

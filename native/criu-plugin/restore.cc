@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/image_files.h"
 #include "core/kfd.h"
 #include "core/session_socket.h"
 #include "core/wire.h"
@@ -70,7 +71,7 @@ UniqueFd connect_session() {
               ENOENT);
 }
 
-bool image_has_gpu_state() { return ::faccessat(image_directory(), "kfd-manifest.json", F_OK, 0) == 0; }
+bool image_has_gpu_state() { return ::faccessat(image_directory(), kManifestName, F_OK, 0) == 0; }
 
 Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                 const std::vector<int>& fds = {}) {

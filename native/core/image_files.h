@@ -1,0 +1,21 @@
+// Names of our files in an image directory, as src/manifest/names.ts has them.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace kfdcp {
+
+/// Written last: an image directory with it holds a whole checkpoint.
+inline constexpr char kManifestName[] = "kfd-manifest.json";
+
+/// Whether `name` is what a session calls a file before there is a manifest: of a state, of pages,
+/// or the manifest's temporary one.
+bool is_unsealed_name(std::string_view name);
+
+/// Removes what a session that was killed has written so far into the image directory open as
+/// `directory_fd`, and returns the number of files. Nothing where there is a manifest; nothing but
+/// regular files. What cannot be removed stays: no restore takes it, for there is no manifest.
+std::size_t remove_unsealed_files(int directory_fd);
+
+}  // namespace kfdcp
