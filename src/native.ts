@@ -143,8 +143,6 @@ export interface Native {
   readonly PagesCheck: new () => PagesCheck;
   readonly ZstdDecoder: new () => ZstdDecoder;
   openPidfd(pid: number): Descriptor;
-  /** Opens for reading and writing. */
-  openFile(path: string): Descriptor;
   isAlive(pidfd: Descriptor): boolean;
   /** SIGKILL. */
   kill(pidfd: Descriptor): void;

@@ -19,9 +19,9 @@ namespace kfdcp::addon {
 
 namespace {
 
-UniqueFd open_path(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) throw io_error(path);
+UniqueFd open_kfd() {
+  UniqueFd fd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+  if (!fd) throw io_error("/dev/kfd");
   return fd;
 }
 
@@ -33,11 +33,6 @@ bool alive(int pidfd) {
 Napi::Value js_open_pidfd(const Napi::CallbackInfo& info) {
   const auto pid = static_cast<int>(to_uint32(info[0], "pid"));
   return guarded(info.Env(), [&] { return Descriptor::wrap(info.Env(), procfs::open_pidfd(pid)); });
-}
-
-Napi::Value js_open_file(const Napi::CallbackInfo& info) {
-  const std::string path = to_string(info[0], "path");
-  return guarded(info.Env(), [&] { return Descriptor::wrap(info.Env(), open_path(path)); });
 }
 
 Napi::Value js_is_alive(const Napi::CallbackInfo& info) {
@@ -72,7 +67,7 @@ Napi::Value js_watch_exit(const Napi::CallbackInfo& info) {
 
 Napi::Value js_kfd_version(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const UniqueFd kfd = open_path("/dev/kfd");
+    const UniqueFd kfd = open_kfd();
     const kfd::Version version = kfd::version(kfd.get());
     Napi::Object object = Napi::Object::New(info.Env());
     object.Set("major", version.major);
@@ -84,7 +79,7 @@ Napi::Value js_kfd_version(const Napi::CallbackInfo& info) {
 void js_kfd_resume(const Napi::CallbackInfo& info) {
   const std::uint32_t pid = to_uint32(info[0], "pid");
   guarded(info.Env(), [&] {
-    const UniqueFd kfd = open_path("/dev/kfd");
+    const UniqueFd kfd = open_kfd();
     kfd::resume(kfd.get(), pid);
   });
 }
@@ -117,7 +112,6 @@ Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
 
 void init_process(Napi::Env env, Napi::Object exports) {
   exports.Set("openPidfd", Napi::Function::New(env, js_open_pidfd));
-  exports.Set("openFile", Napi::Function::New(env, js_open_file));
   exports.Set("isAlive", Napi::Function::New(env, js_is_alive));
   exports.Set("kill", Napi::Function::New(env, js_kill));
   exports.Set("watchExit", Napi::Function::New(env, js_watch_exit));
