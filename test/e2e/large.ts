@@ -1,4 +1,4 @@
-/** Sizes: many small buffers, one large one, and more contents than the container may use memory. */
+/** One large buffer, and more contents than the container may use memory. */
 
 import assert from 'node:assert/strict';
 import { archivePath } from './support/archive.js';
@@ -6,17 +6,6 @@ import { Container } from './support/container.js';
 import { scenario } from './support/suite.js';
 
 const minutes = 60;
-
-scenario('1,000 BOs of 64 KiB', async ({ engine }) => {
-  const archive = archivePath(engine, 'many.tar');
-  const job = await Container.start({ engine, worker: ['--bos', '1000', '--bo-kib', '64'] });
-  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
-  assert.equal(saved.status, 0, saved.stderr);
-  await job.remove();
-  const restored = await job.restore('--import', archive);
-  assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify', 4 * minutes), /^verified bytes=65536000 /);
-});
 
 scenario('one BO of 1 GiB under a memory limit of 512 MiB', async ({ engine }) => {
   const archive = archivePath(engine, 'large.tar');

@@ -1,4 +1,4 @@
-/** A checkpoint that lets the container go on. */
+/** A checkpoint that lets the container go on; the container has 1,000 BOs. */
 
 import assert from 'node:assert/strict';
 import { archivePath } from './support/archive.js';
@@ -10,26 +10,38 @@ function counter(reply: string): number {
   return Number(/counter=(\d+)/.exec(reply)?.[1] ?? Number.NaN);
 }
 
-scenario('--leave-running, then restored under another name', async ({ engine }) => {
-  const archive = archivePath(engine, 'left.tar');
-  const job = await Container.start({
-    engine,
-    worker: ['--vram-mib', '16', '--pending-barrier', '--step-ms', '20'],
-  });
-  const saved = await job.checkpoint('--leave-running', '--compress', 'none', '--export', archive);
-  assert.equal(saved.status, 0, saved.stderr);
+const minutes = 60;
+const verified = /^verified bytes=65536000 .*barrier=completed/;
 
-  const before = counter(await job.control.ask('status'));
-  const after = counter(await job.control.ask('status'));
-  assert.ok(after > before, `the original stands still at ${before}`);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-  const end = counter(await job.control.ask('exit'));
-  await run('podman', 'wait', job.name);
+scenario(
+  '1,000 BOs of 64 KiB, --leave-running, then restored under another name',
+  async ({ engine }) => {
+    const archive = archivePath(engine, 'left.tar');
+    const job = await Container.start({
+      engine,
+      worker: ['--bos', '1000', '--bo-kib', '64', '--pending-barrier', '--step-ms', '20'],
+    });
+    const saved = await job.checkpoint(
+      '--leave-running',
+      '--compress',
+      'none',
+      '--export',
+      archive,
+    );
+    assert.equal(saved.status, 0, saved.stderr);
 
-  const twin = job.as(`${job.name}-twin`);
-  const restored = await twin.restore('--import', archive, '--name', twin.name);
-  assert.equal(restored.status, 0, restored.stderr);
-  const resumed = counter(await twin.control.ask('status'));
-  assert.ok(resumed < end, `counter ${resumed} of the twin is not older than ${end}`);
-  assert.match(await twin.control.ask('verify'), /^verified .*barrier=completed/);
-});
+    const before = counter(await job.control.ask('status'));
+    const after = counter(await job.control.ask('status'));
+    assert.ok(after > before, `the original stands still at ${before}`);
+    assert.match(await job.control.ask('verify', 4 * minutes), verified);
+    const end = counter(await job.control.ask('exit'));
+    await run('podman', 'wait', job.name);
+
+    const twin = `${job.name}-twin`;
+    const restored = await job.restore('--import', archive, '--name', twin);
+    assert.equal(restored.status, 0, restored.stderr);
+    const resumed = counter(await job.control.ask('status'));
+    assert.ok(resumed < end, `counter ${resumed} of the twin is not older than ${end}`);
+    assert.match(await job.control.ask('verify', 4 * minutes), verified);
+  },
+);

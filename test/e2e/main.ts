@@ -14,8 +14,7 @@ for (const part of [
   'large',
   'without-gpu',
   'refusals',
-  'damaged-image',
-  'other-target',
+  'cannot-restore',
   'killed',
 ]) {
   if (wanted.length === 0 || wanted.includes(part)) await import(`./${part}.js`);

@@ -1,9 +1,8 @@
 /** The archive takes a GPU container away and brings it back. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
-import { run } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
 import { type Operation, sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
@@ -88,22 +87,4 @@ scenario('GPU program is the child of a shell', ({ engine }) =>
     compress: 'none',
     command: ['sh', '-c', `gpu-worker ${worker.join(' ')}; echo ended`],
   }),
-);
-
-const nextCriu = '/opt/next-criu/criu';
-
-scenario(
-  'with the CRIU that Debian is going to have',
-  async ({ engine, meet }) => {
-    await meet(async () => {
-      await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
-      assert.doesNotMatch(await run('criu', '--version'), /4\.[01]\b/);
-    });
-    try {
-      await roundTrip({ engine, network: 'bridge', compress: 'none' });
-    } finally {
-      await meet(async () => void (await run('umount', '/usr/sbin/criu')));
-    }
-  },
-  existsSync(nextCriu) ? undefined : 'there was no second CRIU when the guest was made',
 );

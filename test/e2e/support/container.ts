@@ -9,6 +9,7 @@ export type Engine = (typeof engines)[number];
 
 export const image = 'localhost/gpu-worker:latest';
 const controlRoot = '/tmp/ctl';
+const storage = '/var/lib/containers/storage/overlay-containers';
 
 export interface ContainerOptions {
   readonly engine: Engine;
@@ -69,12 +70,14 @@ export class Container {
   readonly name: string;
   readonly engine: Engine;
   readonly control: Control;
-  #bundle: string | undefined;
+  /** Folder of the engine's logs and, after a checkpoint in place, of the image. */
+  readonly bundle: string;
 
-  private constructor(name: string, engine: Engine, control: Control) {
+  private constructor(name: string, engine: Engine, control: Control, bundle: string) {
     this.name = name;
     this.engine = engine;
     this.control = control;
+    this.bundle = bundle;
   }
 
   /** `podman run` with both GPU devices; returns once the program is ready. */
@@ -84,7 +87,7 @@ export class Container {
     rmSync(control.folder, { recursive: true, force: true });
     mkdirSync(control.folder, { recursive: true });
     const command = options.command ?? ['gpu-worker', ...(options.worker ?? ['--vram-mib', '16'])];
-    await run(
+    const id = await run(
       'podman',
       '--runtime',
       options.engine,
@@ -104,15 +107,9 @@ export class Container {
       image,
       ...command,
     );
-    const container = new Container(name, options.engine, control);
-    await container.bundle(); // podman does not tell while it saves the container
+    const bundle = join(storage, id, 'userdata');
     await control.ready();
-    return container;
-  }
-
-  /** The same program under another name, after `podman container restore --name`. */
-  as(name: string): Container {
-    return new Container(name, this.engine, this.control);
+    return new Container(name, options.engine, control, bundle);
   }
 
   checkpoint(...flags: string[]): Promise<Outcome> {
@@ -132,12 +129,6 @@ export class Container {
     return this.#inspect('{{.State.Status}}');
   }
 
-  /** Folder of the engine's logs and, after a checkpoint in place, of the image. */
-  async bundle(): Promise<string> {
-    this.#bundle ??= await this.#inspect('{{.StaticDir}}');
-    return this.#bundle;
-  }
-
   async remove(): Promise<void> {
     await attempt('podman', 'rm', '-f', '-t', '0', this.name);
   }
@@ -149,7 +140,5 @@ export class Container {
 
 /** Ends and removes what `engine`'s lane has started, restored copies included. */
 export async function removeContainers(engine: Engine): Promise<void> {
-  const listed = await run('podman', 'ps', '-aq', '--filter', `name=^${engine}-`);
-  const ids = listed.split('\n').filter((id) => id !== '');
-  if (ids.length > 0) await attempt('podman', 'rm', '-f', '-t', '0', ...ids);
+  await attempt('podman', 'rm', '-f', '-t', '0', '--filter', `name=^${engine}-`);
 }

@@ -15,7 +15,7 @@ export async function assertExplained(
 ): Promise<void> {
   const texts = [outcome.stderr];
   // The engine names CRIU's log; CRIU's log names ours where there was a session.
-  if (outcome.stderr.includes(`${operation}.log`)) texts.push(await criuLog(job, operation));
+  if (outcome.stderr.includes(`${operation}.log`)) texts.push(criuLog(job, operation));
   const session = namedSessionLog(texts.join('\n'));
   if (session !== undefined && existsSync(session)) texts.push(readFileSync(session, 'utf8'));
   const found = texts.some((text) => reason.test(text));

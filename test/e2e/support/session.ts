@@ -24,8 +24,8 @@ export interface LogLine {
 }
 
 /** Text of CRIU's log of the newest operation of this kind; empty when there was none. */
-export async function criuLog(job: Container, operation: Operation): Promise<string> {
-  return textIfAny(join(await job.bundle(), `${operation}.log`));
+export function criuLog(job: Container, operation: Operation): string {
+  return textIfAny(join(job.bundle, `${operation}.log`));
 }
 
 /** The file that `text` names as a session's log. */
@@ -33,16 +33,9 @@ export function namedSessionLog(text: string): string | undefined {
   return /session log: (\/\S+\.log)/.exec(text)?.[1];
 }
 
-/** The lines of the newest session of this kind, which may still run. */
-export async function sessionLines(job: Container, operation: Operation): Promise<LogLine[]> {
-  const path = namedSessionLog(await criuLog(job, operation));
-  if (path === undefined) throw new Error(`${job.name}: ${operation}.log names no session's log`);
-  return readLines(path);
-}
-
 /** The session's own account of its time, once it has one. */
 export async function sessionEnd(job: Container, operation: Operation): Promise<LogLine> {
-  const path = namedSessionLog(await criuLog(job, operation));
+  const path = namedSessionLog(criuLog(job, operation));
   if (path === undefined) throw new Error(`${job.name}: ${operation}.log names no session's log`);
   return until(`the end of ${path}`, () =>
     readLines(path).find((line) => line.msg === 'session ended'),
@@ -55,7 +48,7 @@ export async function sessionThat(
   operation: Operation,
   message: string,
 ): Promise<{ criu: number; daemon: number }> {
-  const log = join(await job.bundle(), `${operation}.log`);
+  const log = join(job.bundle, `${operation}.log`);
   const line = await until(`a ${operation} session that logs "${message}"`, () => {
     const path = namedSessionLog(textIfAny(log));
     return path !== undefined && readLines(path).find(({ msg }) => msg === message);

@@ -1,0 +1,119 @@
+/** Restores that cannot work: each says why and leaves nothing, and the next one can work. */
+
+import assert from 'node:assert/strict';
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { archivePath, flipByte, rewriteArchive, truncateBy } from './support/archive.js';
+import { Container } from './support/container.js';
+import { assertExplained } from './support/explained.js';
+import {
+  configure,
+  loadedPlugin,
+  loadGpu,
+  reloadGpu,
+  setDmaRate,
+  unloadGpu,
+} from './support/product.js';
+import { assertNothingLeft, scenario } from './support/suite.js';
+
+const pages = 'amdgpu-pages-0-0000.img';
+
+const damages = [
+  {
+    name: 'truncated pages file',
+    damage: (image: string) => truncateBy(join(image, pages), 8192),
+    reason: /amdgpu-pages-0-0000\.img: is \d+ bytes, was \d+ when sealed/,
+  },
+  {
+    name: 'one flipped byte in a frame',
+    // In the middle of the file lie frames: the index is a few KiB at the end.
+    damage: (image: string) =>
+      flipByte(join(image, pages), Math.floor(statSync(join(image, pages)).size / 2)),
+    reason: /amdgpu-pages-0-0000\.img: .*(checksum|digest|does not match)/,
+  },
+  {
+    name: 'unsealed manifest',
+    damage: (image: string) => rmSync(join(image, 'kfd-manifest.json')),
+    reason: /E_IMAGE_UNSEALED/,
+  },
+] as const;
+
+const targets = [
+  {
+    name: 'without our plugin',
+    prepare: () => renameSync(loadedPlugin, `${loadedPlugin}.away`),
+    undo: () => renameSync(`${loadedPlugin}.away`, loadedPlugin),
+    reason: /Missing required plugin: kfd_checkpoint/,
+  },
+  {
+    name: 'without a GPU',
+    prepare: () => unloadGpu(),
+    undo: () => loadGpu(),
+    reason: /\/dev\/kfd: not on this host/,
+  },
+  {
+    name: 'with another gfx version',
+    prepare: () => reloadGpu('gfx_target_version=90006'),
+    undo: () => reloadGpu(),
+    reason: /gfx version was gfx90a, is gfx906 here/,
+  },
+  {
+    name: 'with too little VRAM',
+    prepare: () => reloadGpu('vram_mb=32'),
+    undo: () => reloadGpu(),
+    reason: /\d+ bytes of VRAM are needed, \d+ are free/,
+  },
+  {
+    name: 'too slow for the deadline',
+    prepare: () => {
+      setDmaRate(5);
+      configure({ gate_timeout_s: 10 });
+    },
+    undo: () => {
+      setDmaRate(0);
+      configure({});
+    },
+    reason: /E_TIMEOUT: upload: not finished 10 s after/,
+  },
+] as const;
+
+/** Restores from `archive`, which must fail for `reason`, and takes away what the engine keeps. */
+async function assertRefused(
+  job: Container,
+  archive: string,
+  name: string,
+  reason: RegExp,
+): Promise<void> {
+  const restored = await job.restore('--import', archive);
+  assert.notEqual(restored.status, 0, `${name}: restored all the same`);
+  await assertExplained(job, 'restore', restored, reason);
+  await job.remove();
+}
+
+scenario('damaged archives and unfit targets, then a sound restore', async ({ engine, meet }) => {
+  const archive = archivePath(engine, 'sound.tar');
+  const job = await Container.start({ engine, worker: ['--vram-mib', '64', '--pending-barrier'] });
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  await job.remove();
+
+  for (const { name, damage, reason } of damages) {
+    const damaged = archivePath(engine, 'damaged.tar');
+    copyFileSync(archive, damaged);
+    await rewriteArchive(damaged, damage);
+    await assertRefused(job, damaged, name, reason);
+    await meet(assertNothingLeft);
+  }
+  for (const { name, prepare, undo, reason } of targets) {
+    await meet(prepare);
+    try {
+      await assertRefused(job, archive, name, reason);
+      await meet(assertNothingLeft);
+    } finally {
+      await meet(undo);
+    }
+  }
+  const restored = await job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+});
