@@ -43,6 +43,8 @@ export function gpuObjects(): Record<string, number> {
     'contexts',
     'userptr',
     'maps',
+    'evicted',
+    'pinned_pages',
   ];
   const counters: Record<string, number> = {};
   for (const line of readFileSync('/sys/kernel/debug/kfdsim/counters', 'utf8').trim().split('\n')) {

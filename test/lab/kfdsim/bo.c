@@ -23,13 +23,14 @@ u64 sim_vram_used(void)
 
 static int sim_charge(struct sim_bo *bo)
 {
-	u64 size = bo->base.size;
+	u64 size = bo->base.size, limit;
 	int ret = 0;
 
 	switch (bo->kind) {
 	case SIM_BO_VRAM:
 		spin_lock(&vram_lock);
-		if (size > sim.vram_bytes - sim_vram_used())
+		limit = sim_fault_vram(sim.gpu_id, sim.vram_bytes);
+		if (sim_vram_used() > limit || size > limit - sim_vram_used())
 			ret = -ENOMEM;
 		else
 			atomic64_add(size, &sim_count.vram_bytes);

@@ -47,7 +47,7 @@ void sim_criu_resume_work(struct work_struct *work)
 	mutex_lock(&p->lock);
 	if (p->dead)
 		;
-	else if (sim_criu_validate_userptrs(p))
+	else if (sim_fault_holds_resume() || sim_criu_validate_userptrs(p))
 		queue_delayed_work(sim.wq, &p->resume_work,
 				   msecs_to_jiffies(SIM_RESUME_RETRY_MS));
 	else
@@ -89,8 +89,8 @@ static int sim_criu_resume(struct kfd_ioctl_criu_args *args)
 		ret = -ESRCH;
 	} else if (!p->vm) {
 		/* The real 6.12 and 7.3 drivers dereference NULL here. */
-		pr_warn("RESUME of pid %d without a VM: this crashes a real kernel\n",
-			task_pid_nr(p->lead));
+		pr_warn_ratelimited("RESUME of pid %d without a VM: this crashes a real kernel\n",
+				    task_pid_nr(p->lead));
 		atomic64_inc(&sim_count.resume_without_vm);
 		ret = -EINVAL;
 	} else if (!p->restoring) {

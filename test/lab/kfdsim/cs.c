@@ -16,6 +16,8 @@ struct sim_job {
 	struct drm_amdgpu_cs_chunk_ib first;	/* the ring all IBs of the job go to */
 	u64 begin;				/* ns: not before this, and not before dependencies */
 	u64 bytes;
+	u64 delay;				/* ns */
+	int error;				/* what those who wait for it are told */
 };
 
 /* The uapi gives absolute ns; negative as s64 means for ever. */
@@ -65,14 +67,14 @@ static int sim_job_dependencies(struct sim_job *job, struct drm_amdgpu_cs_chunk 
 	struct drm_amdgpu_cs_chunk_dep __user *user = u64_to_user_ptr(chunk->chunk_data);
 	u32 i, n = (u64)chunk->length_dw * 4 / sizeof(*user);
 	struct drm_amdgpu_cs_chunk_dep dep;
+	int ret, error;
 	u64 done;
-	int ret;
 
 	for (i = 0; i < n; i++) {
 		if (copy_from_user(&dep, user + i, sizeof(dep)))
 			return -EFAULT;
 		ret = sim_ctx_fence(job->file->driver_priv, dep.ctx_id, dep.ip_type,
-				    dep.ip_instance, dep.ring, dep.handle, &done);
+				    dep.ip_instance, dep.ring, dep.handle, &done, &error);
 		if (ret)
 			return ret;
 		job->begin = max(job->begin, done);
@@ -180,6 +182,7 @@ static int sim_job_run(struct sim_job *job)
 			return ret;
 	}
 	job->bytes = sdma.bytes;
+	job->delay = sdma.delay;
 	return 0;
 }
 
@@ -205,6 +208,7 @@ static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
 	spin_lock(&ctx->lock);
 	seq = ++ctx->rings[ring].seq;
 	ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] = done;
+	ctx->rings[ring].error[seq % SIM_FENCES_PER_RING] = job->error;
 	spin_unlock(&ctx->lock);
 	return seq;
 }
@@ -238,8 +242,13 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ret = sim_job_wait_slot(&job, job.first.ring);
 	if (!ret)
 		ret = sim_job_run(&job);
+	if (ret == -EIO) {
+		/* The engine is reset: the job ends, and only those who wait for it hear. */
+		job.error = -ETIME;
+		ret = 0;
+	}
 	if (!ret) {
-		done = sim_engine_run(job.first.ring, job.begin, job.bytes);
+		done = sim_engine_run(job.first.ring, job.begin, job.bytes, job.delay);
 		sim_engine_note_cs(job.first.ring, done);
 		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
 		memset(args, 0, sizeof(*args));
@@ -253,11 +262,11 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_wait_cs *args = data;
+	int ret, error;
 	u64 done;
-	int ret;
 
 	ret = sim_ctx_fence(file->driver_priv, args->in.ctx_id, args->in.ip_type,
-			    args->in.ip_instance, args->in.ring, args->in.handle, &done);
+			    args->in.ip_instance, args->in.ring, args->in.handle, &done, &error);
 	if (ret)
 		return ret;
 	ret = sim_sleep_until(done, sim_deadline(args->in.timeout));
@@ -265,7 +274,7 @@ int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		return ret;
 	memset(args, 0, sizeof(*args));
 	args->out.status = ret == -ETIME;
-	return 0;
+	return ret ? 0 : error;
 }
 
 int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
@@ -276,7 +285,7 @@ int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 	bool all = args->in.wait_all;
 	struct drm_amdgpu_fence fence;
 	u64 done, when = 0;
-	int ret;
+	int ret, one, error = 0;
 
 	if (!n || n > SIM_MAX_FENCES)
 		return -EINVAL;
@@ -284,12 +293,16 @@ int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 		if (copy_from_user(&fence, user + i, sizeof(fence)))
 			return -EFAULT;
 		ret = sim_ctx_fence(file->driver_priv, fence.ctx_id, fence.ip_type,
-				    fence.ip_instance, fence.ring, fence.seq_no, &done);
+				    fence.ip_instance, fence.ring, fence.seq_no, &done, &one);
 		if (ret)
 			return ret;
+		if (all && !error)
+			error = one;
 		if (!i || (all ? done > when : done < when)) {
 			when = done;
 			first = i;
+			if (!all)
+				error = one;
 		}
 	}
 	ret = sim_sleep_until(when, sim_deadline(args->in.timeout_ns));
@@ -299,5 +312,5 @@ int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 	/* Unlike WAIT_CS, 1 means signalled here. */
 	args->out.status = !ret;
 	args->out.first_signaled = all ? 0 : first;
-	return 0;
+	return ret ? 0 : error;
 }

@@ -92,11 +92,11 @@ int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 }
 
 /*
- * When does submission seq of a ring end? *done in ns. -EINVAL for an unknown context,
+ * When does submission seq of a ring end, and how? *done in ns, *error as -errno. -EINVAL for an unknown context,
  * ring or a submission that was not made yet. seq ~0 is the latest one.
  */
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
-		  u64 *done)
+		  u64 *done, int *error)
 {
 	struct sim_ctx *ctx;
 	int ret = 0;
@@ -107,13 +107,16 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 	if (!ctx)
 		return -EINVAL;
 	*done = 0;
+	*error = 0;
 	spin_lock(&ctx->lock);
 	if (seq == ~0ULL)
 		seq = ctx->rings[ring].seq;
-	if (seq > ctx->rings[ring].seq)
+	if (seq > ctx->rings[ring].seq) {
 		ret = -EINVAL;
-	else if (seq && seq + SIM_FENCES_PER_RING > ctx->rings[ring].seq)
+	} else if (seq && seq + SIM_FENCES_PER_RING > ctx->rings[ring].seq) {
 		*done = ctx->rings[ring].done[seq % SIM_FENCES_PER_RING];
+		*error = ctx->rings[ring].error[seq % SIM_FENCES_PER_RING];
+	}
 	spin_unlock(&ctx->lock);
 	sim_ctx_put(ctx);
 	return ret;

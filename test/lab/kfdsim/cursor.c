@@ -24,6 +24,7 @@ static void sim_cursor_unpin(struct sim_cursor *c)
 {
 	if (c->nr_pins)
 		unpin_user_pages_dirty_lock(c->pins, c->nr_pins, c->write);
+	atomic64_sub(c->nr_pins, &sim_count.pinned_pages);
 	c->nr_pins = 0;
 	if (c->mm) {
 		/* The last user may go here: its teardown must not run in the worker. */
@@ -63,6 +64,7 @@ static int sim_cursor_pin(struct sim_cursor *c, u64 index, u64 want)
 	if (got <= 0)
 		return -EFAULT;
 	c->nr_pins = got;
+	atomic64_add(got, &sim_count.pinned_pages);
 	c->pin_first = index;
 	return 0;
 }

@@ -26,12 +26,14 @@ static const struct {
 	SIM_COUNTER(userptr),
 	SIM_COUNTER(maps),
 	SIM_COUNTER(evicted),
+	SIM_COUNTER(pinned_pages),
 	SIM_COUNTER(cs_submitted),
 	SIM_COUNTER(cs_max_in_flight),
 	SIM_COUNTER(sdma_copies),
 	SIM_COUNTER(sdma_bytes),
 	SIM_COUNTER(gpu_faults),
 	SIM_COUNTER(resume_without_vm),
+	SIM_COUNTER(faults_injected),
 };
 
 static int sim_counters_show(struct seq_file *m, void *unused)
@@ -49,9 +51,11 @@ void sim_debugfs_init(void)
 {
 	debugfs_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("counters", 0444, debugfs_dir, NULL, &sim_counters_fops);
+	sim_faults_init(debugfs_dir);
 }
 
 void sim_debugfs_fini(void)
 {
 	debugfs_remove(debugfs_dir);
+	sim_faults_fini();
 }

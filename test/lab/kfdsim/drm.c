@@ -184,7 +184,25 @@ static const struct drm_ioctl_desc sim_ioctls[] = {
 	SIM_IOCTL(AMDGPU_WAIT_FENCES, sim_wait_fences_ioctl),
 };
 
-DEFINE_DRM_GEM_FOPS(sim_drm_fops);
+static long sim_drm_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	int ret = sim_fault_drm_ioctl(_IOC_NR(cmd));
+
+	return ret ? ret : drm_ioctl(file, cmd, arg);
+}
+
+static const struct file_operations sim_drm_fops = {
+	.owner = THIS_MODULE,
+	.open = drm_open,
+	.release = drm_release,
+	.unlocked_ioctl = sim_drm_unlocked_ioctl,
+	.compat_ioctl = drm_compat_ioctl,
+	.poll = drm_poll,
+	.read = drm_read,
+	.llseek = noop_llseek,
+	.mmap = drm_gem_mmap,
+	.fop_flags = FOP_UNSIGNED_OFFSET,
+};
 
 static const struct drm_driver sim_drm_driver = {
 	.driver_features = DRIVER_GEM | DRIVER_RENDER,

@@ -29,15 +29,18 @@ void sim_engines_init(void)
 		spin_lock_init(&engines[i].lock);
 }
 
-/* Book bytes of work that may not start before begin; returns when it ends (ns). */
-u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes)
+/*
+ * Book bytes of work that may not start before begin and takes delay (ns) longer than its
+ * bytes do; returns when it ends (ns).
+ */
+u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes, u64 delay)
 {
 	struct sim_engine *e = &engines[engine];
 	u32 rate = READ_ONCE(dma_mbps);
 	u64 done;
 
 	spin_lock(&e->lock);
-	done = max(begin, e->busy_until);
+	done = max(begin, e->busy_until) + delay;
 	if (rate)
 		done += mul_u64_u32_div(bytes, 1000, rate);
 	e->busy_until = done;

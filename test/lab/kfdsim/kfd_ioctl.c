@@ -97,6 +97,9 @@ static long sim_kfd_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned
 	if (ioctl->flags & SIM_IOC_CRIU && !capable(CAP_CHECKPOINT_RESTORE) &&
 	    !capable(CAP_SYS_ADMIN))
 		return -EACCES;
+	ret = sim_fault_kfd_ioctl(nr);
+	if (ret)
+		return ret;
 	/* Smaller user structures are extended with zeros, larger ones are carried along. */
 	size = max(usize, (unsigned int)_IOC_SIZE(ioctl->cmd));
 	if (size > sizeof(stack)) {

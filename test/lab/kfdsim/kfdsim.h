@@ -53,7 +53,7 @@ int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
 /* engine.c */
 void sim_engines_init(void);
-u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes);
+u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes, u64 delay);
 void sim_engine_note_cs(unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
 
@@ -63,7 +63,7 @@ int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
-		  u64 *done);
+		  u64 *done, int *error);
 int sim_bo_list_check(struct drm_file *file, u32 handle, u64 done);
 int sim_bo_entries_check(struct drm_file *file, u64 ptr, u32 nr, u32 entry_size, u64 done);
 void sim_ctx_free_all(struct sim_vm *vm);
@@ -187,6 +187,16 @@ int sim_procfs_init(struct device *kfd);
 void sim_procfs_fini(void);
 void sim_procfs_add(struct sim_process *p);
 void sim_procfs_remove(struct sim_process *p);
+
+/* faults.c */
+int sim_fault_kfd_ioctl(unsigned int nr);
+int sim_fault_drm_ioctl(unsigned int nr);
+struct sim_copy_fault sim_fault_copy(void);
+bool sim_fault_refuses_sdma(u32 gpu_id, u32 engine);
+bool sim_fault_holds_resume(void);
+u64 sim_fault_vram(u32 gpu_id, u64 bytes);
+void sim_faults_init(struct dentry *dir);
+void sim_faults_fini(void);
 
 /* debugfs.c */
 void sim_debugfs_init(void);

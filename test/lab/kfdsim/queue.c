@@ -50,7 +50,8 @@ static int sim_sdma_take(struct sim_queue *q, bool restore, int engine)
 	if (restore) {
 		if (q->sdma_id >= SIM_NUM_SDMA * SIM_SDMA_QUEUES)
 			ret = -EINVAL;
-		else if (test_and_set_bit(q->sdma_id, sdma_used))
+		else if (sim_fault_refuses_sdma(sim.gpu_id, q->sdma_id % SIM_NUM_SDMA) ||
+			 test_and_set_bit(q->sdma_id, sdma_used))
 			ret = -EBUSY;
 		else
 			ret = 0;
@@ -58,7 +59,9 @@ static int sim_sdma_take(struct sim_queue *q, bool restore, int engine)
 		for (i = 0; i < SIM_NUM_SDMA * SIM_SDMA_QUEUES && ret; i++) {
 			if (engine >= 0 && i % SIM_NUM_SDMA != engine)
 				continue;
-			if (!test_and_set_bit(i, sdma_used)) {
+			if (sim_fault_refuses_sdma(sim.gpu_id, i % SIM_NUM_SDMA)) {
+				ret = -EBUSY;
+			} else if (!test_and_set_bit(i, sdma_used)) {
 				q->sdma_id = i;
 				ret = 0;
 			}

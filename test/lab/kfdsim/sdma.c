@@ -55,15 +55,37 @@ int sim_sdma_packet_dwords(u32 header)
 	}
 }
 
+static int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit)
+{
+	u64 va = dst + bit / 8;
+	u32 shift = (va & 3) * 8 + bit % 8, word;
+
+	s->fault_va = va &= ~3ULL;
+	if (sim_vm_read32(s->vm, va, &word))
+		return -EFAULT;
+	s->fault_write = true;
+	return sim_vm_write32(s->vm, va, word ^ BIT(shift));
+}
+
 static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 {
-	u64 len = (u64)(dw[1] & sim_copy_mask()) + 1;
+	u64 len = (u64)(dw[1] & sim_copy_mask()) + 1, dst = sim_address(dw + 5);
+	struct sim_copy_fault fault = sim_fault_copy();
+	int ret;
 
+	if (fault.fail) {
+		s->fault_va = dst;
+		s->fault_write = true;
+		return -EIO;
+	}
 	atomic64_inc(&sim_count.sdma_copies);
 	atomic64_add(len, &sim_count.sdma_bytes);
 	s->bytes += len;
-	return sim_vm_copy(s->vm, sim_address(dw + 5), sim_address(dw + 3), len, &s->fault_va,
-			   &s->fault_write);
+	s->delay += fault.delay;
+	ret = sim_vm_copy(s->vm, dst, sim_address(dw + 3), len, &s->fault_va, &s->fault_write);
+	if (!ret && fault.flip)
+		ret = sim_sdma_flip(s, dst, fault.bit % (len * 8));
+	return ret;
 }
 
 static int sim_sdma_fill(struct sim_sdma *s, const u32 *dw)
@@ -112,7 +134,7 @@ static int sim_sdma_poll(struct sim_sdma *s, const u32 *dw)
 
 /*
  * Execute one whole packet. -EAGAIN: the condition it waits for is not met yet;
- * -EFAULT: fault_va and fault_write say where.
+ * -EFAULT: fault_va and fault_write say where; -EIO: made to fail, likewise.
  */
 int sim_sdma_exec(struct sim_sdma *s, const u32 *dw)
 {

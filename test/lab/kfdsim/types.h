@@ -75,9 +75,9 @@ extern struct sim_device sim;
 /* Living objects and totals shown in debugfs; names as in the file. */
 struct sim_counters {
 	atomic64_t processes, bos, vram_bytes, gtt_bytes, queues, events, vms, contexts;
-	atomic64_t userptr, maps, evicted;
+	atomic64_t userptr, maps, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
-	atomic64_t resume_without_vm;
+	atomic64_t resume_without_vm, faults_injected;
 };
 
 extern struct sim_counters sim_count;
@@ -139,6 +139,7 @@ struct sim_ctx {
 	struct {
 		u64 seq;
 		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */
+		int error[SIM_FENCES_PER_RING];	/* -errno of the submission, or 0 */
 	} rings[SIM_NUM_SDMA];
 };
 
@@ -238,11 +239,19 @@ struct sim_process {
 	struct kobject *sysfs, *sysfs_stats;
 };
 
+/* What a rule of debugfs kfdsim/faults does to one copy packet. */
+struct sim_copy_fault {
+	bool fail, flip;
+	u64 bit;			/* to flip, counted from the destination's first */
+	u64 delay;			/* ns */
+};
+
 /* SDMA execution: result of one packet. */
 struct sim_sdma {
 	struct sim_vm *vm;
 	struct sim_process *process;	/* NULL for kernel submissions: traps raise no event */
 	u64 bytes;			/* copied or filled so far, for the time model */
+	u64 delay;			/* ns, by fault rules */
 	u64 fault_va;			/* of the last fault, 0 if none */
 	bool fault_write;
 };

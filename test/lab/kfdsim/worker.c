@@ -98,12 +98,13 @@ static bool sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	if (!len)
 		return false;
 	ret = sim_sdma_exec(&sdma, dw);
-	if (ret == -EFAULT)
+	if (ret == -EFAULT || ret == -EIO)
 		sim_queue_fault(p, q, sdma.fault_va, sdma.fault_write);
 	if (ret)
 		return false;
 	if (sdma.bytes)
-		q->retire_at = sim_engine_run(q->sdma_id % SIM_NUM_SDMA, now, sdma.bytes);
+		q->retire_at = sim_engine_run(q->sdma_id % SIM_NUM_SDMA, now, sdma.bytes,
+					     sdma.delay);
 	q->retiring = len;
 	return true;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static int checks, failures;
 
@@ -75,6 +76,28 @@ static inline long long counter(const char *name)
 			found = value;
 	fclose(f);
 	return found;
+}
+
+/* Are there no living objects within ms? Ends of processes take a moment. */
+static inline int gone(int ms)
+{
+	static const char *const living[] = { "processes", "bos", "vram_bytes", "gtt_bytes",
+					      "queues", "events", "vms", "contexts", "userptr",
+					      "maps", "evicted", "pinned_pages" };
+	uint64_t end = now_ns() + ms * 1000000ull;
+	size_t i, n = sizeof(living) / sizeof(*living);
+
+	for (;;) {
+		for (i = 0; i < n && !counter(living[i]); i++)
+			;
+		if (i == n)
+			return 1;
+		if (now_ns() > end) {
+			printf("left: %s %lld\n", living[i], counter(living[i]));
+			return 0;
+		}
+		usleep(20000);
+	}
 }
 
 static inline int report(const char *what)

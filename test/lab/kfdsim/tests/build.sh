@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# Build the simulated GPU's tests inside a builder root file system.
+# usage: build.sh BUILDER_ROOTFS OUTPUT_FOLDER
+set -eu
+
+if [ $# -ne 2 ]; then
+	echo "usage: $0 BUILDER_ROOTFS OUTPUT_FOLDER" >&2
+	exit 2
+fi
+src=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$1" && pwd)
+out=$2
+
+work=$(mktemp -d "$root/tmp/kfdsim-tests.XXXXXX")
+trap 'rm -rf "$work"' EXIT INT TERM
+cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work"/
+chroot "$root" make -s -j2 -C "${work#"$root"}"
+rm -rf "$out.new" "$out"
+mkdir -p "$out.new"
+find "$work" -maxdepth 1 -type f -perm -u+x -exec cp {} "$out.new" \;
+mv "$out.new" "$out"
