@@ -59,7 +59,7 @@ const targets = [
   },
   {
     name: 'with too little VRAM',
-    prepare: () => reloadGpu('vram_mb=32'),
+    prepare: () => reloadGpu('vram_mb=8'),
     undo: () => reloadGpu(),
     reason: /\d+ bytes of VRAM are needed, \d+ are free/,
   },
@@ -67,13 +67,13 @@ const targets = [
     name: 'too slow for the deadline',
     prepare: () => {
       setDmaRate(5);
-      configure({ gate_timeout_s: 10 });
+      configure({ gate_timeout_s: 6 });
     },
     undo: () => {
       setDmaRate(0);
       configure({});
     },
-    reason: /E_TIMEOUT: upload: not finished 10 s after/,
+    reason: /E_TIMEOUT: upload: not finished 6 s after/,
   },
 ] as const;
 
@@ -92,7 +92,7 @@ async function assertRefused(
 
 scenario('damaged archives and unfit targets, then a sound restore', async ({ engine, meet }) => {
   const archive = archivePath(engine, 'sound.tar');
-  const job = await Container.start({ engine, worker: ['--vram-mib', '64', '--pending-barrier'] });
+  const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--pending-barrier'] });
   const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
   await job.remove();

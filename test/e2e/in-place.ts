@@ -18,7 +18,23 @@ async function bringBack(job: Container): Promise<void> {
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 }
 
-scenario('in place, once from an image directory that nobody can write', async ({ engine }) => {
+const nextCriu = '/opt/next-criu/criu';
+const haveNextCriu = existsSync(nextCriu);
+
+/** Puts the CRIU that Debian is going to have in the place of the guest's. */
+async function mountNextCriu(): Promise<void> {
+  if (!haveNextCriu) return;
+  await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
+  assert.doesNotMatch(await run('criu', '--version'), /4\.[01]\b/);
+}
+
+async function unmountNextCriu(): Promise<void> {
+  if (haveNextCriu) await run('umount', '/usr/sbin/criu');
+}
+
+const name = 'in place, three times: as usual, from a read-only image directory, with a newer CRIU';
+
+scenario(name, async ({ engine, meet }) => {
   const job = await Container.start({
     engine,
     network: 'bridge',
@@ -36,29 +52,18 @@ scenario('in place, once from an image directory that nobody can write', async (
     await run('umount', '--lazy', image); // the session may still be about to end
   }
 
-  await save(job);
-  await bringBack(job);
+  await meet(() => mountNextCriu());
+  try {
+    await save(job);
+    await bringBack(job);
+  } finally {
+    await meet(() => unmountNextCriu());
+  }
   assert.match(await job.control.ask('exit'), /^exiting /);
 });
 
-const nextCriu = '/opt/next-criu/criu';
-
-scenario(
-  'in place, with the CRIU that Debian is going to have',
-  async ({ engine, meet }) => {
-    await meet(async () => {
-      await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
-      assert.doesNotMatch(await run('criu', '--version'), /4\.[01]\b/);
-    });
-    try {
-      const job = await Container.start({ engine, worker: ['--pending-barrier'] });
-      await save(job);
-      await bringBack(job);
-    } finally {
-      await meet(async () => {
-        await run('umount', '/usr/sbin/criu');
-      });
-    }
-  },
-  existsSync(nextCriu) ? undefined : 'there was no second CRIU when the guest was made',
-);
+// The third round above is then one more with the guest's own CRIU.
+if (!haveNextCriu) {
+  const reason = 'there was no second CRIU when the guest was made';
+  scenario('with the CRIU that Debian is going to have', async () => undefined, reason);
+}

@@ -44,7 +44,7 @@ function assertNoImageFiles(job: Container): void {
   );
 }
 
-const worker = ['--vram-mib', '64', '--pending-barrier', '--step-ms', '20'];
+const worker = ['--vram-mib', '32', '--pending-barrier', '--step-ms', '20'];
 
 scenario('session killed while it drains, and while it uploads', async (lane) => {
   const { engine } = lane;

@@ -3,8 +3,8 @@
 import { run } from './support/command.js';
 import { install } from './support/product.js';
 
-await install();
-await run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
+const image = '/repo/build/lab/programs/image.tar';
+await Promise.all([install(), run('podman', 'load', '-q', '-i', image)]);
 
 const wanted = process.argv.slice(2);
 for (const part of [

@@ -1,10 +1,10 @@
 /** A container without a GPU behaves the same with our installation, without it, and with ruins. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
-import { attempt, run } from './support/command.js';
+import { attempt, run, until } from './support/command.js';
 import { type Engine, image } from './support/container.js';
 import { install, prefix, sessionCount, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
@@ -31,23 +31,19 @@ function overwritePrograms(text: string): void {
 const installations = [
   { name: 'whole', make: () => undefined },
   {
-    name: 'with programs that fail, without Node.js modules',
+    name: 'with programs that fail, a damaged plugin in the package, without Node.js modules',
     make: () => {
+      writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken');
       overwritePrograms('#!/bin/sh\nexit 1\n');
       rmSync(join(prefix, 'node_modules'), { recursive: true });
     },
   },
   {
-    name: 'with programs that print garbage, and a damaged plugin in the package',
+    name: 'with programs that print garbage or are empty, and a broken configuration file',
     make: () => {
       overwritePrograms('#!/bin/sh\necho garbage\n');
-      writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken');
-    },
-  },
-  {
-    name: 'with empty programs, and a broken configuration file',
-    make: () => {
-      overwritePrograms('');
+      writeFileSync(join(prefix, 'hooks/criu-action'), '');
+      writeFileSync(join(prefix, 'libexec/kfd-checkpoint-launch'), '');
       writeFileSync('/etc/kfd-checkpoint/config.json', '{');
     },
   },
@@ -70,12 +66,18 @@ async function life(engine: Engine, name: string): Promise<void> {
     assert.equal(result.status, 0, `${name}: podman ${args.join(' ')}\n${result.stderr}`);
     return result.stdout;
   };
-  const program = 'echo kept > /tmp/kept; while :; do sleep 1; done';
-  await podman('--runtime', engine, 'run', '-d', '--name', job, image, 'sh', '-c', program);
+  const folder = `/tmp/ctl/${job}`;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const program = 'echo kept > /kept; while :; do cp /kept /ctl/kept; sleep 1; done';
+  const flags = ['-d', '--name', job, '-v', `${folder}:/ctl`];
+  await podman('--runtime', engine, 'run', ...flags, image, 'sh', '-c', program);
   await podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
   await podman('rm', '-f', job);
+  rmSync(join(folder, 'kept'), { force: true });
   await podman('container', 'restore', '--import', archive);
-  assert.equal(await podman('exec', job, 'cat', '/tmp/kept'), 'kept', name);
+  const kept = () => existsSync(join(folder, 'kept'));
+  await until(`${name}: the restored program`, kept, 30);
   const annotations = await podman('inspect', '-f', '{{json .Config.Annotations}}', job);
   assert.doesNotMatch(annotations, /kfd-checkpoint/, name);
   await podman('rm', '-f', '-t', '0', job);
