@@ -27,29 +27,29 @@ struct sim_aql_packet {
 
 static_assert(sizeof(struct sim_aql_packet) == AQL_PACKET_BYTES);
 
-static int sim_aql_complete(struct sim_process *p, u64 signal)
+static int sim_aql_complete(struct sim_pdd *pdd, u64 signal)
 {
 	u64 mailbox, now = sim_gpu_clock();
 	u32 event;
 
 	if (!signal)
 		return 0;
-	if (sim_vm_write64(p->vm, signal + SIGNAL_START_TS, now) ||
-	    sim_vm_write64(p->vm, signal + SIGNAL_END_TS, now) ||
-	    sim_vm_add64(p->vm, signal + SIGNAL_VALUE, -1ULL) ||
-	    sim_vm_read64(p->vm, signal + SIGNAL_MAILBOX, &mailbox) ||
-	    sim_vm_read32(p->vm, signal + SIGNAL_EVENT_ID, &event))
+	if (sim_vm_write64(pdd->vm, signal + SIGNAL_START_TS, now) ||
+	    sim_vm_write64(pdd->vm, signal + SIGNAL_END_TS, now) ||
+	    sim_vm_add64(pdd->vm, signal + SIGNAL_VALUE, -1ULL) ||
+	    sim_vm_read64(pdd->vm, signal + SIGNAL_MAILBOX, &mailbox) ||
+	    sim_vm_read32(pdd->vm, signal + SIGNAL_EVENT_ID, &event))
 		return -EFAULT;
 	if (mailbox) {
-		if (sim_vm_write64(p->vm, mailbox, event))
+		if (sim_vm_write64(pdd->vm, mailbox, event))
 			return -EFAULT;
-		sim_event_interrupt(p, event);
+		sim_event_interrupt(pdd->p, event);
 	}
 	return 0;
 }
 
 /* Returns 1 if the barrier may complete, 0 if not, -EFAULT with *fault set. */
-static int sim_aql_barrier(struct sim_process *p, const struct sim_aql_packet *pkt, bool all,
+static int sim_aql_barrier(struct sim_vm *vm, const struct sim_aql_packet *pkt, bool all,
 			   u64 *fault)
 {
 	unsigned int i, nr = 0, zero = 0;
@@ -59,7 +59,7 @@ static int sim_aql_barrier(struct sim_process *p, const struct sim_aql_packet *p
 		if (!pkt->dep_signal[i])
 			continue;
 		*fault = pkt->dep_signal[i] + SIGNAL_VALUE;
-		if (sim_vm_read64(p->vm, *fault, &value))
+		if (sim_vm_read64(vm, *fault, &value))
 			return -EFAULT;
 		nr++;
 		zero += !value;
@@ -70,13 +70,14 @@ static int sim_aql_barrier(struct sim_process *p, const struct sim_aql_packet *p
 /* Try one packet; true if one was completed. */
 bool sim_aql_step(struct sim_process *p, struct sim_queue *q)
 {
+	struct sim_vm *vm = q->pdd->vm;
 	struct sim_aql_packet pkt;
 	u64 wptr, at, fault = 0;
 	u32 header;
 	u8 type;
 	int ret;
 
-	if (sim_vm_read64(p->vm, q->wptr, &wptr)) {
+	if (sim_vm_read64(vm, q->wptr, &wptr)) {
 		sim_queue_fault(p, q, q->wptr, false);
 		return false;
 	}
@@ -84,35 +85,35 @@ bool sim_aql_step(struct sim_process *p, struct sim_queue *q)
 		return false;
 	at = q->ring + q->pos * AQL_PACKET_BYTES % q->ring_size;
 	/* The producer writes the header last, so it is read first. */
-	if (sim_vm_read32(p->vm, at, &header)) {
+	if (sim_vm_read32(vm, at, &header)) {
 		sim_queue_fault(p, q, at, false);
 		return false;
 	}
 	type = header & 0xff;
 	if (type == AQL_TYPE_INVALID)
 		return false;
-	if (sim_vm_read(p->vm, at, &pkt, sizeof(pkt))) {
+	if (sim_vm_read(vm, at, &pkt, sizeof(pkt))) {
 		sim_queue_fault(p, q, at, false);
 		return false;
 	}
 	if (type == AQL_TYPE_BARRIER_AND || type == AQL_TYPE_BARRIER_OR) {
-		ret = sim_aql_barrier(p, &pkt, type == AQL_TYPE_BARRIER_AND, &fault);
+		ret = sim_aql_barrier(vm, &pkt, type == AQL_TYPE_BARRIER_AND, &fault);
 		if (ret < 0)
 			sim_queue_fault(p, q, fault, false);
 		if (ret <= 0)
 			return false;
 	}
-	if (sim_vm_write16(p->vm, at, AQL_TYPE_INVALID)) {
+	if (sim_vm_write16(vm, at, AQL_TYPE_INVALID)) {
 		sim_queue_fault(p, q, at, true);
 		return false;
 	}
 	q->pos++;
 	q->published = q->pos;
-	if (sim_vm_write64(p->vm, q->rptr, q->pos)) {
+	if (sim_vm_write64(vm, q->rptr, q->pos)) {
 		sim_queue_fault(p, q, q->rptr, true);
 		return false;
 	}
-	if (sim_aql_complete(p, pkt.completion_signal))
+	if (sim_aql_complete(q->pdd, pkt.completion_signal))
 		sim_queue_fault(p, q, pkt.completion_signal, true);
 	return true;
 }

@@ -14,29 +14,22 @@
 
 #define SIM_FAULT_AROUND 64
 
-static DEFINE_SPINLOCK(vram_lock);
-
-u64 sim_vram_used(void)
-{
-	return atomic64_read(&sim_count.vram_bytes);
-}
-
 static int sim_charge(struct sim_bo *bo)
 {
-	u64 size = bo->base.size, limit;
-	int ret = 0;
+	struct sim_gpu *gpu = sim_bo_gpu(bo);
+	s64 size = bo->base.size, limit;
 
 	switch (bo->kind) {
 	case SIM_BO_VRAM:
-		spin_lock(&vram_lock);
-		limit = sim_fault_vram(sim.gpu_id, sim.vram_bytes);
-		if (sim_vram_used() > limit || size > limit - sim_vram_used())
-			ret = -ENOMEM;
-		else
-			atomic64_add(size, &sim_count.vram_bytes);
-		spin_unlock(&vram_lock);
-		return ret;
+		limit = sim_fault_vram(gpu->gpu_id, gpu->vram_bytes);
+		if (atomic64_add_return(size, &gpu->vram_used) > limit) {
+			atomic64_sub(size, &gpu->vram_used);
+			return -ENOMEM;
+		}
+		atomic64_add(size, &sim_count.vram_bytes);
+		return 0;
 	case SIM_BO_GTT:
+		atomic64_add(size, &gpu->gtt_used);
 		atomic64_add(size, &sim_count.gtt_bytes);
 		return 0;
 	default:
@@ -47,10 +40,10 @@ static int sim_charge(struct sim_bo *bo)
 static void sim_uncharge(struct sim_bo *bo)
 {
 	if (bo->kind == SIM_BO_VRAM) {
-		spin_lock(&vram_lock);
+		atomic64_sub(bo->base.size, &sim_bo_gpu(bo)->vram_used);
 		atomic64_sub(bo->base.size, &sim_count.vram_bytes);
-		spin_unlock(&vram_lock);
 	} else if (bo->kind == SIM_BO_GTT) {
+		atomic64_sub(bo->base.size, &sim_bo_gpu(bo)->gtt_used);
 		atomic64_sub(bo->base.size, &sim_count.gtt_bytes);
 	}
 }
@@ -235,7 +228,8 @@ static const struct drm_gem_object_funcs sim_bo_funcs = {
 	.vm_ops = &sim_bo_vm_ops,
 };
 
-static struct sim_bo *sim_bo_alloc(enum sim_bo_kind kind, u64 size, struct mm_struct *mm)
+static struct sim_bo *sim_bo_alloc(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size,
+				   struct mm_struct *mm)
 {
 	struct sim_bo *bo;
 	int ret;
@@ -248,7 +242,7 @@ static struct sim_bo *sim_bo_alloc(enum sim_bo_kind kind, u64 size, struct mm_st
 	bo->kind = kind;
 	mutex_init(&bo->lock);
 	bo->base.funcs = &sim_bo_funcs;
-	drm_gem_private_object_init(sim.drm, &bo->base, PAGE_ALIGN(size));
+	drm_gem_private_object_init(gpu->drm, &bo->base, PAGE_ALIGN(size));
 	ret = sim_charge(bo);
 	if (ret) {
 		/* Not charged: sim_bo_free() would give back what was never taken. */
@@ -273,14 +267,15 @@ static struct sim_bo *sim_bo_alloc(enum sim_bo_kind kind, u64 size, struct mm_st
 }
 
 /* A zeroed BO of size bytes; -ENOMEM when VRAM (by accounting) or memory is short. */
-struct sim_bo *sim_bo_create(enum sim_bo_kind kind, u64 size)
+struct sim_bo *sim_bo_create(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size)
 {
-	return sim_bo_alloc(kind, size, NULL);
+	return sim_bo_alloc(gpu, kind, size, NULL);
 }
 
-struct sim_bo *sim_bo_create_userptr(struct mm_struct *mm, u64 addr, u64 size, bool read_only)
+struct sim_bo *sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 addr,
+				     u64 size, bool read_only)
 {
-	struct sim_bo *bo = sim_bo_alloc(SIM_BO_USERPTR, size, mm);
+	struct sim_bo *bo = sim_bo_alloc(gpu, SIM_BO_USERPTR, size, mm);
 
 	if (!IS_ERR(bo)) {
 		bo->user_addr = addr;
@@ -327,7 +322,7 @@ struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags)
 	struct drm_gem_object *obj = &bo->base;
 	struct dma_buf *dmabuf;
 
-	mutex_lock(&sim.drm->object_name_lock);
+	mutex_lock(&obj->dev->object_name_lock);
 	dmabuf = obj->dma_buf;
 	if (!dmabuf) {
 		dmabuf = sim_bo_export(obj, flags);
@@ -336,7 +331,7 @@ struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags)
 	}
 	if (!IS_ERR(dmabuf))
 		get_dma_buf(dmabuf);
-	mutex_unlock(&sim.drm->object_name_lock);
+	mutex_unlock(&obj->dev->object_name_lock);
 	return dmabuf;
 }
 
@@ -359,13 +354,13 @@ void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf)
 	struct drm_gem_object *obj = &bo->base;
 
 	drm_gem_object_get(obj);
-	mutex_lock(&sim.drm->object_name_lock);
+	mutex_lock(&obj->dev->object_name_lock);
 	obj->handle_count++;
 	if (dmabuf && !obj->dma_buf) {
 		get_dma_buf(dmabuf);
 		obj->dma_buf = dmabuf;
 	}
-	mutex_unlock(&sim.drm->object_name_lock);
+	mutex_unlock(&obj->dev->object_name_lock);
 }
 
 void sim_bo_kfd_put(struct sim_bo *bo)
@@ -373,12 +368,12 @@ void sim_bo_kfd_put(struct sim_bo *bo)
 	struct drm_gem_object *obj = &bo->base;
 	struct dma_buf *dmabuf = NULL;
 
-	mutex_lock(&sim.drm->object_name_lock);
+	mutex_lock(&obj->dev->object_name_lock);
 	if (!--obj->handle_count) {
 		dmabuf = obj->dma_buf;
 		obj->dma_buf = NULL;
 	}
-	mutex_unlock(&sim.drm->object_name_lock);
+	mutex_unlock(&obj->dev->object_name_lock);
 	if (dmabuf)
 		dma_buf_put(dmabuf);
 	drm_gem_object_put(obj);

@@ -25,17 +25,20 @@ static int sim_criu_unpause(struct sim_process *p)
 /* Pages of all userptr BOs must be there before a queue may run. */
 static int sim_criu_validate_userptrs(struct sim_process *p)
 {
+	struct sim_pdd *pdd;
 	struct sim_mem *mem;
-	int id, ret = 0;
+	int id, ret;
 
-	idr_for_each_entry(&p->mems, mem, id) {
-		if (mem->bo->kind != SIM_BO_USERPTR)
-			continue;
-		ret = sim_bo_probe_user(mem->bo);
-		if (ret)
-			break;
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
+		idr_for_each_entry(&pdd->mems, mem, id) {
+			if (mem->bo->kind != SIM_BO_USERPTR)
+				continue;
+			ret = sim_bo_probe_user(mem->bo);
+			if (ret)
+				return ret;
+		}
 	}
-	return ret;
+	return 0;
 }
 
 /* The late half of RESUME. Like the real one it tries for ever and tells nobody. */
@@ -87,7 +90,7 @@ static int sim_criu_resume(struct kfd_ioctl_criu_args *args)
 	mutex_lock(&p->lock);
 	if (p->dead) {
 		ret = -ESRCH;
-	} else if (!p->vm) {
+	} else if (!sim_process_has_vm(p)) {
 		/* The real 6.12 and 7.3 drivers dereference NULL here. */
 		pr_warn_ratelimited("RESUME of pid %d without a VM: this crashes a real kernel\n",
 				    task_pid_nr(p->lead));

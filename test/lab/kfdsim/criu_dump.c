@@ -22,13 +22,15 @@ static void sim_dump_count(struct sim_dump *d, struct sim_process *p)
 	struct sim_event *ev;
 	struct sim_queue *q;
 	struct sim_mem *mem;
+	struct sim_pdd *pdd;
 	int id;
 
 	memset(d, 0, sizeof(*d));
 	d->p = p;
-	d->size = sizeof(struct sim_criu_process) + sizeof(struct sim_criu_device);
-	idr_for_each_entry(&p->mems, mem, id)
-		d->nr_bos++;
+	d->size = sizeof(struct sim_criu_process) + p->nr_pdds * sizeof(struct sim_criu_device);
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		idr_for_each_entry(&pdd->mems, mem, id)
+			d->nr_bos++;
 	d->size += (u64)d->nr_bos * sizeof(struct sim_criu_bo);
 	list_for_each_entry(q, &p->queues, link) {
 		d->nr_objects++;
@@ -49,9 +51,9 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 	struct sim_dump d;
 
 	mutex_lock(&p->lock);
-	if (p->dead) {
+	if (p->dead || !p->nr_pdds) {
 		mutex_unlock(&p->lock);
-		return -ESRCH;
+		return p->dead ? -ESRCH : -ENODEV;
 	}
 	/* 6.12 evicts on every call, although UNPAUSE takes back one only. */
 	sim_process_evict(p);
@@ -59,7 +61,7 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 	sim_dump_count(&d, p);
 	ns = task_active_pid_ns(p->lead);
 	args->pid = ns ? task_pid_nr_ns(p->lead, ns) : 0;
-	args->num_devices = 1;
+	args->num_devices = p->nr_pdds;
 	args->num_bos = d.nr_bos;
 	args->num_objects = d.nr_objects;
 	args->priv_data_size = d.size;
@@ -67,37 +69,56 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 	return 0;
 }
 
+static void sim_dump_mapped(struct sim_mem *mem, struct sim_criu_bo *priv)
+{
+	struct sim_process *p = mem->pdd->p;
+	u32 i, n = 0;
+
+	for (i = 0; i < p->nr_pdds; i++)
+		if (mem->mapped & BIT(i))
+			priv->mapped_gpuids[n++] = p->pdds[i].user_gpu_id;
+}
+
+static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
+		       struct sim_criu_bo *priv)
+{
+	struct kfd_criu_bo_bucket *b = &d->buckets[i];
+	struct dma_buf *dmabuf;
+
+	b->addr = mem->va;
+	b->size = mem->size;
+	b->gpu_id = mem->pdd->user_gpu_id;
+	b->alloc_flags = mem->flags;
+	b->offset = sim_mem_mmap_offset(mem, mem->pdd->gpu->gpu_id);
+	b->dmabuf_fd = KFD_INVALID_FD;
+	priv->user_addr = mem->bo->user_addr;
+	priv->idr_handle = id;
+	sim_dump_mapped(mem, priv);
+	if (!mem->bo->pages)
+		return 0;
+	dmabuf = sim_bo_dmabuf(mem->bo,
+			       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	d->dmabufs[i] = dmabuf;
+	return 0;
+}
+
 static int sim_dump_bos(struct sim_dump *d, u8 *at)
 {
 	struct sim_process *p = d->p;
+	struct sim_pdd *pdd;
 	struct sim_mem *mem;
-	struct dma_buf *dmabuf;
+	int id, ret;
 	u32 i = 0;
-	int id;
 
-	idr_for_each_entry(&p->mems, mem, id) {
-		struct kfd_criu_bo_bucket *b = &d->buckets[i];
-		struct sim_criu_bo *priv = (struct sim_criu_bo *)at + i;
-
-		b->addr = mem->va;
-		b->size = mem->size;
-		b->gpu_id = p->user_gpu_id;
-		b->alloc_flags = mem->flags;
-		b->offset = sim_mem_mmap_offset(mem, sim.gpu_id);
-		b->dmabuf_fd = KFD_INVALID_FD;
-		priv->user_addr = mem->bo->user_addr;
-		priv->idr_handle = id;
-		if (mem->mapped)
-			priv->mapped_gpuids[0] = p->user_gpu_id;
-		if (mem->bo->pages) {
-			dmabuf = sim_bo_dmabuf(mem->bo,
-					       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ?
-					       O_RDWR : 0);
-			if (IS_ERR(dmabuf))
-				return PTR_ERR(dmabuf);
-			d->dmabufs[i] = dmabuf;
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
+		idr_for_each_entry(&pdd->mems, mem, id) {
+			ret = sim_dump_bo(d, mem, id, i, (struct sim_criu_bo *)at + i);
+			if (ret)
+				return ret;
+			i++;
 		}
-		i++;
 	}
 	return 0;
 }
@@ -117,7 +138,7 @@ static u8 *sim_dump_queues(struct sim_dump *d, u8 *at)
 		priv->write_ptr_addr = q->wptr;
 		priv->eop_ring_buffer_address = q->eop;
 		priv->ctx_save_restore_area_address = q->cwsr;
-		priv->gpu_id = d->p->user_gpu_id;
+		priv->gpu_id = q->pdd->user_gpu_id;
 		priv->type = q->type;
 		priv->format = q->format;
 		priv->q_id = q->id;
@@ -168,7 +189,8 @@ static u8 *sim_dump_events(struct sim_dump *d, u8 *at)
 static int sim_dump_fill(struct sim_dump *d)
 {
 	struct sim_criu_process *process = (struct sim_criu_process *)d->blob;
-	u8 *bos = d->blob + sizeof(*process) + sizeof(struct sim_criu_device), *at;
+	u8 *bos = d->blob + sizeof(*process) + d->p->nr_pdds * sizeof(struct sim_criu_device);
+	u8 *at;
 
 	process->version = SIM_CRIU_VERSION;
 	at = bos + (u64)d->nr_bos * sizeof(struct sim_criu_bo);
@@ -220,15 +242,18 @@ static void sim_dump_unwind(struct sim_dump *d)
 
 static int sim_dump_write(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 {
-	struct kfd_criu_device_bucket device;
+	struct kfd_criu_device_bucket __user *devices = u64_to_user_ptr(args->devices);
+	struct sim_pdd *pdd;
+	u32 i;
 
 	/* Only the ids are written: drm_fd belongs to the caller. */
-	if (copy_from_user(&device, u64_to_user_ptr(args->devices), sizeof(device)))
-		return -EFAULT;
-	device.user_gpu_id = d->p->user_gpu_id;
-	device.actual_gpu_id = sim.gpu_id;
-	if (copy_to_user(u64_to_user_ptr(args->devices), &device, sizeof(device)) ||
-	    copy_to_user(u64_to_user_ptr(args->bos), d->buckets,
+	for (i = 0; i < d->p->nr_pdds; i++) {
+		pdd = &d->p->pdds[i];
+		if (put_user(pdd->user_gpu_id, &devices[i].user_gpu_id) ||
+		    put_user(pdd->gpu->gpu_id, &devices[i].actual_gpu_id))
+			return -EFAULT;
+	}
+	if (copy_to_user(u64_to_user_ptr(args->bos), d->buckets,
 			 (u64)d->nr_bos * sizeof(*d->buckets)) ||
 	    copy_to_user(u64_to_user_ptr(args->priv_data), d->blob, d->size))
 		return -EFAULT;
@@ -273,9 +298,11 @@ int sim_criu_checkpoint(struct sim_process *p, struct kfd_ioctl_criu_args *args)
 	mutex_lock(&p->lock);
 	if (p->dead) {
 		ret = -ESRCH;
+	} else if (!p->nr_pdds) {
+		ret = -ENODEV;
 	} else if (p->paused) {
 		sim_dump_count(&d, p);
-		if (args->num_devices == 1 && args->num_bos == d.nr_bos &&
+		if (args->num_devices == p->nr_pdds && args->num_bos == d.nr_bos &&
 		    args->num_objects == d.nr_objects && args->priv_data_size == d.size)
 			ret = sim_dump_run(&d, args);
 	}

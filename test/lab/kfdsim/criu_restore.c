@@ -42,57 +42,82 @@ static int sim_load_process(struct sim_load *l)
 	return process.xnack_mode ? -EPERM : 0;
 }
 
-static int sim_load_devices(struct sim_load *l)
+static int sim_load_device(struct sim_load *l, u32 index)
 {
+	struct kfd_criu_device_bucket __user *user = u64_to_user_ptr(l->args->devices);
 	struct kfd_criu_device_bucket bucket;
-	struct sim_criu_device priv;
+	struct sim_gpu *gpu;
+	struct sim_pdd *pdd;
 
-	if (l->args->num_devices != 1 ||
-	    sizeof(priv) > l->args->priv_data_size - l->offset)
-		return -EINVAL;
-	if (copy_from_user(&bucket, u64_to_user_ptr(l->args->devices), sizeof(bucket)))
+	if (copy_from_user(&bucket, user + index, sizeof(bucket)))
 		return -EFAULT;
-	if (!bucket.user_gpu_id || bucket.actual_gpu_id != sim.gpu_id)
+	gpu = bucket.user_gpu_id ? sim_gpu_by_id(bucket.actual_gpu_id) : NULL;
+	pdd = gpu ? sim_pdd_by_gpu(l->p, gpu) : NULL;
+	if (!pdd)
 		return -EINVAL;
 	/* The id is changed even if the VM below cannot be had. */
-	l->p->user_gpu_id = bucket.user_gpu_id;
-	if (l->p->vm)
+	WRITE_ONCE(pdd->user_gpu_id, bucket.user_gpu_id);
+	return pdd->vm ? -EINVAL : sim_pdd_bind_vm(pdd, bucket.drm_fd);
+}
+
+static int sim_load_devices(struct sim_load *l)
+{
+	u64 size = l->p->nr_pdds * sizeof(struct sim_criu_device);
+	u32 i;
+	int ret;
+
+	if (l->args->num_devices != l->p->nr_pdds || size > l->args->priv_data_size - l->offset)
 		return -EINVAL;
-	l->offset += sizeof(priv);
-	return sim_process_bind_vm(l->p, bucket.drm_fd);
+	for (i = 0; i < l->p->nr_pdds; i++) {
+		ret = sim_load_device(l, i);
+		if (ret)
+			return ret;
+	}
+	l->offset += size;
+	return 0;
+}
+
+static int sim_load_mappings(struct sim_mem *mem, const struct sim_criu_bo *priv)
+{
+	struct sim_pdd *pdd;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < SIM_CRIU_MAX_GPUS && priv->mapped_gpuids[i]; i++) {
+		pdd = sim_pdd_by_id(mem->pdd->p, priv->mapped_gpuids[i]);
+		ret = pdd ? sim_mem_map(mem, pdd) : -EINVAL;
+		if (ret)
+			return ret;
+	}
+	return 0;
 }
 
 static int sim_load_bo(struct sim_load *l, struct kfd_criu_bo_bucket *b, struct dma_buf **dmabuf)
 {
-	struct sim_process *p = l->p;
+	struct sim_pdd *pdd = sim_pdd_by_id(l->p, b->gpu_id);
 	struct sim_criu_bo priv;
 	struct sim_mem *mem;
 	struct sim_bo *bo;
-	u32 i;
 	int id, ret = sim_load_read(l, &priv, sizeof(priv));
 
 	if (ret)
 		return ret;
-	if (b->gpu_id != p->user_gpu_id)
+	if (!pdd)
 		return -ENODEV;
 	if (priv.idr_handle > INT_MAX)
 		return -EINVAL;
-	bo = sim_mem_make_bo(p, b->alloc_flags, b->size, priv.user_addr);
+	bo = sim_mem_make_bo(pdd, b->alloc_flags, b->size, priv.user_addr);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	mem = sim_mem_insert(p, bo, b->addr, b->alloc_flags, NULL, priv.idr_handle, &id);
+	mem = sim_mem_insert(pdd, bo, b->addr, b->alloc_flags, NULL, priv.idr_handle, &id);
 	sim_bo_put(bo);
 	if (IS_ERR(mem))
 		return PTR_ERR(mem);
 	if (bo->kind != SIM_BO_USERPTR)
-		b->restored_offset = sim_mem_mmap_offset(mem, sim.gpu_id);
-	for (i = 0; i < SIM_CRIU_MAX_GPUS && priv.mapped_gpuids[i]; i++) {
-		if (priv.mapped_gpuids[i] != p->user_gpu_id)
-			return -EINVAL;
-		ret = sim_mem_map(p, mem);
-		if (ret)
-			return ret;
-	}
+		b->restored_offset = sim_mem_mmap_offset(mem, pdd->gpu->gpu_id);
+	ret = sim_load_mappings(mem, &priv);
+	if (ret)
+		return ret;
 	b->dmabuf_fd = KFD_INVALID_FD;
 	if (!bo->pages)
 		return 0;
@@ -136,7 +161,7 @@ static int sim_load_bos(struct sim_load *l)
 
 static int sim_load_queue_check(struct sim_load *l, struct sim_criu_queue *priv)
 {
-	if (priv->gpu_id != l->p->user_gpu_id)
+	if (!sim_pdd_by_id(l->p, priv->gpu_id))
 		return -EINVAL;
 	if (priv->type != SIM_QUEUE_COMPUTE && priv->type != SIM_QUEUE_SDMA &&
 	    priv->type != SIM_QUEUE_SDMA_XGMI)
@@ -170,6 +195,7 @@ static int sim_load_queue(struct sim_load *l)
 	q = kzalloc(sizeof(*q), GFP_KERNEL);
 	if (!q)
 		return -ENOMEM;
+	q->pdd = sim_pdd_by_id(l->p, priv.gpu_id);
 	q->id = priv.q_id;
 	q->type = priv.type;
 	q->format = priv.format;

@@ -52,7 +52,8 @@ static int sim_job_ib(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk,
 		return -EINVAL;
 	if (copy_from_user(ib, u64_to_user_ptr(chunk->chunk_data), sizeof(*ib)))
 		return -EFAULT;
-	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance || ib->ring >= SIM_NUM_SDMA)
+	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance ||
+	    ib->ring >= sim_gpu_of(job->file->minor->dev)->num_sdma)
 		return -EINVAL;
 	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes > SIM_MAX_IB_BYTES)
 		return -EINVAL;
@@ -229,6 +230,7 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_cs *args = data;
 	struct sim_job job = { .file = file, .begin = ktime_get_ns() };
+	struct sim_gpu *gpu = sim_gpu_of(dev);
 	u64 done;
 	int ret;
 
@@ -248,8 +250,8 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ret = 0;
 	}
 	if (!ret) {
-		done = sim_engine_run(job.first.ring, job.begin, job.bytes, job.delay);
-		sim_engine_note_cs(job.first.ring, done);
+		done = sim_engine_run(gpu, job.first.ring, job.begin, job.bytes, job.delay);
+		sim_engine_note_cs(gpu, job.first.ring, done);
 		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
 		memset(args, 0, sizeof(*args));
 		args->out.handle = sim_job_fence(&job, job.first.ring, done);

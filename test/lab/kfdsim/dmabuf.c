@@ -27,7 +27,7 @@ int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data)
 		ret = -EINVAL;
 	} else {
 		args->size = bo->base.size;
-		args->gpu_id = sim.gpu_id;
+		args->gpu_id = sim_bo_gpu(bo)->gpu_id;
 		args->flags = sim_bo_kfd_type(bo);
 		if (bo->create_flags & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED)
 			args->flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
@@ -46,6 +46,7 @@ int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_import_dmabuf_args *args = data;
 	struct dma_buf *dmabuf = dma_buf_get(args->dmabuf_fd);
+	struct sim_pdd *pdd;
 	struct sim_mem *mem;
 	struct sim_bo *bo;
 	int id, ret = 0;
@@ -54,12 +55,13 @@ int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 		return PTR_ERR(dmabuf);
 	mutex_lock(&p->lock);
 	bo = sim_bo_from_dmabuf(dmabuf);
-	if (!bo || args->gpu_id != p->user_gpu_id)
+	pdd = sim_pdd_by_id(p, args->gpu_id);
+	if (!bo || !pdd)
 		ret = -EINVAL;
-	else if (p->dead || !p->vm)
+	else if (p->dead || !pdd->vm)
 		ret = -ESRCH;
 	if (!ret) {
-		mem = sim_mem_insert(p, bo, args->va_addr,
+		mem = sim_mem_insert(pdd, bo, args->va_addr,
 				     sim_bo_kfd_type(bo) | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
 				     KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE, dmabuf, -1, &id);
 		ret = PTR_ERR_OR_ZERO(mem);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The DRM device: render node, INFO queries, sysfs of the device. */
+#include <linux/device_cgroup.h>
 #include <linux/uaccess.h>
 #include <drm/drm_drv.h>
 #include <drm/drm_ioctl.h>
@@ -12,7 +13,7 @@ static int sim_drm_open(struct drm_device *dev, struct drm_file *file)
 
 	if (!vm)
 		return -ENOMEM;
-	sim_vm_init(vm);
+	sim_vm_init(vm, sim_gpu_of(dev));
 	file->driver_priv = vm;
 	return 0;
 }
@@ -26,9 +27,9 @@ static void sim_drm_postclose(struct drm_device *dev, struct drm_file *file)
 	kfree(vm);
 }
 
-static u32 sim_family(void)
+static u32 sim_family(struct sim_gpu *gpu)
 {
-	switch (sim.gfx_target_version / 10000) {
+	switch (gpu->gfx_target_version / 10000) {
 	case 10:
 		return AMDGPU_FAMILY_NV;
 	case 11:
@@ -40,17 +41,17 @@ static u32 sim_family(void)
 	}
 }
 
-static void sim_info_device(struct drm_amdgpu_info_device *info)
+static void sim_info_device(struct sim_gpu *gpu, struct drm_amdgpu_info_device *info)
 {
-	info->device_id = sim.device_id;
-	info->family = sim_family();
+	info->device_id = gpu->device_id;
+	info->family = sim_family(gpu);
 	info->external_rev = 1;
 	info->num_shader_engines = 8;
 	info->num_shader_arrays_per_engine = 1;
 	info->gpu_counter_freq = 100000;
 	info->max_engine_clock = 1700000;
 	info->max_memory_clock = 1600000;
-	info->cu_active_number = sim.compute_units;
+	info->cu_active_number = gpu->compute_units;
 	info->num_cu_per_sh = 14;
 	info->wave_front_size = 64;
 	info->virtual_address_offset = SIM_GPUVM_BASE;
@@ -72,14 +73,14 @@ static void sim_info_heap(struct drm_amdgpu_heap_info *heap, u64 total, u64 used
 	heap->max_allocation = total;
 }
 
-static void sim_info_memory(struct drm_amdgpu_memory_info *info)
+static void sim_info_memory(struct sim_gpu *gpu, struct drm_amdgpu_memory_info *info)
 {
-	sim_info_heap(&info->vram, sim.vram_bytes, sim_vram_used());
+	sim_info_heap(&info->vram, gpu->vram_bytes, atomic64_read(&gpu->vram_used));
 	info->cpu_accessible_vram = info->vram;
-	sim_info_heap(&info->gtt, sim.gtt_bytes, atomic64_read(&sim_count.gtt_bytes));
+	sim_info_heap(&info->gtt, sim.gtt_bytes, atomic64_read(&gpu->gtt_used));
 }
 
-static void sim_info_hw_ip(struct drm_amdgpu_info_hw_ip *info, u32 type)
+static void sim_info_hw_ip(struct sim_gpu *gpu, struct drm_amdgpu_info_hw_ip *info, u32 type)
 {
 	if (type != AMDGPU_HW_IP_DMA)
 		return;
@@ -87,11 +88,12 @@ static void sim_info_hw_ip(struct drm_amdgpu_info_hw_ip *info, u32 type)
 	info->hw_ip_version_minor = 4;
 	info->ib_start_alignment = 256;
 	info->ib_size_alignment = 4;
-	info->available_rings = GENMASK(SIM_NUM_SDMA - 1, 0);
+	info->available_rings = GENMASK(gpu->num_sdma - 1, 0);
 }
 
 static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
+	struct sim_gpu *gpu = sim_gpu_of(dev);
 	struct drm_amdgpu_info *args = data;
 	union {
 		u32 u32;
@@ -111,7 +113,7 @@ static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 		size = sizeof(out.u32);
 		break;
 	case AMDGPU_INFO_DEV_INFO:
-		sim_info_device(&out.device);
+		sim_info_device(gpu, &out.device);
 		size = sizeof(out.device);
 		break;
 	case AMDGPU_INFO_READ_MMR_REG:
@@ -120,21 +122,21 @@ static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 		size = args->read_mmr_reg.count * sizeof(u32);
 		break;
 	case AMDGPU_INFO_MEMORY:
-		sim_info_memory(&out.memory);
+		sim_info_memory(gpu, &out.memory);
 		size = sizeof(out.memory);
 		break;
 	case AMDGPU_INFO_VRAM_GTT:
-		out.vram_gtt.vram_size = sim.vram_bytes;
-		out.vram_gtt.vram_cpu_accessible_size = sim.vram_bytes;
+		out.vram_gtt.vram_size = gpu->vram_bytes;
+		out.vram_gtt.vram_cpu_accessible_size = gpu->vram_bytes;
 		out.vram_gtt.gtt_size = sim.gtt_bytes;
 		size = sizeof(out.vram_gtt);
 		break;
 	case AMDGPU_INFO_VRAM_USAGE:
 	case AMDGPU_INFO_VIS_VRAM_USAGE:
-		out.u64 = sim_vram_used();
+		out.u64 = atomic64_read(&gpu->vram_used);
 		break;
 	case AMDGPU_INFO_GTT_USAGE:
-		out.u64 = atomic64_read(&sim_count.gtt_bytes);
+		out.u64 = atomic64_read(&gpu->gtt_used);
 		break;
 	case AMDGPU_INFO_TIMESTAMP:
 		out.u64 = sim_gpu_clock();
@@ -149,7 +151,7 @@ static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 	case AMDGPU_INFO_HW_IP_INFO:
 		if (args->query_hw_ip.type >= AMDGPU_HW_IP_NUM || args->query_hw_ip.ip_instance)
 			return -EINVAL;
-		sim_info_hw_ip(&out.hw_ip, args->query_hw_ip.type);
+		sim_info_hw_ip(gpu, &out.hw_ip, args->query_hw_ip.type);
 		size = sizeof(out.hw_ip);
 		break;
 	case AMDGPU_INFO_HW_IP_COUNT:
@@ -218,23 +220,35 @@ static const struct drm_driver sim_drm_driver = {
 	.minor = 61,
 };
 
-/* Is this an open file of the simulated render or primary node? */
+/* Is this an open file of a simulated render or primary node? */
 bool sim_is_drm_file(struct file *file)
 {
 	return file->f_op == &sim_drm_fops;
 }
 
+/* May the caller use the render node? KFD hides a GPU from those whose device cgroup forbids it. */
+bool sim_gpu_visible(struct sim_gpu *gpu)
+{
+	return !devcgroup_check_permission(DEVCG_DEV_CHAR, DRM_MAJOR, gpu->drm->render->index,
+					   DEVCG_ACC_READ | DEVCG_ACC_WRITE);
+}
+
+static struct sim_gpu *sim_gpu_of_device(struct device *dev)
+{
+	return dev_get_drvdata(dev);
+}
+
 static ssize_t mem_info_vram_total_show(struct device *dev, struct device_attribute *attr,
 					char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", sim.vram_bytes);
+	return sysfs_emit(buf, "%llu\n", sim_gpu_of_device(dev)->vram_bytes);
 }
 static DEVICE_ATTR_RO(mem_info_vram_total);
 
 static ssize_t mem_info_vram_used_show(struct device *dev, struct device_attribute *attr,
 				       char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", sim_vram_used());
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&sim_gpu_of_device(dev)->vram_used));
 }
 static DEVICE_ATTR_RO(mem_info_vram_used);
 
@@ -248,7 +262,7 @@ static DEVICE_ATTR_RO(mem_info_gtt_total);
 static ssize_t mem_info_gtt_used_show(struct device *dev, struct device_attribute *attr,
 				      char *buf)
 {
-	return sysfs_emit(buf, "%lld\n", atomic64_read(&sim_count.gtt_bytes));
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&sim_gpu_of_device(dev)->gtt_used));
 }
 static DEVICE_ATTR_RO(mem_info_gtt_used);
 
@@ -262,31 +276,35 @@ static struct attribute *sim_device_attrs[] = {
 
 static const struct attribute_group sim_device_group = { .attrs = sim_device_attrs };
 
-int sim_drm_init(void)
+/* The device of one GPU; the first free minors make it cardN and renderD128+N. */
+int sim_drm_init(struct sim_gpu *gpu)
 {
+	struct device *dev = &gpu->pdev->dev;
 	int ret;
 
-	sim.drm = drm_dev_alloc(&sim_drm_driver, &sim.pdev->dev);
-	if (IS_ERR(sim.drm))
-		return PTR_ERR(sim.drm);
-	ret = sysfs_create_group(&sim.pdev->dev.kobj, &sim_device_group);
+	gpu->drm = drm_dev_alloc(&sim_drm_driver, dev);
+	if (IS_ERR(gpu->drm))
+		return PTR_ERR(gpu->drm);
+	gpu->drm->dev_private = gpu;
+	dev_set_drvdata(dev, gpu);
+	ret = sysfs_create_group(&dev->kobj, &sim_device_group);
 	if (ret)
 		goto err_put;
-	ret = drm_dev_register(sim.drm, 0);
+	ret = drm_dev_register(gpu->drm, 0);
 	if (ret)
 		goto err_group;
 	return 0;
 
 err_group:
-	sysfs_remove_group(&sim.pdev->dev.kobj, &sim_device_group);
+	sysfs_remove_group(&dev->kobj, &sim_device_group);
 err_put:
-	drm_dev_put(sim.drm);
+	drm_dev_put(gpu->drm);
 	return ret;
 }
 
-void sim_drm_fini(void)
+void sim_drm_fini(struct sim_gpu *gpu)
 {
-	drm_dev_unregister(sim.drm);
-	sysfs_remove_group(&sim.pdev->dev.kobj, &sim_device_group);
-	drm_dev_put(sim.drm);
+	drm_dev_unregister(gpu->drm);
+	sysfs_remove_group(&gpu->pdev->dev.kobj, &sim_device_group);
+	drm_dev_put(gpu->drm);
 }

@@ -13,29 +13,38 @@ static unsigned int dma_mbps;
 module_param(dma_mbps, uint, 0644);
 MODULE_PARM_DESC(dma_mbps, "MB/s (10^6 bytes) of each SDMA engine, 0 = unlimited (default)");
 
-static struct sim_engine {
+struct sim_engine {
 	spinlock_t lock;
 	u64 busy_until;			/* ns, CLOCK_MONOTONIC */
 	/* Ends of submissions not yet over; ends of one engine never decrease. */
 	u64 ends[SIM_IN_FLIGHT_MAX];
 	u32 head, tail;
-} engines[SIM_NUM_SDMA];
+};
 
-void sim_engines_init(void)
+int sim_engines_init(struct sim_gpu *gpu)
 {
 	unsigned int i;
 
-	for (i = 0; i < SIM_NUM_SDMA; i++)
-		spin_lock_init(&engines[i].lock);
+	gpu->engines = kvcalloc(gpu->num_sdma, sizeof(*gpu->engines), GFP_KERNEL);
+	if (!gpu->engines)
+		return -ENOMEM;
+	for (i = 0; i < gpu->num_sdma; i++)
+		spin_lock_init(&gpu->engines[i].lock);
+	return 0;
+}
+
+void sim_engines_fini(struct sim_gpu *gpu)
+{
+	kvfree(gpu->engines);
 }
 
 /*
  * Book bytes of work that may not start before begin and takes delay (ns) longer than its
  * bytes do; returns when it ends (ns).
  */
-u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes, u64 delay)
+u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 bytes, u64 delay)
 {
-	struct sim_engine *e = &engines[engine];
+	struct sim_engine *e = &gpu->engines[engine];
 	u32 rate = READ_ONCE(dma_mbps);
 	u64 done;
 
@@ -55,15 +64,15 @@ static u32 sim_engine_in_flight(struct sim_engine *e, u64 now)
 	return e->tail - e->head;
 }
 
-/* Count a submission and how many were unfinished at the same time. */
-void sim_engine_note_cs(unsigned int engine, u64 done)
+/* Count a submission and how many of its GPU were unfinished at the same time. */
+void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done)
 {
 	u64 now = ktime_get_ns();
 	s64 total = 0, old;
 	unsigned int i;
 
-	for (i = 0; i < SIM_NUM_SDMA; i++) {
-		struct sim_engine *e = &engines[i];
+	for (i = 0; i < gpu->num_sdma; i++) {
+		struct sim_engine *e = &gpu->engines[i];
 
 		spin_lock(&e->lock);
 		if (i == engine && sim_engine_in_flight(e, now) < SIM_IN_FLIGHT_MAX)

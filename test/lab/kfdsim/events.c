@@ -183,8 +183,9 @@ void sim_event_interrupt(struct sim_process *p, u32 id)
 	mutex_unlock(&p->event_lock);
 }
 
-void sim_event_memory_fault(struct sim_process *p, u64 va, bool write)
+void sim_event_memory_fault(struct sim_pdd *pdd, u64 va, bool write)
 {
+	struct sim_process *p = pdd->p;
 	struct sim_event *ev;
 	int id;
 
@@ -194,7 +195,7 @@ void sim_event_memory_fault(struct sim_process *p, u64 va, bool write)
 			continue;
 		memset(&ev->memory, 0, sizeof(ev->memory));
 		ev->memory.va = va;
-		ev->memory.gpu_id = p->user_gpu_id;
+		ev->memory.gpu_id = pdd->user_gpu_id;
 		ev->memory.failure.NotPresent = 1;
 		ev->memory.failure.ReadOnly = write;
 		sim_event_set(p, ev);

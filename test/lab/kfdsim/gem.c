@@ -21,10 +21,10 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 	if (!in.domains || in.domains & ~SIM_DOMAINS || in.domain_flags & ~SIM_CREATE_FLAGS_VALID)
 		return -EINVAL;
 	if (in.domains & AMDGPU_GEM_DOMAIN_VRAM)
-		bo = sim_bo_create(SIM_BO_VRAM, in.bo_size);
+		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_VRAM, in.bo_size);
 	/* A BO that may be in either domain goes where there is room. */
 	if (bo == ERR_PTR(-ENOMEM) && in.domains & ~AMDGPU_GEM_DOMAIN_VRAM)
-		bo = sim_bo_create(SIM_BO_GTT, in.bo_size);
+		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_GTT, in.bo_size);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	bo->domains = in.domains;
@@ -56,7 +56,7 @@ int sim_gem_userptr_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 	if (!(args->flags & AMDGPU_GEM_USERPTR_READONLY) &&
 	    !(args->flags & AMDGPU_GEM_USERPTR_REGISTER))
 		return -EACCES;
-	bo = sim_bo_create_userptr(current->mm, args->addr, args->size,
+	bo = sim_bo_create_userptr(sim_gpu_of(dev), current->mm, args->addr, args->size,
 				   args->flags & AMDGPU_GEM_USERPTR_READONLY);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);

@@ -25,14 +25,14 @@ int sim_kfd_get_clock_counters(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_clock_counters_args *args = data;
 
-	args->gpu_clock_counter = args->gpu_id == p->user_gpu_id ? sim_gpu_clock() : 0;
+	args->gpu_clock_counter = sim_pdd_by_id(p, args->gpu_id) ? sim_gpu_clock() : 0;
 	args->cpu_clock_counter = ktime_get_raw_ns();
 	args->system_clock_counter = ktime_get_boottime_ns();
 	args->system_clock_freq = NSEC_PER_SEC;
 	return 0;
 }
 
-static void sim_apertures(struct kfd_process_device_apertures *ap)
+static void sim_apertures(struct sim_pdd *pdd, struct kfd_process_device_apertures *ap)
 {
 	memset(ap, 0, sizeof(*ap));
 	ap->lds_base = 1ULL << 48;
@@ -42,50 +42,56 @@ static void sim_apertures(struct kfd_process_device_apertures *ap)
 	ap->gpuvm_base = SIM_GPUVM_BASE;
 	ap->gpuvm_limit = SIM_GPUVM_LIMIT;
 	/* The real driver gives the actual id here even after a restore under another one. */
-	ap->gpu_id = sim.gpu_id;
+	ap->gpu_id = pdd->gpu->gpu_id;
 }
 
 int sim_kfd_get_apertures(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_process_apertures_args *args = data;
+	u32 i, n = min_t(u32, p->nr_pdds, NUM_OF_SUPPORTED_GPUS);
 
-	sim_apertures(&args->process_apertures[0]);
-	args->num_of_nodes = 1;
+	for (i = 0; i < n; i++)
+		sim_apertures(&p->pdds[i], &args->process_apertures[i]);
+	args->num_of_nodes = n;
 	return 0;
 }
 
 int sim_kfd_get_apertures_new(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_process_apertures_new_args *args = data;
+	struct kfd_process_device_apertures __user *user =
+		u64_to_user_ptr(args->kfd_process_device_apertures_ptr);
 	struct kfd_process_device_apertures ap;
+	u32 i, n = min(args->num_of_nodes, p->nr_pdds);
 
 	/* Zero asks for the number of nodes only. */
-	if (args->num_of_nodes) {
-		sim_apertures(&ap);
-		if (copy_to_user(u64_to_user_ptr(args->kfd_process_device_apertures_ptr), &ap,
-				 sizeof(ap)))
+	for (i = 0; i < n; i++) {
+		sim_apertures(&p->pdds[i], &ap);
+		if (copy_to_user(user + i, &ap, sizeof(ap)))
 			return -EFAULT;
 	}
-	args->num_of_nodes = 1;
+	args->num_of_nodes = p->nr_pdds;
 	return 0;
 }
 
 int sim_kfd_acquire_vm(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_acquire_vm_args *args = data;
+	struct sim_pdd *pdd;
 	struct file *file;
 	int ret;
 
 	mutex_lock(&p->lock);
+	pdd = sim_pdd_by_id(p, args->gpu_id);
 	if (p->dead) {
 		ret = -ESRCH;
-	} else if (args->gpu_id != p->user_gpu_id) {
+	} else if (!pdd) {
 		ret = -EINVAL;
-	} else if (!p->drm_file) {
-		ret = sim_process_bind_vm(p, args->drm_fd);
+	} else if (!pdd->drm_file) {
+		ret = sim_pdd_bind_vm(pdd, args->drm_fd);
 	} else {
 		file = fget(args->drm_fd);
-		ret = !file ? -EINVAL : file == p->drm_file ? 0 : -EBUSY;
+		ret = !file ? -EINVAL : file == pdd->drm_file ? 0 : -EBUSY;
 		if (file)
 			fput(file);
 	}
@@ -106,7 +112,7 @@ int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 
 static int sim_check_gpu(struct sim_process *p, u32 gpu_id)
 {
-	return gpu_id == p->user_gpu_id ? 0 : -EINVAL;
+	return sim_pdd_by_id(p, gpu_id) ? 0 : -EINVAL;
 }
 
 /* These set registers of waves, and there are none: only the arguments are checked. */

@@ -141,6 +141,8 @@ static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 	struct sim_process *p = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	unsigned long size = vma->vm_end - vma->vm_start, page, want;
+	struct sim_gpu *gpu = sim_gpu_by_id(offset >> 46 & 0xffff);
+	struct sim_pdd *pdd = gpu ? sim_pdd_by_gpu(p, gpu) : NULL;
 
 	/* 6.12 would give the pages of the caller's own process here; a wrong one is refused. */
 	if (p->mm != current->mm)
@@ -151,15 +153,15 @@ static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 		want = SIM_EVENT_PAGE_SIZE;
 		break;
 	case SIM_MMAP_TYPE_DOORBELL:
-		if ((offset >> 46 & 0xffff) != sim.gpu_id)
+		if (!gpu)
 			return -ENODEV;
-		page = p->doorbells;
+		page = pdd ? pdd->doorbells : 0;
 		want = SIM_DOORBELL_SLICE;
 		break;
 	case SIM_MMAP_TYPE_MMIO:
-		if ((offset >> 46 & 0xffff) != sim.gpu_id)
+		if (!gpu)
 			return -ENODEV;
-		page = p->mmio;
+		page = pdd ? pdd->mmio : 0;
 		want = PAGE_SIZE;
 		break;
 	default:

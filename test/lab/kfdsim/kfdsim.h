@@ -13,21 +13,28 @@
 
 #include "types.h"
 
+/* gpus.c */
+int sim_gpus_init(void);
+void sim_gpus_fini(void);
+struct sim_gpu *sim_gpu_by_id(u32 gpu_id);
+static inline struct sim_gpu *sim_gpu_of(struct drm_device *dev) { return dev->dev_private; }
+
 /* bo.c */
-struct sim_bo *sim_bo_create(enum sim_bo_kind kind, u64 size);
-struct sim_bo *sim_bo_create_userptr(struct mm_struct *mm, u64 addr, u64 size, bool read_only);
+struct sim_bo *sim_bo_create(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size);
+struct sim_bo *sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 addr,
+				     u64 size, bool read_only);
 int sim_bo_probe_user(struct sim_bo *bo);
 void *sim_bo_vmap(struct sim_bo *bo);
 struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags);
 struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
 void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf);
 void sim_bo_kfd_put(struct sim_bo *bo);
-u64 sim_vram_used(void);
 static inline void sim_bo_get(struct sim_bo *bo) { drm_gem_object_get(&bo->base); }
 static inline void sim_bo_put(struct sim_bo *bo) { drm_gem_object_put(&bo->base); }
+static inline struct sim_gpu *sim_bo_gpu(struct sim_bo *bo) { return sim_gpu_of(bo->base.dev); }
 
 /* vm.c */
-void sim_vm_init(struct sim_vm *vm);
+void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu);
 void sim_vm_fini(struct sim_vm *vm);
 int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags);
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
@@ -52,9 +59,10 @@ int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, boo
 int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
 /* engine.c */
-void sim_engines_init(void);
-u64 sim_engine_run(unsigned int engine, u64 begin, u64 bytes, u64 delay);
-void sim_engine_note_cs(unsigned int engine, u64 done);
+int sim_engines_init(struct sim_gpu *gpu);
+void sim_engines_fini(struct sim_gpu *gpu);
+u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 bytes, u64 delay);
+void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
 
 /* ctx.c */
@@ -84,9 +92,10 @@ int sim_gem_metadata_ioctl(struct drm_device *dev, void *data, struct drm_file *
 int sim_gem_wait_idle_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 
 /* drm.c */
-int sim_drm_init(void);
-void sim_drm_fini(void);
+int sim_drm_init(struct sim_gpu *gpu);
+void sim_drm_fini(struct sim_gpu *gpu);
 bool sim_is_drm_file(struct file *file);
+bool sim_gpu_visible(struct sim_gpu *gpu);
 
 /* sdma.c */
 int sim_sdma_packet_dwords(u32 header);
@@ -116,7 +125,10 @@ void sim_process_fini(void);
 struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
 void sim_process_put(struct sim_process *p);
-int sim_process_bind_vm(struct sim_process *p, int drm_fd);
+struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id);
+struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu);
+bool sim_process_has_vm(struct sim_process *p);
+int sim_pdd_bind_vm(struct sim_pdd *pdd, int drm_fd);
 void sim_process_evict(struct sim_process *p);
 void sim_process_unevict(struct sim_process *p);
 
@@ -138,11 +150,12 @@ u64 sim_gpu_clock(void);
 
 /* memory.c */
 struct sim_mem *sim_mem_lookup(struct sim_process *p, u64 handle);
-struct sim_mem *sim_mem_insert(struct sim_process *p, struct sim_bo *bo, u64 va, u32 flags,
+struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u32 flags,
 			       struct dma_buf *dmabuf, int want_id, int *id);
-int sim_mem_map(struct sim_process *p, struct sim_mem *mem);
-void sim_mem_remove(struct sim_process *p, struct sim_mem *mem, int id);
-struct sim_bo *sim_mem_make_bo(struct sim_process *p, u32 flags, u64 size, u64 user_addr);
+int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd);
+int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd);
+void sim_mem_remove(struct sim_mem *mem, int id);
+struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 user_addr);
 u64 sim_mem_mmap_offset(struct sim_mem *mem, u32 gpu_id);
 int sim_kfd_alloc_memory(struct sim_process *p, void *data);
 int sim_kfd_free_memory(struct sim_process *p, void *data);
@@ -163,7 +176,7 @@ int sim_kfd_reset_event(struct sim_process *p, void *data);
 int sim_event_set_page(struct sim_process *p, u64 handle);
 int sim_event_insert(struct sim_process *p, struct sim_event *ev, int want_id);
 void sim_event_interrupt(struct sim_process *p, u32 id);
-void sim_event_memory_fault(struct sim_process *p, u64 va, bool write);
+void sim_event_memory_fault(struct sim_pdd *pdd, u64 va, bool write);
 void sim_events_free(struct sim_process *p);
 
 /* event_wait.c */

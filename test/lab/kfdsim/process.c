@@ -29,12 +29,30 @@ void sim_process_fini(void)
 
 static void sim_process_release_mems(struct sim_process *p)
 {
+	struct sim_pdd *pdd;
 	struct sim_mem *mem;
 	int id;
 
-	idr_for_each_entry(&p->mems, mem, id)
-		sim_mem_remove(p, mem, id);
-	idr_destroy(&p->mems);
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
+		idr_for_each_entry(&pdd->mems, mem, id)
+			sim_mem_remove(mem, id);
+		idr_destroy(&pdd->mems);
+	}
+}
+
+/* After the memory of all GPUs is gone: a VM may have mapped that of another one. */
+static void sim_process_free_pdds(struct sim_process *p)
+{
+	struct sim_pdd *pdd;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
+		if (pdd->vm)
+			pdd->vm->compute = false;
+		if (pdd->drm_file)
+			fput(pdd->drm_file);
+		free_pages(pdd->doorbells, get_order(SIM_DOORBELL_SLICE));
+		free_page(pdd->mmio);
+	}
 }
 
 static void sim_process_release_work(struct work_struct *work)
@@ -44,14 +62,9 @@ static void sim_process_release_work(struct work_struct *work)
 	sim_queues_destroy(p);
 	sim_events_free(p);
 	sim_process_release_mems(p);
-	if (p->vm)
-		p->vm->compute = false;
-	if (p->drm_file)
-		fput(p->drm_file);
+	sim_process_free_pdds(p);
 	if (p->evicted)
 		atomic64_dec(&sim_count.evicted);
-	free_pages(p->doorbells, get_order(SIM_DOORBELL_SLICE));
-	free_page(p->mmio);
 	free_pages(p->own_event_page, get_order(SIM_EVENT_PAGE_SIZE));
 	put_task_struct(p->lead);
 	mmdrop(p->mm);
@@ -129,25 +142,45 @@ static void sim_process_init_fields(struct sim_process *p)
 	mutex_init(&p->lock);
 	mutex_init(&p->run_lock);
 	mutex_init(&p->event_lock);
-	idr_init(&p->mems);
 	idr_init(&p->events);
 	INIT_LIST_HEAD(&p->queues);
 	init_waitqueue_head(&p->worker_wq);
 	init_waitqueue_head(&p->event_wq);
-	p->user_gpu_id = sim.gpu_id;
+}
+
+/* One pdd for each GPU the device cgroup of the opener allows, in the order of the topology. */
+static int sim_process_init_pdds(struct sim_process *p)
+{
+	struct sim_pdd *pdd;
+	unsigned int i;
+
+	for (i = 0; i < sim.nr_gpus; i++) {
+		if (!sim_gpu_visible(&sim.gpus[i]))
+			continue;
+		pdd = &p->pdds[p->nr_pdds++];
+		pdd->p = p;
+		pdd->gpu = &sim.gpus[i];
+		pdd->user_gpu_id = pdd->gpu->gpu_id;
+		idr_init(&pdd->mems);
+		pdd->doorbells = __get_free_pages(GFP_KERNEL | __GFP_ZERO,
+						  get_order(SIM_DOORBELL_SLICE));
+		pdd->mmio = get_zeroed_page(GFP_KERNEL);
+		if (!pdd->doorbells || !pdd->mmio)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static struct sim_process *sim_process_create(void)
 {
 	struct sim_process *p = kzalloc(sizeof(*p), GFP_KERNEL);
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!p)
 		return ERR_PTR(-ENOMEM);
 	sim_process_init_fields(p);
-	p->doorbells = __get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(SIM_DOORBELL_SLICE));
-	p->mmio = get_zeroed_page(GFP_KERNEL);
-	if (!p->doorbells || !p->mmio)
+	ret = sim_process_init_pdds(p);
+	if (ret)
 		goto err;
 	p->mm = current->mm;
 	p->mn.ops = &sim_mn_ops;
@@ -165,8 +198,7 @@ static struct sim_process *sim_process_create(void)
 	return p;
 
 err:
-	free_pages(p->doorbells, get_order(SIM_DOORBELL_SLICE));
-	free_page(p->mmio);
+	sim_process_free_pdds(p);
 	kfree(p);
 	return ERR_PTR(ret);
 }
@@ -190,11 +222,44 @@ struct sim_process *sim_process_open(void)
 	return p;
 }
 
+/* The GPU that ioctls of p call user_gpu_id, or NULL. RESTORE changes ids, under p->lock. */
+struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id)
+{
+	struct sim_pdd *pdd;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		if (READ_ONCE(pdd->user_gpu_id) == user_gpu_id)
+			return pdd;
+	return NULL;
+}
+
+/* NULL if p may not see this GPU. */
+struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu)
+{
+	struct sim_pdd *pdd;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		if (pdd->gpu == gpu)
+			return pdd;
+	return NULL;
+}
+
+bool sim_process_has_vm(struct sim_process *p)
+{
+	struct sim_pdd *pdd;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		if (pdd->vm)
+			return true;
+	return false;
+}
+
 /*
- * Make the VM of a render-node file the compute VM. Caller holds p->lock and has checked
- * that there is none yet. -EINVAL: not our file, or the VM of another KFD process.
+ * Make the VM of a render-node file the compute VM on that GPU. Caller holds p->lock and has
+ * checked that there is none yet. -EINVAL: not a render node of this GPU, or the VM of
+ * another KFD process.
  */
-int sim_process_bind_vm(struct sim_process *p, int drm_fd)
+int sim_pdd_bind_vm(struct sim_pdd *pdd, int drm_fd)
 {
 	struct file *file = fget(drm_fd);
 	struct drm_file *priv;
@@ -202,24 +267,27 @@ int sim_process_bind_vm(struct sim_process *p, int drm_fd)
 
 	if (!file)
 		return -EINVAL;
-	if (!sim_is_drm_file(file)) {
-		fput(file);
-		return -EINVAL;
-	}
+	if (!sim_is_drm_file(file))
+		goto err;
 	priv = file->private_data;
 	vm = priv->driver_priv;
+	if (vm->gpu != pdd->gpu)
+		goto err;
 	mutex_lock(&vm->lock);
 	if (vm->compute) {
 		mutex_unlock(&vm->lock);
-		fput(file);
-		return -EINVAL;
+		goto err;
 	}
 	vm->compute = true;
 	mutex_unlock(&vm->lock);
-	p->drm_file = file;
-	p->drm_priv = priv;
-	p->vm = vm;
+	pdd->drm_file = file;
+	pdd->drm_priv = priv;
+	pdd->vm = vm;
 	return 0;
+
+err:
+	fput(file);
+	return -EINVAL;
 }
 
 /* Stop the queues of p once more than they are stopped already (counted, as in 6.12). */

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * /sys/class/kfd/kfd/proc/PID for each KFD process (PID of the leader in the initial
- * namespace): pasid, vram_GPU in bytes, stats_GPU/evicted_ms.
+ * namespace): pasid, and for each of its GPUs vram_GPU in bytes, stats_GPU/evicted_ms.
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
 #include "kfdsim.h"
 
+struct sim_proc_gpu {
+	struct sim_pdd *pdd;
+	struct kobj_attribute vram, evicted;
+	struct kobject *stats;
+	char vram_name[16], stats_name[16];
+};
+
 struct sim_proc_dir {
 	struct kobject kobj;
 	struct sim_process *p;
-	struct kobj_attribute pasid, vram, evicted;
-	char vram_name[16], stats_name[16];
+	struct kobj_attribute pasid;
+	struct sim_proc_gpu gpus[SIM_MAX_GPUS];
 };
 
 static struct kobject *proc_dir;
@@ -37,18 +44,18 @@ static ssize_t sim_pasid_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static ssize_t sim_vram_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	struct sim_proc_dir *dir = container_of(attr, struct sim_proc_dir, vram);
+	struct sim_proc_gpu *g = container_of(attr, struct sim_proc_gpu, vram);
 
-	return sysfs_emit(buf, "%llu\n", READ_ONCE(dir->p->vram_usage));
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(g->pdd->vram_usage));
 }
 
 static ssize_t sim_evicted_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	struct sim_proc_dir *dir = container_of(attr, struct sim_proc_dir, evicted);
+	struct sim_proc_gpu *g = container_of(attr, struct sim_proc_gpu, evicted);
 
-	/* As in the real driver an eviction counts once it is over. */
+	/* As in the real driver an eviction counts once it is over. All GPUs are evicted at once. */
 	return sysfs_emit(buf, "%llu\n",
-			  (u64)atomic64_read(&dir->p->evicted_ns) / NSEC_PER_MSEC);
+			  (u64)atomic64_read(&g->pdd->p->evicted_ns) / NSEC_PER_MSEC);
 }
 
 static void sim_attr(struct kobj_attribute *attr, const char *name,
@@ -60,20 +67,33 @@ static void sim_attr(struct kobj_attribute *attr, const char *name,
 	attr->show = show;
 }
 
+static int sim_proc_add_gpu(struct sim_proc_dir *dir, struct sim_proc_gpu *g, struct sim_pdd *pdd)
+{
+	int ret;
+
+	g->pdd = pdd;
+	snprintf(g->vram_name, sizeof(g->vram_name), "vram_%u", pdd->gpu->gpu_id);
+	snprintf(g->stats_name, sizeof(g->stats_name), "stats_%u", pdd->gpu->gpu_id);
+	sim_attr(&g->vram, g->vram_name, sim_vram_show);
+	sim_attr(&g->evicted, "evicted_ms", sim_evicted_show);
+	ret = sysfs_create_file(&dir->kobj, &g->vram.attr);
+	if (ret)
+		return ret;
+	g->stats = kobject_create_and_add(g->stats_name, &dir->kobj);
+	return g->stats ? sysfs_create_file(g->stats, &g->evicted.attr) : -ENOMEM;
+}
+
 /* A process works without its directory too, so failures are only logged. */
 void sim_procfs_add(struct sim_process *p)
 {
 	struct sim_proc_dir *dir = kzalloc(sizeof(*dir), GFP_KERNEL);
 	int ret = -ENOMEM;
+	unsigned int i;
 
 	if (!dir)
 		goto err;
 	dir->p = p;
-	snprintf(dir->vram_name, sizeof(dir->vram_name), "vram_%u", sim.gpu_id);
-	snprintf(dir->stats_name, sizeof(dir->stats_name), "stats_%u", sim.gpu_id);
 	sim_attr(&dir->pasid, "pasid", sim_pasid_show);
-	sim_attr(&dir->vram, dir->vram_name, sim_vram_show);
-	sim_attr(&dir->evicted, "evicted_ms", sim_evicted_show);
 	ret = kobject_init_and_add(&dir->kobj, &sim_proc_dir_type, proc_dir, "%d",
 				   task_pid_nr(p->lead));
 	if (ret) {
@@ -81,11 +101,9 @@ void sim_procfs_add(struct sim_process *p)
 		goto err;
 	}
 	p->sysfs = &dir->kobj;
-	p->sysfs_stats = kobject_create_and_add(dir->stats_name, p->sysfs);
-	ret = sysfs_create_file(p->sysfs, &dir->pasid.attr) ?:
-	      sysfs_create_file(p->sysfs, &dir->vram.attr);
-	if (!ret && p->sysfs_stats)
-		ret = sysfs_create_file(p->sysfs_stats, &dir->evicted.attr);
+	ret = sysfs_create_file(p->sysfs, &dir->pasid.attr);
+	for (i = 0; i < p->nr_pdds && !ret; i++)
+		ret = sim_proc_add_gpu(dir, &dir->gpus[i], &p->pdds[i]);
 	if (!ret)
 		return;
 err:
@@ -98,14 +116,20 @@ err:
  */
 void sim_procfs_remove(struct sim_process *p)
 {
-	if (p->sysfs_stats) {
-		kobject_del(p->sysfs_stats);
-		kobject_put(p->sysfs_stats);
+	struct sim_proc_dir *dir;
+	unsigned int i;
+
+	if (!p->sysfs)
+		return;
+	dir = container_of(p->sysfs, struct sim_proc_dir, kobj);
+	for (i = 0; i < p->nr_pdds; i++) {
+		if (dir->gpus[i].stats) {
+			kobject_del(dir->gpus[i].stats);
+			kobject_put(dir->gpus[i].stats);
+		}
 	}
-	if (p->sysfs) {
-		kobject_del(p->sysfs);
-		kobject_put(p->sysfs);
-	}
+	kobject_del(p->sysfs);
+	kobject_put(p->sysfs);
 }
 
 int sim_procfs_init(struct device *kfd)

@@ -10,10 +10,6 @@
 #define SIM_DOORBELL_MIRROR	512
 #define SIM_MAX_CTL_STACK	(1u << 20)
 
-/* Hardware SDMA queues are shared by all processes: bit engine + SIM_NUM_SDMA * queue. */
-static DECLARE_BITMAP(sdma_used, SIM_NUM_SDMA * SIM_SDMA_QUEUES);
-static DEFINE_SPINLOCK(sdma_lock);
-
 static bool sim_is_sdma(u32 type)
 {
 	return type == SIM_QUEUE_SDMA || type == SIM_QUEUE_SDMA_XGMI;
@@ -25,71 +21,75 @@ u32 sim_mqd_size(u32 type)
 	return sim_is_sdma(type) ? 512 : 2048;
 }
 
-static u32 sim_sdma_doorbell(u32 sdma_id)
+static u32 sim_sdma_doorbell(struct sim_gpu *gpu, u32 sdma_id)
 {
-	u32 engine = sdma_id % SIM_NUM_SDMA, queue = sdma_id / SIM_NUM_SDMA;
+	u32 engine = sdma_id % gpu->num_sdma, queue = sdma_id / gpu->num_sdma;
 
 	return SIM_SDMA_DOORBELL_BASE + engine * SIM_SDMA_QUEUES + (queue & 1) * SIM_DOORBELL_MIRROR +
 	       (queue >> 1);
 }
 
-static bool sim_is_sdma_doorbell(u32 id)
+static bool sim_is_sdma_doorbell(struct sim_gpu *gpu, u32 id)
 {
 	u32 base = id % SIM_DOORBELL_MIRROR;
 
 	return base >= SIM_SDMA_DOORBELL_BASE &&
-	       base < SIM_SDMA_DOORBELL_BASE + SIM_NUM_SDMA * SIM_SDMA_QUEUES;
+	       base < SIM_SDMA_DOORBELL_BASE + gpu->num_sdma * SIM_SDMA_QUEUES;
 }
 
 static int sim_sdma_take(struct sim_queue *q, bool restore, int engine)
 {
+	struct sim_gpu *gpu = q->pdd->gpu;
+	u32 i, nr = gpu->num_sdma * SIM_SDMA_QUEUES;
 	int ret = -ENOMEM;
-	u32 i;
 
-	spin_lock(&sdma_lock);
+	spin_lock(&gpu->sdma_lock);
 	if (restore) {
-		if (q->sdma_id >= SIM_NUM_SDMA * SIM_SDMA_QUEUES)
+		if (q->sdma_id >= nr)
 			ret = -EINVAL;
-		else if (sim_fault_refuses_sdma(sim.gpu_id, q->sdma_id % SIM_NUM_SDMA) ||
-			 test_and_set_bit(q->sdma_id, sdma_used))
+		else if (sim_fault_refuses_sdma(gpu->gpu_id, q->sdma_id % gpu->num_sdma) ||
+			 test_and_set_bit(q->sdma_id, gpu->sdma_used))
 			ret = -EBUSY;
 		else
 			ret = 0;
 	} else {
-		for (i = 0; i < SIM_NUM_SDMA * SIM_SDMA_QUEUES && ret; i++) {
-			if (engine >= 0 && i % SIM_NUM_SDMA != engine)
+		for (i = 0; i < nr && ret; i++) {
+			if (engine >= 0 && i % gpu->num_sdma != engine)
 				continue;
-			if (sim_fault_refuses_sdma(sim.gpu_id, i % SIM_NUM_SDMA)) {
+			if (sim_fault_refuses_sdma(gpu->gpu_id, i % gpu->num_sdma)) {
 				ret = -EBUSY;
-			} else if (!test_and_set_bit(i, sdma_used)) {
+			} else if (!test_and_set_bit(i, gpu->sdma_used)) {
 				q->sdma_id = i;
 				ret = 0;
 			}
 		}
 	}
-	spin_unlock(&sdma_lock);
+	spin_unlock(&gpu->sdma_lock);
 	return ret;
 }
 
-static int sim_doorbell_take(struct sim_process *p, struct sim_queue *q, bool restore)
+static int sim_doorbell_take(struct sim_queue *q, bool restore)
 {
+	struct sim_pdd *pdd = q->pdd;
 	u32 id;
 
 	if (sim_is_sdma(q->type)) {
-		id = sim_sdma_doorbell(q->sdma_id);
+		id = sim_sdma_doorbell(pdd->gpu, q->sdma_id);
 		if (restore && q->doorbell_id != id)
 			return -EINVAL;
 		q->doorbell_id = id;
 		return 0;
 	}
 	if (restore) {
-		if (q->doorbell_id >= SIM_NUM_DOORBELLS || sim_is_sdma_doorbell(q->doorbell_id) ||
-		    test_and_set_bit(q->doorbell_id, p->doorbell_used))
+		if (q->doorbell_id >= SIM_NUM_DOORBELLS ||
+		    sim_is_sdma_doorbell(pdd->gpu, q->doorbell_id) ||
+		    test_and_set_bit(q->doorbell_id, pdd->doorbell_used))
 			return -EINVAL;
 		return 0;
 	}
 	for (id = 0; id < SIM_NUM_DOORBELLS; id++) {
-		if (!sim_is_sdma_doorbell(id) && !test_and_set_bit(id, p->doorbell_used)) {
+		if (!sim_is_sdma_doorbell(pdd->gpu, id) &&
+		    !test_and_set_bit(id, pdd->doorbell_used)) {
 			q->doorbell_id = id;
 			return 0;
 		}
@@ -97,19 +97,23 @@ static int sim_doorbell_take(struct sim_process *p, struct sim_queue *q, bool re
 	return -EBUSY;
 }
 
-static void sim_hw_release(struct sim_process *p, struct sim_queue *q)
+static void sim_hw_release(struct sim_queue *q)
 {
+	struct sim_gpu *gpu = q->pdd->gpu;
+
 	if (sim_is_sdma(q->type)) {
-		spin_lock(&sdma_lock);
-		clear_bit(q->sdma_id, sdma_used);
-		spin_unlock(&sdma_lock);
+		spin_lock(&gpu->sdma_lock);
+		clear_bit(q->sdma_id, gpu->sdma_used);
+		spin_unlock(&gpu->sdma_lock);
 	} else {
-		clear_bit(q->doorbell_id, p->doorbell_used);
+		clear_bit(q->doorbell_id, q->pdd->doorbell_used);
 	}
 }
 
 static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restore)
 {
+	if (q->pdd->nr_queues >= SIM_GPU_QUEUES)
+		return -ENOSPC;
 	if (restore) {
 		if (q->id >= SIM_MAX_QUEUES)
 			return -EINVAL;
@@ -117,13 +121,13 @@ static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restor
 	}
 	q->id = find_first_zero_bit(p->queue_slots, SIM_MAX_QUEUES);
 	if (q->id >= SIM_MAX_QUEUES)
-		return -ENOSPC;
+		return -ENOMEM;
 	set_bit(q->id, p->queue_slots);
 	return 0;
 }
 
 /*
- * Add a filled queue to p (needs p->lock), with its old numbers on restore. For a new SDMA
+ * Add a filled queue (with its pdd) to p (needs p->lock), with its old numbers on restore. For a new SDMA
  * queue q->sdma_id says which engine is wanted, U32_MAX for any.
  */
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
@@ -139,20 +143,21 @@ int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
 		q->sdma_id = 0;
 	if (ret)
 		goto err_slot;
-	ret = sim_doorbell_take(p, q, restore);
+	ret = sim_doorbell_take(q, restore);
 	if (ret) {
 		if (sim_is_sdma(q->type))
-			sim_hw_release(p, q);
+			sim_hw_release(q);
 		goto err_slot;
 	}
 	ret = sim_worker_start(p);
 	if (ret) {
-		sim_hw_release(p, q);
+		sim_hw_release(q);
 		goto err_slot;
 	}
 	mutex_lock(&p->run_lock);
 	list_add_tail(&q->link, &p->queues);
 	mutex_unlock(&p->run_lock);
+	q->pdd->nr_queues++;
 	atomic64_inc(&sim_count.queues);
 	wake_up(&p->worker_wq);
 	return 0;
@@ -168,7 +173,8 @@ void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
 	list_del(&q->link);
 	mutex_unlock(&p->run_lock);
 	clear_bit(q->id, p->queue_slots);
-	sim_hw_release(p, q);
+	sim_hw_release(q);
+	q->pdd->nr_queues--;
 	atomic64_dec(&sim_count.queues);
 	kfree(q);
 }
@@ -221,8 +227,6 @@ static int sim_queue_set_type(struct sim_queue *q, struct kfd_ioctl_create_queue
 		q->type = SIM_QUEUE_SDMA_XGMI;
 		return 0;
 	case KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID:
-		if (args->sdma_engine_id >= SIM_NUM_SDMA)
-			return -EINVAL;
 		q->type = SIM_QUEUE_SDMA;
 		q->sdma_id = args->sdma_engine_id;
 		return 0;
@@ -258,6 +262,7 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_create_queue_args *args = data;
 	struct sim_queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	struct sim_pdd *pdd;
 	int ret;
 
 	if (!q)
@@ -266,13 +271,15 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 	mutex_lock(&p->lock);
 	if (ret)
 		goto out;
-	if (args->gpu_id != p->user_gpu_id)
+	pdd = sim_pdd_by_id(p, args->gpu_id);
+	q->pdd = pdd;
+	if (!pdd || (q->sdma_id != U32_MAX && q->sdma_id >= pdd->gpu->num_sdma))
 		ret = -EINVAL;
-	else if (p->dead || !p->vm)
+	else if (p->dead || !pdd->vm)
 		ret = -ESRCH;
 	/* Like 6.12: the ring and its pointers must be buffers the GPU can reach. */
-	else if (!sim_vm_is_mapped(p->vm, q->ring) || !sim_vm_is_mapped(p->vm, q->rptr) ||
-		 !sim_vm_is_mapped(p->vm, q->wptr))
+	else if (!sim_vm_is_mapped(pdd->vm, q->ring) || !sim_vm_is_mapped(pdd->vm, q->rptr) ||
+		 !sim_vm_is_mapped(pdd->vm, q->wptr))
 		ret = -EINVAL;
 	if (!ret)
 		ret = sim_queue_insert(p, q, false);

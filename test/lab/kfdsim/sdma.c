@@ -23,9 +23,9 @@ static u64 sim_address(const u32 *dw)
 }
 
 /* gfx90a widened the count of a linear copy from 22 to 30 bits. */
-static u32 sim_copy_mask(void)
+static u32 sim_copy_mask(struct sim_sdma *s)
 {
-	return sim.gfx_target_version >= 90010 ? GENMASK(29, 0) : GENMASK(21, 0);
+	return s->vm->gpu->gfx_target_version >= 90010 ? GENMASK(29, 0) : GENMASK(21, 0);
 }
 
 /* Length of the packet with this first dword, or -EINVAL if it is not known. */
@@ -69,7 +69,7 @@ static int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit)
 
 static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 {
-	u64 len = (u64)(dw[1] & sim_copy_mask()) + 1, dst = sim_address(dw + 5);
+	u64 len = (u64)(dw[1] & sim_copy_mask(s)) + 1, dst = sim_address(dw + 5);
 	struct sim_copy_fault fault = sim_fault_copy();
 	int ret;
 
@@ -91,7 +91,7 @@ static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 static int sim_sdma_fill(struct sim_sdma *s, const u32 *dw)
 {
 	/* The count is bytes minus 4: a fill is made of dwords. */
-	u64 len = (u64)(dw[4] & sim_copy_mask() & ~3u) + 4;
+	u64 len = (u64)(dw[4] & sim_copy_mask(s) & ~3u) + 4;
 
 	s->bytes += len;
 	s->fault_write = true;

@@ -32,10 +32,11 @@
 /* One SOC15 process doorbell slice: 1024 doorbells of 8 bytes. */
 #define SIM_DOORBELL_SLICE	8192
 #define SIM_NUM_DOORBELLS	1024
-#define SIM_NUM_SDMA		2
-#define SIM_SIMDS_PER_CU	4
+#define SIM_MAX_GPUS		8
+#define SIM_MAX_SDMA		16	/* engines of one GPU, as MI300X has */
 #define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
-#define SIM_MAX_QUEUES		127	/* user queues per process, as a gfx9 GPU with HWS */
+#define SIM_MAX_QUEUES		1024	/* user queues per process: the range of queue ids */
+#define SIM_GPU_QUEUES		127	/* of these on one GPU, as gfx9 with HWS */
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
@@ -55,19 +56,38 @@ enum sim_bo_kind {
 	SIM_BO_MMIO,		/* doorbell or MMIO remap: an address, no memory of its own */
 };
 
-/* Parameters and singletons of the one simulated GPU. */
-struct sim_device {
+struct sim_engine;
+
+/* One simulated GPU. What is set by parameters does not change after loading. */
+struct sim_gpu {
+	unsigned int index;
+	u32 gpu_id;			/* of KFD, unique, 1 to 65535 */
+	u32 gfx_target_version;		/* major * 10000 + minor * 100 + stepping */
+	u32 device_id;			/* PCI */
+	u32 compute_units;		/* of all XCCs together */
+	u32 num_xcc;
+	u32 num_sdma;
+	u32 numa_node;
+	u32 hive;			/* GPUs of one hive are linked by XGMI; 0: PCIe only */
+	u64 vram_bytes;
+	atomic64_t vram_used, gtt_used;	/* bytes */
 	struct platform_device *pdev;
 	struct drm_device *drm;
+	struct sim_engine *engines;	/* num_sdma of them */
+	/* SDMA queues are shared by all processes: bit engine + num_sdma * queue. */
+	spinlock_t sdma_lock;
+	DECLARE_BITMAP(sdma_used, SIM_MAX_SDMA * SIM_SDMA_QUEUES);
+};
+
+/* All GPUs, and what there is once. */
+struct sim_device {
 	struct device *kfd;
 	struct workqueue_struct *wq;
 	int kfd_major;
-	u32 gpu_id;
-	u32 gfx_target_version;
-	u32 compute_units;
-	u32 device_id;
-	u64 vram_bytes;
-	u64 gtt_bytes;
+	bool p2p;			/* peers reach each other's VRAM over PCIe */
+	u64 gtt_bytes;			/* per GPU */
+	unsigned int nr_gpus;
+	struct sim_gpu gpus[SIM_MAX_GPUS];
 };
 
 extern struct sim_device sim;
@@ -111,6 +131,7 @@ struct sim_map {
 
 /* GPU address space of one render-node file. */
 struct sim_vm {
+	struct sim_gpu *gpu;
 	struct mutex lock;		/* maps, compute */
 	struct rb_root_cached maps;
 	bool compute;			/* acquired by a KFD process */
@@ -140,7 +161,7 @@ struct sim_ctx {
 		u64 seq;
 		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */
 		int error[SIM_FENCES_PER_RING];	/* -errno of the submission, or 0 */
-	} rings[SIM_NUM_SDMA];
+	} rings[SIM_MAX_SDMA];
 };
 
 struct sim_bo_list {
@@ -150,11 +171,12 @@ struct sim_bo_list {
 
 /* KFD's view of a BO: one handle of one process at one GPU VA. */
 struct sim_mem {
+	struct sim_pdd *pdd;		/* whose handle it is */
 	struct sim_bo *bo;
 	u64 va;
 	u64 size;
 	u32 flags;			/* KFD_IOC_ALLOC_MEM_FLAGS_* */
-	bool mapped;
+	u32 mapped;			/* bit i: on pdds[i] of the process */
 };
 
 /* Queue types as the private CRIU blob stores them. */
@@ -171,6 +193,7 @@ enum sim_queue_format {
 
 struct sim_queue {
 	struct list_head link;
+	struct sim_pdd *pdd;		/* the GPU it runs on */
 	u32 id;
 	u32 type, format;
 	u64 ring, ring_size;
@@ -198,6 +221,21 @@ struct sim_event {
 	struct list_head waiters;
 };
 
+/* Process device data: one process on one GPU it may see. */
+struct sim_pdd {
+	struct sim_process *p;
+	struct sim_gpu *gpu;
+	u32 user_gpu_id;		/* what ioctls of p call this GPU */
+	struct file *drm_file;		/* pins drm_priv and vm; NULL until a VM is acquired */
+	struct drm_file *drm_priv;
+	struct sim_vm *vm;
+	struct idr mems;
+	u64 vram_usage;			/* bytes */
+	unsigned int nr_queues;
+	unsigned long doorbells, mmio;
+	DECLARE_BITMAP(doorbell_used, SIM_NUM_DOORBELLS);
+};
+
 struct sim_process {
 	struct list_head link;		/* sim_processes */
 	struct kref ref;
@@ -208,14 +246,9 @@ struct sim_process {
 
 	struct mutex lock;
 	bool dead;			/* mm gone: queues destroyed, ioctls refused */
-	struct file *drm_file;		/* pins drm_priv and vm */
-	struct drm_file *drm_priv;
-	struct sim_vm *vm;
-	u32 user_gpu_id;
-	struct idr mems;
-	u64 vram_usage;			/* bytes */
-	unsigned long doorbells, mmio, own_event_page;
-	DECLARE_BITMAP(doorbell_used, SIM_NUM_DOORBELLS);
+	unsigned int nr_pdds;		/* GPUs the opener could see; fixed */
+	struct sim_pdd pdds[SIM_MAX_GPUS];
+	unsigned long own_event_page;
 	DECLARE_BITMAP(queue_slots, SIM_MAX_QUEUES);
 	bool paused;			/* by PROCESS_INFO */
 	bool restoring;			/* RESTORE done, RESUME not yet */
@@ -236,7 +269,7 @@ struct sim_process {
 	u64 event_handle;		/* KFD handle of event_bo */
 	u64 *slots;			/* signal page, whoever owns it */
 
-	struct kobject *sysfs, *sysfs_stats;
+	struct kobject *sysfs;
 };
 
 /* What a rule of debugfs kfdsim/faults does to one copy packet. */

@@ -5,8 +5,9 @@
 /* Both are positions in 64 bits; interval_tree uses unsigned long. */
 static_assert(sizeof(unsigned long) == 8);
 
-void sim_vm_init(struct sim_vm *vm)
+void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu)
 {
+	vm->gpu = gpu;
 	mutex_init(&vm->lock);
 	mutex_init(&vm->ctx_lock);
 	vm->maps = RB_ROOT_CACHED;

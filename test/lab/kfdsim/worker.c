@@ -22,7 +22,7 @@ void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool wr
 	atomic64_inc(&sim_count.gpu_faults);
 	pr_warn_ratelimited("queue %u of process %d halted: %s fault at %#llx\n", q->id,
 			    task_pid_nr(p->lead), write ? "write" : "read", va);
-	sim_event_memory_fault(p, va, write);
+	sim_event_memory_fault(q->pdd, va, write);
 }
 
 static bool sim_queue_active(struct sim_queue *q)
@@ -34,7 +34,7 @@ static bool sim_sdma_publish(struct sim_process *p, struct sim_queue *q)
 {
 	if (q->published == q->pos)
 		return true;
-	if (sim_vm_write64(p->vm, q->rptr, q->pos)) {
+	if (sim_vm_write64(q->pdd->vm, q->rptr, q->pos)) {
 		sim_queue_fault(p, q, q->rptr, true);
 		return false;
 	}
@@ -56,7 +56,7 @@ static u32 sim_sdma_fetch(struct sim_process *p, struct sim_queue *q, u64 wptr, 
 	while (done < have) {
 		at = (q->pos + done) & (q->ring_size - 1);
 		n = min(have - done, q->ring_size - at);
-		if (sim_vm_read(p->vm, q->ring + at, (u8 *)dw + done, n)) {
+		if (sim_vm_read(q->pdd->vm, q->ring + at, (u8 *)dw + done, n)) {
 			sim_queue_fault(p, q, q->ring + at, false);
 			return 0;
 		}
@@ -75,7 +75,7 @@ static u32 sim_sdma_fetch(struct sim_process *p, struct sim_queue *q, u64 wptr, 
 /* Try one packet; true if there may be more to do at once. */
 static bool sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 {
-	struct sim_sdma sdma = { .vm = p->vm, .process = p };
+	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p };
 	u32 dw[SDMA_MAX_DWORDS], len;
 	u64 wptr;
 	int ret;
@@ -88,7 +88,7 @@ static bool sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	}
 	if (!sim_sdma_publish(p, q))
 		return false;
-	if (sim_vm_read64(p->vm, q->wptr, &wptr)) {
+	if (sim_vm_read64(q->pdd->vm, q->wptr, &wptr)) {
 		sim_queue_fault(p, q, q->wptr, false);
 		return false;
 	}
@@ -103,8 +103,8 @@ static bool sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	if (ret)
 		return false;
 	if (sdma.bytes)
-		q->retire_at = sim_engine_run(q->sdma_id % SIM_NUM_SDMA, now, sdma.bytes,
-					     sdma.delay);
+		q->retire_at = sim_engine_run(q->pdd->gpu, q->sdma_id % q->pdd->gpu->num_sdma,
+					      now, sdma.bytes, sdma.delay);
 	q->retiring = len;
 	return true;
 }
