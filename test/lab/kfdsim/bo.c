@@ -17,15 +17,16 @@
 static int sim_charge(struct sim_bo *bo)
 {
 	struct sim_gpu *gpu = sim_bo_gpu(bo);
-	s64 size = bo->base.size, limit;
+	s64 size = bo->base.size, used, limit;
 
 	switch (bo->kind) {
 	case SIM_BO_VRAM:
 		limit = sim_fault_vram(gpu->gpu_id, gpu->vram_bytes);
-		if (atomic64_add_return(size, &gpu->vram_used) > limit) {
-			atomic64_sub(size, &gpu->vram_used);
-			return -ENOMEM;
-		}
+		used = atomic64_read(&gpu->vram_used);
+		do {
+			if (used > limit || size > limit - used)
+				return -ENOMEM;
+		} while (!atomic64_try_cmpxchg(&gpu->vram_used, &used, used + size));
 		atomic64_add(size, &sim_count.vram_bytes);
 		return 0;
 	case SIM_BO_GTT:
