@@ -14,9 +14,11 @@ out=$2
 
 work=$(mktemp -d "$root/tmp/kfdsim-tests.XXXXXX")
 trap 'rm -rf "$work"' EXIT INT TERM
-cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work"/
-chroot "$root" make -s -j2 -C "${work#"$root"}"
+mkdir "$work/tests"
+cp "$src"/../*.h "$work"/
+cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work/tests"/
+chroot "$root" make -s -j2 -C "${work#"$root"}/tests"
 rm -rf "$out.new" "$out"
 mkdir -p "$out.new"
-find "$work" -maxdepth 1 -type f -perm -u+x -exec cp {} "$out.new" \;
+find "$work/tests" -maxdepth 1 -type f -perm -u+x -exec cp {} "$out.new" \;
 mv "$out.new" "$out"
