@@ -7,6 +7,7 @@
 #ifndef KFDSIM_CRIU_H
 #define KFDSIM_CRIU_H
 
+#include <linux/build_bug.h>
 #include <linux/types.h>
 
 #define SIM_CRIU_VERSION	1
@@ -52,6 +53,9 @@ struct sim_mqd {
 	u32 magic;
 	u32 halted;
 	u64 pos;
+	u64 progress;			/* of the SDMA packet at pos */
+	u32 wave_bytes;			/* of the control stack in use: 0 or a struct sim_wave */
+	u32 reserved;
 };
 
 #define SIM_MQD_MAGIC 0x6d646b73	/* "skdm" */

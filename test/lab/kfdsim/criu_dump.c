@@ -129,7 +129,7 @@ static u8 *sim_dump_queues(struct sim_dump *d, u8 *at)
 
 	list_for_each_entry(q, &d->p->queues, link) {
 		struct sim_criu_queue *priv = (struct sim_criu_queue *)at;
-		struct sim_mqd *mqd = (struct sim_mqd *)(priv + 1);
+		u8 *mqd = (u8 *)(priv + 1);
 
 		priv->object_type = SIM_CRIU_QUEUE;
 		priv->q_address = q->ring;
@@ -150,9 +150,7 @@ static u8 *sim_dump_queues(struct sim_dump *d, u8 *at)
 		priv->ctx_save_restore_area_size = q->cwsr_size;
 		priv->ctl_stack_size = q->ctl_stack_size;
 		priv->mqd_size = sim_mqd_size(q->type);
-		mqd->magic = SIM_MQD_MAGIC;
-		mqd->halted = q->halted;
-		mqd->pos = q->pos;
+		sim_queue_save(q, mqd, mqd + priv->mqd_size);
 		at += sizeof(*priv) + priv->mqd_size + priv->ctl_stack_size;
 	}
 	return at;

@@ -174,24 +174,34 @@ static int sim_load_queue_check(struct sim_load *l, struct sim_criu_queue *priv)
 	return 0;
 }
 
+/* MQD and control stack of q, whose sizes have been checked for sanity. */
+static int sim_load_mqd(struct sim_load *l, const struct sim_criu_queue *priv, struct sim_queue *q)
+{
+	u64 start = l->offset, ctl_stack = start + priv->mqd_size;
+	struct sim_wave wave = {};
+	struct sim_mqd mqd;
+	int ret;
+
+	if ((u64)priv->mqd_size + priv->ctl_stack_size > l->args->priv_data_size - start)
+		return -EINVAL;
+	ret = sim_load_read(l, &mqd, sizeof(mqd));
+	l->offset = ctl_stack;
+	if (!ret)
+		ret = sim_load_read(l, &wave, min_t(u64, priv->ctl_stack_size, sizeof(wave)));
+	l->offset = ctl_stack + priv->ctl_stack_size;
+	return ret ?: sim_queue_load(q, &mqd, &wave);
+}
+
 static int sim_load_queue(struct sim_load *l)
 {
 	struct sim_criu_queue priv;
 	struct sim_queue *q;
-	struct sim_mqd mqd;
-	u64 rest;
 	int ret = sim_load_read(l, &priv, sizeof(priv));
 
 	if (!ret)
 		ret = sim_load_queue_check(l, &priv);
-	if (!ret)
-		ret = sim_load_read(l, &mqd, sizeof(mqd));
 	if (ret)
 		return ret;
-	rest = priv.mqd_size - sizeof(mqd) + priv.ctl_stack_size;
-	if (mqd.magic != SIM_MQD_MAGIC || rest > l->args->priv_data_size - l->offset)
-		return -EINVAL;
-	l->offset += rest;
 	q = kzalloc(sizeof(*q), GFP_KERNEL);
 	if (!q)
 		return -ENOMEM;
@@ -212,11 +222,9 @@ static int sim_load_queue(struct sim_load *l)
 	q->percent = priv.q_percent;
 	q->doorbell_id = priv.doorbell_id;
 	q->sdma_id = priv.sdma_id;
-	q->halted = mqd.halted;
-	q->pos = mqd.pos;
-	/* Contents are filled in later: the read pointer in memory is written again. */
-	q->published = ~q->pos;
-	ret = sim_queue_insert(l->p, q, true);
+	ret = sim_load_mqd(l, &priv, q);
+	if (!ret)
+		ret = sim_queue_insert(l->p, q, true);
 	if (ret)
 		kfree(q);
 	return ret;

@@ -7,6 +7,7 @@
 #define SIM_MAX_CHUNKS		1024
 #define SIM_MAX_IB_BYTES	(4u << 20)	/* the 20-bit dword count of a real IB packet */
 #define SIM_MAX_FENCES		1024
+#define SIM_IB_PART_BYTES	(8u << 20)	/* moved before looking for a signal */
 
 struct sim_job {
 	struct drm_file *file;
@@ -15,8 +16,7 @@ struct sim_job {
 	struct drm_amdgpu_cs_chunk *chunks;
 	struct drm_amdgpu_cs_chunk_ib first;	/* the ring all IBs of the job go to */
 	u64 begin;				/* ns: not before this, and not before dependencies */
-	u64 bytes;
-	u64 delay;				/* ns */
+	u64 ns;					/* of engine time */
 	int error;				/* what those who wait for it are told */
 };
 
@@ -137,7 +137,10 @@ static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
 			pr_warn_ratelimited("IB: bad packet %08x at dword %u\n", dw[pos], pos);
 			return -EINVAL;
 		}
-		ret = sim_sdma_exec(sdma, dw + pos);
+		sdma->progress = 0;
+		do {
+			ret = sim_sdma_exec(sdma, dw + pos);
+		} while (ret == -EINPROGRESS && !fatal_signal_pending(current));
 		if (ret == -EAGAIN) {
 			pr_warn_ratelimited("IB: waiting for memory is not modelled\n");
 			return -EOPNOTSUPP;
@@ -148,7 +151,7 @@ static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
 			pr_warn_ratelimited("SDMA %s fault at %#llx\n",
 					    sdma->fault_write ? "write" : "read", sdma->fault_va);
 		} else if (ret) {
-			return ret;
+			return ret == -EINPROGRESS ? -EINTR : ret;
 		}
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -159,7 +162,7 @@ static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
 
 static int sim_job_run(struct sim_job *job)
 {
-	struct sim_sdma sdma = { .vm = job->file->driver_priv };
+	struct sim_sdma sdma = { .vm = job->file->driver_priv, .limit = SIM_IB_PART_BYTES };
 	struct drm_amdgpu_cs_chunk_ib ib;
 	u32 i, *dw;
 	int ret;
@@ -182,8 +185,7 @@ static int sim_job_run(struct sim_job *job)
 		if (ret)
 			return ret;
 	}
-	job->bytes = sdma.bytes;
-	job->delay = sdma.delay;
+	job->ns = sdma.ns;
 	return 0;
 }
 
@@ -229,7 +231,7 @@ static void sim_job_mark_bos(struct sim_job *job, u32 bo_list, u64 done)
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_cs *args = data;
-	struct sim_job job = { .file = file, .begin = ktime_get_ns() };
+	struct sim_job job = { .file = file, .begin = ktime_get_ns() + sim_submit_ns() };
 	struct sim_gpu *gpu = sim_gpu_of(dev);
 	u64 done;
 	int ret;
@@ -250,7 +252,7 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ret = 0;
 	}
 	if (!ret) {
-		done = sim_engine_run(gpu, job.first.ring, job.begin, job.bytes, job.delay);
+		done = sim_engine_run(gpu, job.first.ring, job.begin, job.ns);
 		sim_engine_note_cs(gpu, job.first.ring, done);
 		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
 		memset(args, 0, sizeof(*args));

@@ -227,9 +227,10 @@ int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, boo
 	return ret;
 }
 
-/* Fill len bytes (a multiple of 4) with a repeated word. */
-int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va)
+/* Every word of len bytes (a multiple of 4) becomes val, or val more than it was. */
+static int sim_vm_words(struct sim_vm *vm, u64 va, u32 val, u64 len, bool add, u64 *fault_va)
 {
+	u32 *word;
 	struct sim_cursor c;
 	size_t n;
 	void *ptr;
@@ -246,11 +247,25 @@ int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va)
 			*fault_va = c.va;
 			break;
 		}
-		memset32(ptr, val, n / 4);
+		if (add)
+			for (word = ptr; (void *)word < ptr + n; word++)
+				*word += val;
+		else
+			memset32(ptr, val, n / 4);
 		sim_cursor_advance(&c, n);
 		len -= n;
 		cond_resched();
 	}
 	sim_cursor_end(&c);
 	return ret;
+}
+
+int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va)
+{
+	return sim_vm_words(vm, va, val, len, false, fault_va);
+}
+
+int sim_vm_increment32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va)
+{
+	return sim_vm_words(vm, va, val, len, true, fault_va);
 }

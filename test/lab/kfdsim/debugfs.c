@@ -32,6 +32,9 @@ static const struct {
 	SIM_COUNTER(sdma_copies),
 	SIM_COUNTER(sdma_bytes),
 	SIM_COUNTER(gpu_faults),
+	SIM_COUNTER(dispatches),
+	SIM_COUNTER(doorbell_faults),
+	SIM_COUNTER(queue_polls),
 	SIM_COUNTER(resume_without_vm),
 	SIM_COUNTER(faults_injected),
 };

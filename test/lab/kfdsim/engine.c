@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Time model of the SDMA engines. Bytes are moved at once; what takes time is only the
- * report that they have been: an engine is busy until a timestamp, work queues behind it.
+ * Time model of the SDMA engines. Bytes are moved first; what takes time is the report that
+ * they have been: an engine is busy until a timestamp, what comes later queues behind it.
  */
 #include <linux/hrtimer.h>
 
@@ -12,6 +12,14 @@
 static unsigned int dma_mbps;
 module_param(dma_mbps, uint, 0644);
 MODULE_PARM_DESC(dma_mbps, "MB/s (10^6 bytes) of each SDMA engine, 0 = unlimited (default)");
+
+static unsigned int vram_mbps;
+module_param(vram_mbps, uint, 0644);
+MODULE_PARM_DESC(vram_mbps, "MB/s of each SDMA engine within VRAM, 0 = as dma_mbps (default)");
+
+static unsigned int submit_us;
+module_param(submit_us, uint, 0644);
+MODULE_PARM_DESC(submit_us, "us from a submission to its first packet, 0 = none (default)");
 
 struct sim_engine {
 	spinlock_t lock;
@@ -38,20 +46,57 @@ void sim_engines_fini(struct sim_gpu *gpu)
 	kvfree(gpu->engines);
 }
 
-/*
- * Book bytes of work that may not start before begin and takes delay (ns) longer than its
- * bytes do; returns when it ends (ns).
- */
-u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 bytes, u64 delay)
+/* In the GPU's own VRAM? That of another one is behind a link. */
+static bool sim_in_vram(struct sim_vm *vm, u64 va, bool write)
+{
+	struct sim_bo *bo;
+	u64 offset, left;
+	bool vram;
+
+	if (sim_vm_resolve(vm, va, write, &bo, &offset, &left))
+		return false;
+	vram = bo->kind == SIM_BO_VRAM && sim_bo_gpu(bo) == vm->gpu;
+	sim_bo_put(bo);
+	return vram;
+}
+
+static u64 sim_rate_ns(bool vram, u64 bytes)
+{
+	u32 rate = READ_ONCE(dma_mbps), inner = READ_ONCE(vram_mbps);
+
+	if (vram && inner)
+		rate = inner;
+	return rate ? mul_u64_u32_div(bytes, NSEC_PER_USEC, rate) : 0;
+}
+
+/* Engine time of a copy; where its first bytes are decides about the rate. */
+u64 sim_copy_ns(struct sim_vm *vm, u64 dst, u64 src, u64 bytes)
+{
+	bool vram = READ_ONCE(vram_mbps) && sim_in_vram(vm, dst, true) &&
+		    sim_in_vram(vm, src, false);
+
+	return sim_rate_ns(vram, bytes);
+}
+
+u64 sim_fill_ns(struct sim_vm *vm, u64 dst, u64 bytes)
+{
+	return sim_rate_ns(READ_ONCE(vram_mbps) && sim_in_vram(vm, dst, true), bytes);
+}
+
+/* From a submission, or from noticing that a queue is not empty, to its beginning. */
+u64 sim_submit_ns(void)
+{
+	return (u64)READ_ONCE(submit_us) * NSEC_PER_USEC;
+}
+
+/* Book ns of work that may not start before begin; returns when it ends (ns). */
+u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns)
 {
 	struct sim_engine *e = &gpu->engines[engine];
-	u32 rate = READ_ONCE(dma_mbps);
 	u64 done;
 
 	spin_lock(&e->lock);
-	done = max(begin, e->busy_until) + delay;
-	if (rate)
-		done += mul_u64_u32_div(bytes, 1000, rate);
+	done = max(begin, e->busy_until) + ns;
 	e->busy_until = done;
 	spin_unlock(&e->lock);
 	return done;

@@ -171,6 +171,11 @@ static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	vm_flags_set(vma, VM_IO | VM_DONTCOPY | VM_DONTEXPAND | VM_NORESERVE | VM_DONTDUMP |
 		     VM_PFNMAP);
+	/* A private mapping is a copy whose stores never reach the device. */
+	if ((offset & (3ULL << 62)) == SIM_MMAP_TYPE_DOORBELL && vma->vm_flags & VM_SHARED) {
+		sim_doorbell_mmap(vma, pdd);
+		return 0;
+	}
 	return remap_pfn_range(vma, vma->vm_start, virt_to_phys((void *)page) >> PAGE_SHIFT, size,
 			       vma->vm_page_prot);
 }

@@ -6,7 +6,8 @@
  *   process->lock > process->run_lock > process->event_lock
  *   any of them > vm->lock (leaf: no user memory is touched below it)
  *   any of them > mmap_lock (pins of userptr pages, copies to and from user)
- * Nothing here takes one of these locks while holding mmap_lock.
+ * Nothing here takes one of these locks while holding mmap_lock; a doorbell fault, which
+ * runs under it, only wakes the worker.
  */
 #ifndef KFDSIM_H
 #define KFDSIM_H
@@ -57,11 +58,15 @@ int sim_vm_write64(struct sim_vm *vm, u64 va, u64 val);
 int sim_vm_add64(struct sim_vm *vm, u64 va, u64 val);
 int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, bool *fault_write);
 int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
+int sim_vm_increment32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
 /* engine.c */
 int sim_engines_init(struct sim_gpu *gpu);
 void sim_engines_fini(struct sim_gpu *gpu);
-u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 bytes, u64 delay);
+u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns);
+u64 sim_copy_ns(struct sim_vm *vm, u64 dst, u64 src, u64 bytes);
+u64 sim_fill_ns(struct sim_vm *vm, u64 dst, u64 bytes);
+u64 sim_submit_ns(void);
 void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
 
@@ -100,9 +105,35 @@ bool sim_gpu_visible(struct sim_gpu *gpu);
 /* sdma.c */
 int sim_sdma_packet_dwords(u32 header);
 int sim_sdma_exec(struct sim_sdma *s, const u32 *packet);
+int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit);
+int sim_sdma_begin_copy(struct sim_sdma *s, u64 dst, struct sim_copy_fault *fault);
+
+/* sdma_rect.c */
+int sim_sdma_rect(struct sim_sdma *s, const u32 *packet);
+
+/* sdma_queue.c */
+void sim_queue_retire(struct sim_queue *q);
+enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now);
 
 /* aql.c */
-bool sim_aql_step(struct sim_process *p, struct sim_queue *q);
+enum sim_step sim_aql_step(struct sim_process *p, struct sim_queue *q, u64 now);
+
+/* microop.c */
+bool sim_wave_valid(const struct sim_wave *w);
+int sim_dispatch_step(struct sim_queue *q, const struct sim_aql_packet *pkt, u64 now,
+		      struct sim_gpu_fault *fault);
+void sim_wave_preempt(struct sim_queue *q, u64 now);
+u64 sim_wave_end(struct sim_queue *q);
+
+/* mqd.c */
+struct sim_mqd;
+void sim_queue_preempt(struct sim_queue *q, u64 now);
+void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack);
+int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct sim_wave *wave);
+
+/* doorbell.c */
+void sim_doorbell_mmap(struct vm_area_struct *vma, struct sim_pdd *pdd);
+void sim_doorbell_arm(struct sim_process *p);
 
 /* queue.c */
 u32 sim_mqd_size(u32 type);
@@ -117,7 +148,15 @@ int sim_kfd_set_cu_mask(struct sim_process *p, void *data);
 /* worker.c */
 int sim_worker_start(struct sim_process *p);
 void sim_worker_stop(struct sim_process *p);
+void sim_worker_kick(struct sim_process *p);
+void sim_run_lock(struct sim_process *p);
+
+/* queue_run.c */
+enum sim_step sim_queue_step(struct sim_process *p, struct sim_queue *q, u64 now);
+bool sim_queue_pending(struct sim_process *p, struct sim_queue *q, u64 now, u64 *wptr,
+		       enum sim_step *step);
 void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool write);
+void sim_queue_halt(struct sim_process *p, struct sim_queue *q, const char *what, u32 code);
 
 /* process.c */
 int sim_process_init(void);

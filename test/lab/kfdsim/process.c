@@ -295,26 +295,23 @@ void sim_process_evict(struct sim_process *p)
 {
 	struct sim_queue *q;
 
-	mutex_lock(&p->run_lock);
+	sim_run_lock(p);
 	if (!p->evicted++) {
 		p->evicted_since = ktime_get_ns();
 		atomic64_inc(&sim_count.evicted);
-		/* A packet in flight finishes before a queue is unmapped. */
-		list_for_each_entry(q, &p->queues, link) {
-			q->pos += q->retiring;
-			q->retiring = 0;
-		}
+		list_for_each_entry(q, &p->queues, link)
+			sim_queue_preempt(q, p->evicted_since);
 	}
 	mutex_unlock(&p->run_lock);
 }
 
 void sim_process_unevict(struct sim_process *p)
 {
-	mutex_lock(&p->run_lock);
+	sim_run_lock(p);
 	if (p->evicted && !--p->evicted) {
 		atomic64_add(ktime_get_ns() - p->evicted_since, &p->evicted_ns);
 		atomic64_dec(&sim_count.evicted);
 	}
 	mutex_unlock(&p->run_lock);
-	wake_up(&p->worker_wq);
+	sim_worker_kick(p);
 }

@@ -154,12 +154,12 @@ int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
 		sim_hw_release(q);
 		goto err_slot;
 	}
-	mutex_lock(&p->run_lock);
+	sim_run_lock(p);
 	list_add_tail(&q->link, &p->queues);
 	mutex_unlock(&p->run_lock);
 	q->pdd->nr_queues++;
 	atomic64_inc(&sim_count.queues);
-	wake_up(&p->worker_wq);
+	sim_worker_kick(p);
 	return 0;
 
 err_slot:
@@ -169,7 +169,7 @@ err_slot:
 
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
 {
-	mutex_lock(&p->run_lock);
+	sim_run_lock(p);
 	list_del(&q->link);
 	mutex_unlock(&p->run_lock);
 	clear_bit(q->id, p->queue_slots);
@@ -255,6 +255,7 @@ static int sim_queue_fill(struct sim_queue *q, struct kfd_ioctl_create_queue_arg
 	q->ctl_stack_size = args->ctl_stack_size;
 	q->percent = args->queue_percentage & 0xff;
 	q->priority = args->queue_priority;
+	q->idle = true;
 	return sim_queue_set_type(q, args);
 }
 
@@ -320,13 +321,13 @@ int sim_kfd_update_queue(struct sim_process *p, void *data)
 	mutex_lock(&p->lock);
 	q = sim_queue_find(p, args->queue_id);
 	if (q) {
-		mutex_lock(&p->run_lock);
+		sim_run_lock(p);
 		q->ring = args->ring_base_address;
 		q->ring_size = args->ring_size;
 		q->percent = args->queue_percentage & 0xff;
 		q->priority = args->queue_priority;
 		mutex_unlock(&p->run_lock);
-		wake_up(&p->worker_wq);
+		sim_worker_kick(p);
 	}
 	mutex_unlock(&p->lock);
 	return q ? 0 : -EFAULT;

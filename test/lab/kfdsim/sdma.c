@@ -15,6 +15,7 @@ enum {
 };
 
 #define SDMA_SUBOP_COPY_LINEAR	0
+#define SDMA_SUBOP_COPY_RECT	4
 #define SDMA_ATOMIC_ADD64	47
 
 static u64 sim_address(const u32 *dw)
@@ -35,7 +36,14 @@ int sim_sdma_packet_dwords(u32 header)
 	case SDMA_OP_NOP:
 		return 1 + ((header >> 16) & 0x3fff);
 	case SDMA_OP_COPY:
-		return (header >> 8 & 0xff) == SDMA_SUBOP_COPY_LINEAR ? 7 : -EINVAL;
+		switch (header >> 8 & 0xff) {
+		case SDMA_SUBOP_COPY_LINEAR:
+			return 7;
+		case SDMA_SUBOP_COPY_RECT:
+			return 13;
+		default:
+			return -EINVAL;
+		}
 	case SDMA_OP_FENCE:
 		return 4;
 	case SDMA_OP_TRAP:
@@ -55,7 +63,8 @@ int sim_sdma_packet_dwords(u32 header)
 	}
 }
 
-static int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit)
+/* Invert a bit of what was written from dst on. */
+int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit)
 {
 	u64 va = dst + bit / 8;
 	u32 shift = (va & 3) * 8 + bit % 8, word;
@@ -67,35 +76,72 @@ static int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit)
 	return sim_vm_write32(s->vm, va, word ^ BIT(shift));
 }
 
-static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
+/* A copy packet is begun: count it and apply the fault rules. -EIO: it is to fail at dst. */
+int sim_sdma_begin_copy(struct sim_sdma *s, u64 dst, struct sim_copy_fault *fault)
 {
-	u64 len = (u64)(dw[1] & sim_copy_mask(s)) + 1, dst = sim_address(dw + 5);
-	struct sim_copy_fault fault = sim_fault_copy();
-	int ret;
-
-	if (fault.fail) {
+	*fault = sim_fault_copy();
+	if (fault->fail) {
 		s->fault_va = dst;
 		s->fault_write = true;
 		return -EIO;
 	}
 	atomic64_inc(&sim_count.sdma_copies);
-	atomic64_add(len, &sim_count.sdma_bytes);
-	s->bytes += len;
-	s->delay += fault.delay;
-	ret = sim_vm_copy(s->vm, dst, sim_address(dw + 3), len, &s->fault_va, &s->fault_write);
+	s->ns += fault->delay;
+	return 0;
+}
+
+/*
+ * Bytes of a packet of len that this call is to move. What is left after it is a page at
+ * least: the forgiven last byte of a copy never stands alone.
+ */
+static u64 sim_sdma_part(const struct sim_sdma *s, u64 len)
+{
+	u64 left = len - min(s->progress, len);
+
+	return left > s->limit + PAGE_SIZE ? s->limit : left;
+}
+
+static int sim_sdma_advance(struct sim_sdma *s, u64 len, u64 moved)
+{
+	s->progress += moved;
+	return s->progress < len ? -EINPROGRESS : 0;
+}
+
+static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
+{
+	u64 len = (u64)(dw[1] & sim_copy_mask(s)) + 1, n = sim_sdma_part(s, len);
+	u64 src = sim_address(dw + 3) + s->progress, dst = sim_address(dw + 5) + s->progress;
+	struct sim_copy_fault fault = {};
+	int ret = 0;
+
+	if (!s->progress)
+		ret = sim_sdma_begin_copy(s, dst, &fault);
+	if (ret)
+		return ret;
+	/* The bit may be anywhere in the packet. */
+	if (fault.flip)
+		n = len;
+	ret = sim_vm_copy(s->vm, dst, src, n, &s->fault_va, &s->fault_write);
 	if (!ret && fault.flip)
 		ret = sim_sdma_flip(s, dst, fault.bit % (len * 8));
-	return ret;
+	if (ret)
+		return ret;
+	atomic64_add(n, &sim_count.sdma_bytes);
+	s->ns += sim_copy_ns(s->vm, dst, src, n);
+	return sim_sdma_advance(s, len, n);
 }
 
 static int sim_sdma_fill(struct sim_sdma *s, const u32 *dw)
 {
 	/* The count is bytes minus 4: a fill is made of dwords. */
-	u64 len = (u64)(dw[4] & sim_copy_mask(s) & ~3u) + 4;
+	u64 len = (u64)(dw[4] & sim_copy_mask(s) & ~3u) + 4, n = sim_sdma_part(s, len);
+	u64 dst = sim_address(dw + 1) + s->progress;
 
-	s->bytes += len;
 	s->fault_write = true;
-	return sim_vm_fill32(s->vm, sim_address(dw + 1), dw[3], len, &s->fault_va);
+	if (sim_vm_fill32(s->vm, dst, dw[3], n, &s->fault_va))
+		return -EFAULT;
+	s->ns += sim_fill_ns(s->vm, dst, n);
+	return sim_sdma_advance(s, len, n);
 }
 
 static bool sim_compare(u32 func, u32 val, u32 ref)
@@ -133,7 +179,8 @@ static int sim_sdma_poll(struct sim_sdma *s, const u32 *dw)
 }
 
 /*
- * Execute one whole packet. -EAGAIN: the condition it waits for is not met yet;
+ * Execute a packet, or as much of it as s->limit allows. -EINPROGRESS: call again with the
+ * same s->progress for the rest; -EAGAIN: the condition it waits for is not met yet;
  * -EFAULT: fault_va and fault_write say where; -EIO: made to fail, likewise.
  */
 int sim_sdma_exec(struct sim_sdma *s, const u32 *dw)
@@ -143,7 +190,8 @@ int sim_sdma_exec(struct sim_sdma *s, const u32 *dw)
 	case SDMA_OP_GCR:
 		return 0;
 	case SDMA_OP_COPY:
-		return sim_sdma_copy(s, dw);
+		return (dw[0] >> 8 & 0xff) == SDMA_SUBOP_COPY_RECT ? sim_sdma_rect(s, dw) :
+								     sim_sdma_copy(s, dw);
 	case SDMA_OP_CONST_FILL:
 		return sim_sdma_fill(s, dw);
 	case SDMA_OP_POLL_REGMEM:

@@ -29,6 +29,8 @@
 #include <drm/drm_gem.h>
 #include <uapi/linux/kfd_ioctl.h>
 
+#include "microop.h"
+
 /* One SOC15 process doorbell slice: 1024 doorbells of 8 bytes. */
 #define SIM_DOORBELL_SLICE	8192
 #define SIM_NUM_DOORBELLS	1024
@@ -97,6 +99,7 @@ struct sim_counters {
 	atomic64_t processes, bos, vram_bytes, gtt_bytes, queues, events, vms, contexts;
 	atomic64_t userptr, maps, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
+	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, faults_injected;
 };
 
@@ -191,6 +194,46 @@ enum sim_queue_format {
 	SIM_FORMAT_AQL = 1,
 };
 
+/* A micro-operation that is being run, as the control stack of a dumped queue holds it. */
+struct sim_wave {
+	u32 magic;			/* SIM_WAVE_MAGIC, 0: no dispatch is being run */
+	u32 op;				/* the rest: see microop.h */
+	u64 address, size;
+	u32 value, step_us;
+	u64 progress;			/* steps done, us of a spin */
+	u64 start;			/* GPU clock */
+	u64 reserved[2];
+};
+
+#define SIM_WAVE_MAGIC 0x77646b73	/* "skdw" */
+
+struct sim_aql_packet {
+	u16 header;
+	u16 setup[3];
+	union {
+		u64 dep_signal[5];	/* barriers */
+		struct {		/* kernel dispatch */
+			u32 sizes[6];	/* of work group, grid and segments: of no use here */
+			u64 kernel_object, kernarg_address;
+		};
+	};
+	u64 reserved;
+	u64 completion_signal;
+};
+
+struct sim_gpu_fault {
+	u64 va;
+	bool write;
+};
+
+/* What a queue that was looked at waits for. */
+enum sim_step {
+	SIM_STEP_IDLE,			/* a doorbell */
+	SIM_STEP_DONE,			/* nothing: it got on and may do so again */
+	SIM_STEP_TIME,			/* its ready_at */
+	SIM_STEP_MEMORY,		/* a word of memory somebody will write */
+};
+
 struct sim_queue {
 	struct list_head link;
 	struct sim_pdd *pdd;		/* the GPU it runs on */
@@ -205,9 +248,13 @@ struct sim_queue {
 	/* Engine state: what a real MQD holds. */
 	u64 pos;			/* bytes (SDMA) or packets (AQL) consumed */
 	u64 published;			/* last value written to the read pointer */
+	u64 progress;			/* of the packet at pos: bytes or rows of an SDMA copy */
 	u32 retiring;			/* bytes of the executed packet that still takes time */
-	u64 retire_at;			/* ns, CLOCK_MONOTONIC */
+	u64 ready_at;			/* ns, CLOCK_MONOTONIC: nothing happens before */
 	bool halted;			/* faulted: never runs again */
+	bool idle;			/* was empty when last looked at */
+	struct sim_wave wave;
+	u64 spin_since;			/* ns, CLOCK_MONOTONIC; 0: no spin is running */
 };
 
 struct sim_event {
@@ -254,13 +301,15 @@ struct sim_process {
 	bool restoring;			/* RESTORE done, RESUME not yet */
 	struct delayed_work resume_work;
 
-	struct mutex run_lock;		/* queues, evicted: taken by the worker */
+	struct mutex run_lock;		/* queues, evicted: held by the worker for its rounds */
+	atomic_t run_waiters;		/* who wants run_lock: the worker gives way */
 	struct list_head queues;
 	unsigned int evicted;
 	u64 evicted_since;		/* ns */
 	atomic64_t evicted_ns;
 	struct task_struct *worker;
 	wait_queue_head_t worker_wq;
+	bool kicked;			/* the worker has a reason to look */
 
 	struct mutex event_lock;
 	struct idr events;
@@ -283,8 +332,9 @@ struct sim_copy_fault {
 struct sim_sdma {
 	struct sim_vm *vm;
 	struct sim_process *process;	/* NULL for kernel submissions: traps raise no event */
-	u64 bytes;			/* copied or filled so far, for the time model */
-	u64 delay;			/* ns, by fault rules */
+	u64 limit;			/* bytes of a packet moved by one call, a multiple of 4 */
+	u64 progress;			/* of the packet: bytes, or rows of a rectangle */
+	u64 ns;				/* engine time taken so far */
 	u64 fault_va;			/* of the last fault, 0 if none */
 	bool fault_write;
 };

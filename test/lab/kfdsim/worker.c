@@ -1,170 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The engine behind user queues: one kernel thread per process polls the write pointers.
- * It holds run_lock for a packet at a time, so an eviction waits for one packet at most.
+ * The engine behind user queues: one kernel thread per process. It sleeps until a doorbell
+ * faults, a packet's time is over or a queue is changed. It polls for a moment after
+ * anything happened, and for as long as a packet waits for memory.
  */
-#include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/minmax.h>
 #include <linux/sched/mm.h>
 
 #include "kfdsim.h"
 
-#define SDMA_MAX_DWORDS		16	/* no packet but a NOP is longer */
 #define SIM_BURST		32	/* packets of one queue before the next gets a turn */
-/* Polling gets lazier the longer nothing happened: an idle GPU process costs next to nothing. */
-#define SIM_BUSY_NS		(20 * NSEC_PER_MSEC)
+#define SIM_TICK_NS		(100 * NSEC_PER_USEC)
+/* So long after the last event doorbells are polled before they are made to fault. */
+#define SIM_BUSY_NS		(2 * NSEC_PER_MSEC)
+/* Looking for a word of memory gets lazier the longer nothing happened. */
+#define SIM_RECENT_NS		(20 * NSEC_PER_MSEC)
 #define SIM_LAZY_NS		(500 * NSEC_PER_MSEC)
 
-void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool write)
+/* What one look at all queues found. */
+struct sim_look {
+	bool did;			/* something: look again at once */
+	bool stopped;			/* evicted, or the mm is gone */
+	bool memory;			/* a packet waits for a word of memory */
+	u64 next;			/* ns: the first time something is due, or U64_MAX */
+};
+
+/* Wake the worker. From any context that may wake a task. */
+void sim_worker_kick(struct sim_process *p)
 {
-	q->halted = true;
-	atomic64_inc(&sim_count.gpu_faults);
-	pr_warn_ratelimited("queue %u of process %d halted: %s fault at %#llx\n", q->id,
-			    task_pid_nr(p->lead), write ? "write" : "read", va);
-	sim_event_memory_fault(q->pdd, va, write);
+	/* Paired with the xchg() in sim_worker(). */
+	smp_store_release(&p->kicked, true);
+	wake_up(&p->worker_wq);
 }
 
-static bool sim_queue_active(struct sim_queue *q)
+/* Take run_lock. The worker holds it for many packets, but gives it up after each if asked. */
+void sim_run_lock(struct sim_process *p)
 {
-	return !q->halted && q->ring && q->ring_size && q->percent;
+	atomic_inc(&p->run_waiters);
+	mutex_lock(&p->run_lock);
+	atomic_dec(&p->run_waiters);
 }
 
-static bool sim_sdma_publish(struct sim_process *p, struct sim_queue *q)
+static void sim_worker_queue(struct sim_process *p, struct sim_queue *q, struct sim_look *look)
 {
-	if (q->published == q->pos)
-		return true;
-	if (sim_vm_write64(q->pdd->vm, q->rptr, q->pos)) {
-		sim_queue_fault(p, q, q->rptr, true);
-		return false;
-	}
-	q->published = q->pos;
-	return true;
-}
-
-/* Bytes of the packet at pos, copied out of the ring; 0 if it is not all there yet. */
-static u32 sim_sdma_fetch(struct sim_process *p, struct sim_queue *q, u64 wptr, u32 *dw)
-{
-	u64 have = wptr - q->pos, at, n;
-	u32 done = 0;
-	int len;
-
-	if (have < 4)
-		return 0;
-	memset(dw, 0, SDMA_MAX_DWORDS * 4);
-	have = min_t(u64, have, SDMA_MAX_DWORDS * 4);
-	while (done < have) {
-		at = (q->pos + done) & (q->ring_size - 1);
-		n = min(have - done, q->ring_size - at);
-		if (sim_vm_read(q->pdd->vm, q->ring + at, (u8 *)dw + done, n)) {
-			sim_queue_fault(p, q, q->ring + at, false);
-			return 0;
-		}
-		done += n;
-	}
-	len = sim_sdma_packet_dwords(dw[0]);
-	if (len < 0) {
-		q->halted = true;
-		pr_warn_ratelimited("queue %u of process %d halted: bad SDMA packet %08x\n", q->id,
-				    task_pid_nr(p->lead), dw[0]);
-		return 0;
-	}
-	return (u64)len * 4 <= wptr - q->pos ? len * 4 : 0;
-}
-
-/* Try one packet; true if there may be more to do at once. */
-static bool sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
-{
-	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p };
-	u32 dw[SDMA_MAX_DWORDS], len;
-	u64 wptr;
-	int ret;
-
-	if (q->retiring) {
-		if (q->retire_at > now)
-			return false;
-		q->pos += q->retiring;
-		q->retiring = 0;
-	}
-	if (!sim_sdma_publish(p, q))
-		return false;
-	if (sim_vm_read64(q->pdd->vm, q->wptr, &wptr)) {
-		sim_queue_fault(p, q, q->wptr, false);
-		return false;
-	}
-	if ((s64)(wptr - q->pos) <= 0)
-		return false;
-	len = sim_sdma_fetch(p, q, wptr, dw);
-	if (!len)
-		return false;
-	ret = sim_sdma_exec(&sdma, dw);
-	if (ret == -EFAULT || ret == -EIO)
-		sim_queue_fault(p, q, sdma.fault_va, sdma.fault_write);
-	if (ret)
-		return false;
-	if (sdma.bytes)
-		q->retire_at = sim_engine_run(q->pdd->gpu, q->sdma_id % q->pdd->gpu->num_sdma,
-					      now, sdma.bytes, sdma.delay);
-	q->retiring = len;
-	return true;
-}
-
-static bool sim_worker_round(struct sim_process *p, u64 *next)
-{
-	struct sim_queue *q;
-	bool did = false;
 	int i;
 
-	/* A dying process has no userptr pages any more: that is no fault of its queues. */
-	if (!mmget_not_zero(p->mm))
-		return false;
-	mutex_lock(&p->run_lock);
-	list_for_each_entry(q, &p->queues, link) {
-		for (i = 0; i < SIM_BURST && !p->evicted && sim_queue_active(q); i++) {
-			/* A PM4 compute queue is accepted and never progresses: no CP here. */
-			if (q->type == SIM_QUEUE_COMPUTE) {
-				if (q->format != SIM_FORMAT_AQL || !sim_aql_step(p, q))
-					break;
-			} else if (!sim_sdma_step(p, q, ktime_get_ns())) {
-				if (q->retiring)
-					*next = min(*next, q->retire_at);
-				break;
-			}
-			did = true;
+	for (i = 0; i < SIM_BURST && !atomic_read(&p->run_waiters); i++) {
+		switch (sim_queue_step(p, q, ktime_get_ns())) {
+		case SIM_STEP_DONE:
+			look->did = true;
+			continue;
+		case SIM_STEP_TIME:
+			look->next = min(look->next, q->ready_at);
+			return;
+		case SIM_STEP_MEMORY:
+			look->memory = true;
+			return;
+		case SIM_STEP_IDLE:
+			return;
 		}
 	}
+	look->did = true;
+}
+
+static void sim_worker_look(struct sim_process *p, struct sim_look *look)
+{
+	struct sim_queue *q;
+
+	*look = (struct sim_look){ .next = U64_MAX, .stopped = true };
+	/* A dying process has no userptr pages any more: that is no fault of its queues. */
+	if (!mmget_not_zero(p->mm))
+		return;
+	mutex_lock(&p->run_lock);
+	look->stopped = p->evicted;
+	if (!look->stopped)
+		list_for_each_entry(q, &p->queues, link)
+			sim_worker_queue(p, q, look);
 	mutex_unlock(&p->run_lock);
 	mmput_async(p->mm);
-	return did;
 }
 
-static void sim_worker_pause(u64 idle, u64 next)
+/* Until a time (ns, U64_MAX: none), a kick or the end. */
+static void sim_worker_sleep(struct sim_process *p, u64 until)
 {
-	u64 us = idle < SIM_BUSY_NS ? 100 : idle < SIM_LAZY_NS ? 500 : 2000, now = ktime_get_ns();
+	ktime_t expires = ns_to_ktime(min_t(u64, until, KTIME_MAX));
+	DEFINE_WAIT(wait);
 
-	if (next != U64_MAX)
-		us = min(us, next > now ? (next - now) / NSEC_PER_USEC + 1 : 1);
-	usleep_range_state(us, us + us / 2 + 10, TASK_IDLE);
+	prepare_to_wait(&p->worker_wq, &wait, TASK_IDLE);
+	if (!smp_load_acquire(&p->kicked) && !kthread_should_stop())
+		schedule_hrtimeout_range(until == U64_MAX ? NULL : &expires, SIM_TICK_NS / 4,
+					 HRTIMER_MODE_ABS);
+	finish_wait(&p->worker_wq, &wait);
 }
 
-static bool sim_worker_wanted(struct sim_process *p)
+static void sim_worker_poll(struct sim_process *p, u64 now, u64 idle, u64 next)
 {
-	return kthread_should_stop() || (!list_empty(&p->queues) && !READ_ONCE(p->evicted));
+	u64 ns = idle < SIM_RECENT_NS ? SIM_TICK_NS : idle < SIM_LAZY_NS ? 5 * SIM_TICK_NS :
+								   20 * SIM_TICK_NS;
+
+	atomic64_inc(&sim_count.queue_polls);
+	sim_worker_sleep(p, min(now + ns, next));
 }
 
 static int sim_worker(void *arg)
 {
 	struct sim_process *p = arg;
-	u64 last = 0, next;
+	struct sim_look look;
+	bool armed = false;
+	u64 last = 0, now;
 
 	while (!kthread_should_stop()) {
-		wait_event_idle(p->worker_wq, sim_worker_wanted(p));
-		next = U64_MAX;
-		if (sim_worker_round(p, &next)) {
+		/* A kick may come from a doorbell, which then does not fault any more. */
+		if (xchg(&p->kicked, false)) {
+			armed = false;
 			last = ktime_get_ns();
+		}
+		sim_worker_look(p, &look);
+		now = ktime_get_ns();
+		if (look.stopped) {
+			sim_worker_sleep(p, U64_MAX);
+		} else if (look.did) {
+			last = now;
 			cond_resched();
+		} else if (!armed && now - last >= SIM_BUSY_NS) {
+			/* Once more after this: one may have been rung just before. */
+			sim_doorbell_arm(p);
+			armed = true;
+		} else if (!armed || look.memory) {
+			sim_worker_poll(p, now, now - last, look.next);
 		} else {
-			sim_worker_pause(ktime_get_ns() - last, next);
+			sim_worker_sleep(p, look.next);
 		}
 	}
 	return 0;

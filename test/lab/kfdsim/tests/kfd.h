@@ -157,10 +157,23 @@ static inline int wait_event(const struct gpu *g, uint32_t id, uint32_t ms)
 struct sdma_queue {
 	uint32_t id;
 	uint64_t doorbell_offset;
+	volatile uint64_t *doorbell;
 	uint32_t *ring;
 	volatile uint64_t *rptr, *wptr, *words;
 	uint64_t words_va;
 };
+
+#define DOORBELL_SLICE 8192
+
+/* The doorbell CREATE_QUEUE gave an offset for, in a mapping of its own. */
+static inline volatile uint64_t *map_doorbell(const struct gpu *g, uint64_t offset)
+{
+	char *p = mmap(NULL, DOORBELL_SLICE, PROT_READ | PROT_WRITE, MAP_SHARED, g->kfd,
+		       offset & ~(DOORBELL_SLICE - 1ull));
+
+	MUST(p != MAP_FAILED);
+	return (uint64_t *)(p + offset % DOORBELL_SLICE);
+}
 
 #define QUEUE_BYTES (64 * 1024)
 #define RING_BYTES (32 * 1024)
@@ -186,14 +199,17 @@ static inline int create_queue(const struct gpu *g, struct sdma_queue *q, uint64
 	q->id = a.queue_id;
 	q->doorbell_offset = a.doorbell_offset;
 	find_queue(q, va);
+	q->doorbell = ret ? NULL : map_doorbell(g, a.doorbell_offset);
 	return ret;
 }
 
+/* Into the ring, then the write pointer, then the doorbell. */
 static inline void put_dwords(struct sdma_queue *q, const uint32_t *dw, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		q->ring[(*q->wptr / 4 + i) % (RING_BYTES / 4)] = dw[i];
 	__atomic_store_n(q->wptr, *q->wptr + n * 4, __ATOMIC_RELEASE);
+	*q->doorbell = *q->wptr;
 }
 
 static inline void put_copy(struct sdma_queue *q, uint64_t dst, uint64_t src, uint32_t len)
