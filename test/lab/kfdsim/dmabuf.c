@@ -51,12 +51,14 @@ int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 	struct sim_bo *bo;
 	int id, ret = 0;
 
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
 	mutex_lock(&p->lock);
-	bo = sim_bo_from_dmabuf(dmabuf);
 	pdd = sim_pdd_by_id(p, args->gpu_id);
-	if (!bo || !pdd)
+	bo = IS_ERR(dmabuf) ? NULL : sim_bo_from_dmabuf(dmabuf);
+	if (!pdd)
+		ret = -EINVAL;
+	else if (IS_ERR(dmabuf))
+		ret = PTR_ERR(dmabuf);
+	else if (!bo)
 		ret = -EINVAL;
 	else if (p->dead || !pdd->vm)
 		ret = -ESRCH;
@@ -69,7 +71,8 @@ int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 	if (!ret)
 		args->handle = (u64)args->gpu_id << 32 | id;
 	mutex_unlock(&p->lock);
-	dma_buf_put(dmabuf);
+	if (!IS_ERR(dmabuf))
+		dma_buf_put(dmabuf);
 	return ret;
 }
 

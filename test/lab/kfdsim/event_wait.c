@@ -143,8 +143,9 @@ int sim_kfd_wait_events(struct sim_process *p, void *data)
 	long left = 0;
 	int ret;
 
-	if (!n || n > SIM_MAX_WAIT_EVENTS)
-		return -EINVAL;
+	/* None is complete at once. The real driver sets no limit but memory. */
+	if (n > SIM_MAX_WAIT_EVENTS)
+		return -ENOMEM;
 	ed = vmemdup_array_user(u64_to_user_ptr(args->events_ptr), n, sizeof(*ed));
 	if (IS_ERR(ed))
 		return PTR_ERR(ed);

@@ -90,8 +90,6 @@ int sim_kfd_create_event(struct sim_process *p, void *data)
 	struct sim_event *ev;
 	int ret = 0;
 
-	if (args->event_type > KFD_IOC_EVENT_MEMORY)
-		return -EINVAL;
 	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
 	if (!ev)
 		return -ENOMEM;

@@ -99,15 +99,10 @@ int sim_kfd_acquire_vm(struct sim_process *p, void *data)
 	return ret;
 }
 
+/* Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. */
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 {
-	struct kfd_ioctl_set_xnack_mode_args *args = data;
-
-	/* Negative asks; there is no retry-fault support to switch on. */
-	if (args->xnack_enabled > 0)
-		return -EPERM;
-	args->xnack_enabled = 0;
-	return 0;
+	return -EPERM;
 }
 
 static int sim_check_gpu(struct sim_process *p, u32 gpu_id)

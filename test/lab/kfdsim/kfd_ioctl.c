@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* /dev/kfd: open, dispatch of ioctls, mmap of doorbells and the MMIO page. */
 #include <linux/fs.h>
+#include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
@@ -26,6 +27,18 @@ static int sim_kfd_no_svm(struct sim_process *p, void *data)
 {
 	/* What a kernel without CONFIG_HSA_AMD_SVM says, as Debian's 6.12 is. */
 	return -EPERM;
+}
+
+/* Nothing can be debugged; but a process that is not there is found missing first. */
+static int sim_kfd_dbg_trap(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_dbg_trap_args *args = data;
+	struct pid *pid = find_get_pid(args->pid);
+
+	if (!pid)
+		return -ESRCH;
+	put_pid(pid);
+	return -EINVAL;
 }
 
 /* Numbers without an entry answer -EINVAL, beyond the table -ENOTTY. */
@@ -55,6 +68,7 @@ static const struct sim_ioctl sim_ioctl_table[AMDKFD_COMMAND_END] = {
 	SIM_KFD(MAP_MEMORY_TO_GPU, sim_kfd_map_memory, 0),
 	SIM_KFD(UNMAP_MEMORY_FROM_GPU, sim_kfd_unmap_memory, 0),
 	SIM_KFD(SET_CU_MASK, sim_kfd_set_cu_mask, 0),
+	SIM_KFD(GET_QUEUE_WAVE_STATE, sim_kfd_get_wave_state, 0),
 	SIM_KFD(GET_DMABUF_INFO, sim_kfd_get_dmabuf_info, 0),
 	SIM_KFD(IMPORT_DMABUF, sim_kfd_import_dmabuf, 0),
 	SIM_KFD(SVM, sim_kfd_no_svm, 0),
@@ -62,6 +76,7 @@ static const struct sim_ioctl sim_ioctl_table[AMDKFD_COMMAND_END] = {
 	SIM_KFD(CRIU_OP, sim_kfd_criu_op, SIM_IOC_CRIU),
 	SIM_KFD(AVAILABLE_MEMORY, sim_kfd_available_memory, 0),
 	SIM_KFD(EXPORT_DMABUF, sim_kfd_export_dmabuf, 0),
+	SIM_KFD(DBG_TRAP, sim_kfd_dbg_trap, 0),
 };
 
 /* The task that opened the file, or for CRIU_OP exactly the thread that traces it. */
@@ -150,7 +165,8 @@ static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 	switch (offset & (3ULL << 62)) {
 	case SIM_MMAP_TYPE_EVENTS:
 		page = READ_ONCE(p->own_event_page);
-		want = SIM_EVENT_PAGE_SIZE;
+		/* A part of it will do. */
+		want = min(size, (unsigned long)SIM_EVENT_PAGE_SIZE);
 		break;
 	case SIM_MMAP_TYPE_DOORBELL:
 		if (!gpu)
@@ -165,7 +181,7 @@ static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 		want = PAGE_SIZE;
 		break;
 	default:
-		return -EFAULT;
+		return gpu ? -EINVAL : -ENODEV;
 	}
 	if (!page || size != want)
 		return -EINVAL;

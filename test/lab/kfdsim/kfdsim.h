@@ -144,6 +144,7 @@ int sim_kfd_create_queue(struct sim_process *p, void *data);
 int sim_kfd_destroy_queue(struct sim_process *p, void *data);
 int sim_kfd_update_queue(struct sim_process *p, void *data);
 int sim_kfd_set_cu_mask(struct sim_process *p, void *data);
+int sim_kfd_get_wave_state(struct sim_process *p, void *data);
 
 /* worker.c */
 int sim_worker_start(struct sim_process *p);

@@ -9,6 +9,7 @@
 #define SIM_SDMA_DOORBELL_BASE	256
 #define SIM_DOORBELL_MIRROR	512
 #define SIM_MAX_CTL_STACK	(1u << 20)
+#define SIM_MAX_CU_MASK_BITS	1024u	/* what is beyond is ignored, as in the real driver */
 
 static bool sim_is_sdma(u32 type)
 {
@@ -235,6 +236,11 @@ static int sim_queue_set_type(struct sim_queue *q, struct kfd_ioctl_create_queue
 	}
 }
 
+static bool sim_in_user_space(u64 addr, u64 size)
+{
+	return !addr || access_ok((void __user *)addr, size);
+}
+
 static int sim_queue_fill(struct sim_queue *q, struct kfd_ioctl_create_queue_args *args)
 {
 	int ret = sim_queue_check(args->ring_base_address, args->ring_size,
@@ -242,6 +248,11 @@ static int sim_queue_fill(struct sim_queue *q, struct kfd_ioctl_create_queue_arg
 
 	if (ret)
 		return ret;
+	if (!sim_in_user_space(args->read_pointer_address, sizeof(u32)) ||
+	    !sim_in_user_space(args->write_pointer_address, sizeof(u32)) ||
+	    !sim_in_user_space(args->eop_buffer_address, sizeof(u32)) ||
+	    !sim_in_user_space(args->ctx_save_restore_address, sizeof(u32)))
+		return -EFAULT;
 	if (args->ctl_stack_size > SIM_MAX_CTL_STACK)
 		return -EINVAL;
 	q->ring = args->ring_base_address;
@@ -337,12 +348,29 @@ int sim_kfd_update_queue(struct sim_process *p, void *data)
 int sim_kfd_set_cu_mask(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_set_cu_mask_args *args = data;
+	u32 bits = min(args->num_cu_mask, SIM_MAX_CU_MASK_BITS), *mask;
 	struct sim_queue *q;
 
 	if (!args->num_cu_mask || args->num_cu_mask % 32)
 		return -EINVAL;
+	mask = memdup_user(u64_to_user_ptr(args->cu_mask_ptr), bits / 8);
+	if (IS_ERR(mask))
+		return PTR_ERR(mask);
+	kfree(mask);
 	mutex_lock(&p->lock);
 	q = sim_queue_find(p, args->queue_id);
 	mutex_unlock(&p->lock);
-	return q ? 0 : -EINVAL;
+	return q ? 0 : -EFAULT;
+}
+
+/* Only a queue that was suspended by a debugger has a state to show. */
+int sim_kfd_get_wave_state(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_queue_wave_state_args *args = data;
+	struct sim_queue *q;
+
+	mutex_lock(&p->lock);
+	q = sim_queue_find(p, args->queue_id);
+	mutex_unlock(&p->lock);
+	return q ? -EINVAL : -EFAULT;
 }

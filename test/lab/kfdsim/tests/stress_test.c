@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Processes that die at random moments: while allocating, copying, waiting, evicted, with
- * the files held by a child. Everything must be released.
+ * stress_test [PROCESSES]: processes that die at random moments: while allocating, copying,
+ * waiting, evicted, with the files held by a child. Everything must be released.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #define MIB (1024ull * 1024)
 #define VA 0x200000000ull
-#define ROUNDS 60
+#define PROCESSES 60
 
 static void victim(unsigned int seed)
 {
@@ -60,15 +60,16 @@ static void victim(unsigned int seed)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	int processes = argc > 1 ? atoi(argv[1]) : PROCESSES;
 	long long faults = counter("gpu_faults");
 	pid_t pids[4];
 	int i, j;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
 	srand(1);
-	for (i = 0; i < ROUNDS; i += 4) {
+	for (i = 0; i < processes; i += 4) {
 		for (j = 0; j < 4; j++) {
 			pids[j] = fork();
 			if (!pids[j])
