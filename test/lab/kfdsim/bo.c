@@ -55,7 +55,8 @@ static void sim_free_pages(struct sim_bo *bo)
 
 	if (!bo->pages)
 		return;
-	for (i = 0; i < n; i++) {
+	/* Imported ones belong to the exporter. */
+	for (i = 0; i < n && bo->kind != SIM_BO_IMPORT; i++) {
 		if (bo->pages[i])
 			__free_page(bo->pages[i]);
 		if (!(i & 0xfff))
@@ -90,6 +91,8 @@ static void sim_bo_free(struct drm_gem_object *obj)
 	struct sim_bo *bo = to_sim_bo(obj);
 
 	vunmap(bo->vaddr);
+	if (obj->import_attach)
+		drm_prime_gem_destroy(obj, bo->sgt);
 	drm_gem_object_release(obj);
 	sim_free_pages(bo);
 	sim_uncharge(bo);
@@ -142,7 +145,9 @@ static struct sg_table *sim_bo_get_sg_table(struct drm_gem_object *obj)
 
 static struct dma_buf *sim_bo_export(struct drm_gem_object *obj, int flags)
 {
-	if (!to_sim_bo(obj)->pages)
+	struct sim_bo *bo = to_sim_bo(obj);
+
+	if (!bo->pages || bo->create_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID)
 		return ERR_PTR(-EPERM);
 	return drm_gem_prime_export(obj, flags);
 }
@@ -156,7 +161,8 @@ static vm_fault_t sim_bo_fault(struct vm_fault *vmf)
 	unsigned long i, n = obj->size >> PAGE_SHIFT;
 	vm_fault_t ret;
 
-	if (first >= n)
+	/* As TTM: imported pages are mapped through their dma-buf, not through the importer. */
+	if (first >= n || bo->kind == SIM_BO_IMPORT)
 		return VM_FAULT_SIGBUS;
 	ret = vmf_insert_pfn(vma, vmf->address, page_to_pfn(bo->pages[first]));
 	/* Faults are slow in an emulated guest: map the neighbours too. */
@@ -179,7 +185,7 @@ static int sim_bo_access(struct vm_area_struct *vma, unsigned long addr, void *b
 		  ((u64)(vma->vm_pgoff - drm_vma_node_start(&obj->vma_node)) << PAGE_SHIFT);
 	int done = 0;
 
-	if (off >= obj->size)
+	if (off >= obj->size || bo->kind == SIM_BO_IMPORT)
 		return -EIO;
 	len = min_t(u64, len, obj->size - off);
 	while (done < len) {
@@ -219,8 +225,25 @@ static int sim_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 	return 0;
 }
 
+/* A file gets a handle. Pages of a userptr may only be reached by the process they are of. */
+static int sim_bo_open(struct drm_gem_object *obj, struct drm_file *file)
+{
+	struct sim_bo *bo = to_sim_bo(obj);
+
+	if (bo->kind == SIM_BO_USERPTR && bo->mm != current->mm)
+		return -EPERM;
+	return sim_vm_attach(file->driver_priv, bo);
+}
+
+static void sim_bo_close(struct drm_gem_object *obj, struct drm_file *file)
+{
+	sim_vm_detach(file->driver_priv, to_sim_bo(obj));
+}
+
 static const struct drm_gem_object_funcs sim_bo_funcs = {
 	.free = sim_bo_free,
+	.open = sim_bo_open,
+	.close = sim_bo_close,
 	.export = sim_bo_export,
 	.get_sg_table = sim_bo_get_sg_table,
 	.vmap = sim_bo_gem_vmap,
@@ -286,6 +309,29 @@ struct sim_bo *sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, 
 	return bo;
 }
 
+/* A BO of size bytes over the pages of another device. The caller fills in the rest. */
+struct sim_bo *sim_bo_create_import(struct sim_gpu *gpu, u64 size, struct sg_table *sgt)
+{
+	struct sim_bo *bo = sim_bo_alloc(gpu, SIM_BO_IMPORT, size, NULL);
+	unsigned long n;
+
+	if (IS_ERR(bo))
+		return bo;
+	n = bo->base.size >> PAGE_SHIFT;
+	bo->pages = kvcalloc(n, sizeof(*bo->pages), GFP_KERNEL | __GFP_NOWARN);
+	if (!bo->pages) {
+		sim_bo_put(bo);
+		return ERR_PTR(-ENOMEM);
+	}
+	/* A table that is too short or too long is not one of size bytes. */
+	if (drm_prime_sg_to_page_array(sgt, bo->pages, n) || !bo->pages[n - 1]) {
+		sim_bo_put(bo);
+		return ERR_PTR(-EINVAL);
+	}
+	bo->sgt = sgt;
+	return bo;
+}
+
 /* Can every page of the userptr be had? -EFAULT if not. Takes no lasting pin. */
 int sim_bo_probe_user(struct sim_bo *bo)
 {
@@ -348,15 +394,16 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf)
 /*
  * A KFD handle counts as a GEM handle. The real driver keeps one in an internal DRM
  * client; here the count is kept directly, so that the core caches and drops
- * obj->dma_buf by the same rule. dmabuf: what the handle was imported from, or NULL.
+ * obj->dma_buf by the same rule: the first handle, whichever kind it is of, takes a
+ * reference, the last one gives it back. dmabuf: what the handle was imported from, or NULL.
  */
 void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf)
 {
 	struct drm_gem_object *obj = &bo->base;
 
-	drm_gem_object_get(obj);
 	mutex_lock(&obj->dev->object_name_lock);
-	obj->handle_count++;
+	if (!obj->handle_count++)
+		drm_gem_object_get(obj);
 	if (dmabuf && !obj->dma_buf) {
 		get_dma_buf(dmabuf);
 		obj->dma_buf = dmabuf;
@@ -368,14 +415,17 @@ void sim_bo_kfd_put(struct sim_bo *bo)
 {
 	struct drm_gem_object *obj = &bo->base;
 	struct dma_buf *dmabuf = NULL;
+	bool last;
 
 	mutex_lock(&obj->dev->object_name_lock);
-	if (!--obj->handle_count) {
+	last = !--obj->handle_count;
+	if (last) {
 		dmabuf = obj->dma_buf;
 		obj->dma_buf = NULL;
 	}
 	mutex_unlock(&obj->dev->object_name_lock);
 	if (dmabuf)
 		dma_buf_put(dmabuf);
-	drm_gem_object_put(obj);
+	if (last)
+		drm_gem_object_put(obj);
 }

@@ -15,7 +15,8 @@ struct sim_job {
 	u32 nr_chunks, nr_ibs;
 	struct drm_amdgpu_cs_chunk *chunks;
 	struct drm_amdgpu_cs_chunk_ib first;	/* the ring all IBs of the job go to */
-	u64 begin;				/* ns: not before this, and not before dependencies */
+	struct sim_sync sync;
+	struct sim_fence *fence;		/* for sync.outs, not started yet */
 	u64 ns;					/* of engine time */
 	int error;				/* what those who wait for it are told */
 };
@@ -78,7 +79,7 @@ static int sim_job_dependencies(struct sim_job *job, struct drm_amdgpu_cs_chunk 
 				    dep.ip_instance, dep.ring, dep.handle, &done, &error);
 		if (ret)
 			return ret;
-		job->begin = max(job->begin, done);
+		job->sync.begin = max(job->sync.begin, done);
 	}
 	return 0;
 }
@@ -111,11 +112,19 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 		case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
 			ret = sim_job_dependencies(job, &job->chunks[i]);
 			break;
+		case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
+		case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT:
+			ret = sim_sync_wait_chunk(&job->sync, job->file, &job->chunks[i]);
+			break;
+		case AMDGPU_CHUNK_ID_SYNCOBJ_OUT:
+		case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL:
+			ret = sim_sync_signal_chunk(&job->sync, job->file, &job->chunks[i]);
+			break;
 		case AMDGPU_CHUNK_ID_BO_HANDLES:
 			ret = sim_job_bo_handles(job, &job->chunks[i], 0);
 			break;
 		default:
-			/* Sync objects and user fences are not modelled. */
+			/* User fences are not modelled. */
 			ret = -EINVAL;
 		}
 	}
@@ -123,6 +132,11 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 		ret = -EINVAL;
 	if (!ret && bo_list)
 		ret = sim_bo_list_check(job->file, bo_list, 0);
+	if (!ret && job->sync.nr) {
+		job->fence = sim_fence_alloc();
+		if (!job->fence)
+			ret = -ENOMEM;
+	}
 	return ret;
 }
 
@@ -206,6 +220,7 @@ static int sim_job_wait_slot(struct sim_job *job, u32 ring)
 static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
 {
 	struct sim_ctx *ctx = job->ctx;
+	struct dma_fence *fence;
 	u64 seq;
 
 	spin_lock(&ctx->lock);
@@ -213,6 +228,13 @@ static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
 	ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] = done;
 	ctx->rings[ring].error[seq % SIM_FENCES_PER_RING] = job->error;
 	spin_unlock(&ctx->lock);
+	if (job->fence) {
+		fence = sim_fence_start(job->fence, ctx->fence_context + ring, seq, done,
+					job->error);
+		job->fence = NULL;
+		sim_sync_signal(&job->sync, fence);
+		dma_fence_put(fence);
+	}
 	return seq;
 }
 
@@ -231,7 +253,7 @@ static void sim_job_mark_bos(struct sim_job *job, u32 bo_list, u64 done)
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_cs *args = data;
-	struct sim_job job = { .file = file, .begin = ktime_get_ns() + sim_submit_ns() };
+	struct sim_job job = { .file = file, .sync.begin = ktime_get_ns() + sim_submit_ns() };
 	struct sim_gpu *gpu = sim_gpu_of(dev);
 	u64 done;
 	int ret;
@@ -252,12 +274,14 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ret = 0;
 	}
 	if (!ret) {
-		done = sim_engine_run(gpu, job.first.ring, job.begin, job.ns);
+		done = sim_engine_run(gpu, job.first.ring, job.sync.begin, job.ns);
 		sim_engine_note_cs(gpu, job.first.ring, done);
 		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
 		memset(args, 0, sizeof(*args));
 		args->out.handle = sim_job_fence(&job, job.first.ring, done);
 	}
+	sim_fence_discard(job.fence);
+	sim_sync_free(&job.sync);
 	kfree(job.chunks);
 	sim_ctx_put(job.ctx);
 	return ret;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Submission contexts with their fences, and BO lists. */
+/*
+ * Submission contexts with their fences, and BO lists. Both have ids of their own in each file,
+ * the lowest free one from 1 on.
+ */
+#include <linux/capability.h>
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
@@ -30,15 +34,27 @@ struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id)
 	return ctx;
 }
 
+/* A priority that does not exist counts as normal; above that one needs the right to. */
+static bool sim_ctx_may_have(s32 priority)
+{
+	if (priority != AMDGPU_CTX_PRIORITY_HIGH && priority != AMDGPU_CTX_PRIORITY_VERY_HIGH)
+		return true;
+	return capable(CAP_SYS_NICE);
+}
+
 static int sim_ctx_alloc(struct sim_vm *vm, union drm_amdgpu_ctx *args)
 {
-	struct sim_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
+	struct sim_ctx *ctx;
 	int id;
 
+	if (!sim_ctx_may_have(args->in.priority))
+		return -EACCES;
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return -ENOMEM;
 	kref_init(&ctx->ref);
 	spin_lock_init(&ctx->lock);
+	ctx->fence_context = dma_fence_context_alloc(ARRAY_SIZE(ctx->rings));
 	atomic64_inc(&sim_count.contexts);
 	mutex_lock(&vm->ctx_lock);
 	id = idr_alloc(&vm->ctxs, ctx, 1, SIM_MAX_CTX, GFP_KERNEL);
@@ -122,6 +138,31 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 	return ret;
 }
 
+/* The same submission as a fence, one reference for the caller; one that is over is a stub. */
+struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_fence *which)
+{
+	u64 done, seq = which->seq_no, context;
+	struct sim_fence *fence;
+	struct sim_ctx *ctx;
+	int ret, error;
+
+	ret = sim_ctx_fence(vm, which->ctx_id, which->ip_type, which->ip_instance, which->ring,
+			    seq, &done, &error);
+	if (ret)
+		return ERR_PTR(ret);
+	if (done <= ktime_get_ns() && !error)
+		return dma_fence_get_stub();
+	ctx = sim_ctx_get(vm, which->ctx_id);
+	if (!ctx)
+		return ERR_PTR(-EINVAL);
+	if (seq == ~0ULL)
+		seq = READ_ONCE(ctx->rings[which->ring].seq);
+	context = ctx->fence_context + which->ring;
+	sim_ctx_put(ctx);
+	fence = sim_fence_alloc();
+	return fence ? sim_fence_start(fence, context, seq, done, error) : ERR_PTR(-ENOMEM);
+}
+
 static void sim_bo_list_free(struct sim_bo_list *list)
 {
 	u32 i;
@@ -133,18 +174,19 @@ static void sim_bo_list_free(struct sim_bo_list *list)
 
 static struct sim_bo_list *sim_bo_list_read(struct drm_file *file, u64 ptr, u32 nr, u32 size)
 {
-	struct drm_amdgpu_bo_list_entry entry;
+	struct drm_amdgpu_bo_list_entry entry = {};
 	struct drm_gem_object *obj;
 	struct sim_bo_list *list;
 	u32 i;
 
-	if (nr > SIM_MAX_LIST_ENTRIES || size < sizeof(entry))
+	if (nr > SIM_MAX_LIST_ENTRIES)
 		return ERR_PTR(-EINVAL);
 	list = kvzalloc(struct_size(list, bos, nr), GFP_KERNEL);
 	if (!list)
 		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < nr; i++) {
-		if (copy_from_user(&entry, u64_to_user_ptr(ptr + (u64)i * size), sizeof(entry))) {
+		if (copy_from_user(&entry, u64_to_user_ptr(ptr + (u64)i * size),
+				   min_t(u32, size, sizeof(entry)))) {
 			sim_bo_list_free(list);
 			return ERR_PTR(-EFAULT);
 		}
@@ -155,6 +197,10 @@ static struct sim_bo_list *sim_bo_list_read(struct drm_file *file, u64 ptr, u32 
 		}
 		list->nr = i + 1;
 		list->bos[i] = to_sim_bo(obj);
+		if (list->bos[i]->kind == SIM_BO_USERPTR && list->bos[i]->mm != current->mm) {
+			sim_bo_list_free(list);
+			return ERR_PTR(-EPERM);
+		}
 	}
 	return list;
 }

@@ -25,6 +25,7 @@ static const struct {
 	SIM_COUNTER(contexts),
 	SIM_COUNTER(userptr),
 	SIM_COUNTER(maps),
+	SIM_COUNTER(fences),
 	SIM_COUNTER(evicted),
 	SIM_COUNTER(pinned_pages),
 	SIM_COUNTER(cs_submitted),

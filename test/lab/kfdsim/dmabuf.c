@@ -3,41 +3,94 @@
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/uaccess.h>
+#include <drm/drm_prime.h>
 
 #include "kfdsim.h"
 
+/* By what was asked for, not by where it is. */
 static u32 sim_bo_kfd_type(struct sim_bo *bo)
 {
-	return bo->kind == SIM_BO_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
-					 KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+	return bo->domains & AMDGPU_GEM_DOMAIN_VRAM ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM :
+						      KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 }
 
+/* What KFD can use as memory: not a BO that is for the CPU only. */
+static bool sim_bo_is_memory(struct sim_bo *bo)
+{
+	return bo->domains & (AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT);
+}
+
+/* Metadata goes out whole or not at all; without a buffer its size is not told either. */
+static int sim_dmabuf_metadata(struct sim_bo *bo, struct kfd_ioctl_get_dmabuf_info_args *args)
+{
+	int ret = 0;
+
+	if (!args->metadata_ptr)
+		return 0;
+	mutex_lock(&bo->lock);
+	if (args->metadata_size < bo->metadata_size)
+		ret = -EINVAL;
+	else if (copy_to_user(u64_to_user_ptr(args->metadata_ptr), bo->metadata,
+			      bo->metadata_size))
+		ret = -EFAULT;
+	else
+		args->metadata_size = bo->metadata_size;
+	mutex_unlock(&bo->lock);
+	return ret;
+}
+
+/* -EINVAL for a dma-buf that no simulated GPU exported. */
 int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_dmabuf_info_args *args = data;
-	u32 room = args->metadata_ptr ? args->metadata_size : 0;
 	struct dma_buf *dmabuf = dma_buf_get(args->dmabuf_fd);
 	struct sim_bo *bo;
-	int ret = 0;
+	int ret = -EINVAL;
 
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	bo = sim_bo_from_dmabuf(dmabuf);
-	if (!bo) {
-		ret = -EINVAL;
-	} else {
+	if (bo && sim_bo_is_memory(bo)) {
 		args->size = bo->base.size;
+		/* The exporter's, and its actual id even after a restore under another one. */
 		args->gpu_id = sim_bo_gpu(bo)->gpu_id;
 		args->flags = sim_bo_kfd_type(bo);
 		if (bo->create_flags & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED)
 			args->flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
-		mutex_lock(&bo->lock);
-		args->metadata_size = bo->metadata_size;
-		if (room && copy_to_user(u64_to_user_ptr(args->metadata_ptr), bo->metadata,
-					 min(room, bo->metadata_size)))
-			ret = -EFAULT;
-		mutex_unlock(&bo->lock);
+		ret = sim_dmabuf_metadata(bo, args);
 	}
+	dma_buf_put(dmabuf);
+	return ret;
+}
+
+/* A dma-buf of this GPU gives its BO, any other a BO of this GPU over the same pages. */
+static int sim_import(struct sim_pdd *pdd, struct kfd_ioctl_import_dmabuf_args *args)
+{
+	struct dma_buf *dmabuf = dma_buf_get(args->dmabuf_fd);
+	struct drm_gem_object *obj;
+	struct sim_mem *mem;
+	int id, ret;
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	obj = drm_gem_prime_import(pdd->gpu->drm, dmabuf);
+	if (IS_ERR(obj)) {
+		ret = PTR_ERR(obj);
+		goto out;
+	}
+	if (sim_bo_is_memory(to_sim_bo(obj))) {
+		mem = sim_mem_insert(pdd, to_sim_bo(obj), args->va_addr,
+				     sim_bo_kfd_type(to_sim_bo(obj)) |
+				     KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+				     KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE, dmabuf, -1, &id);
+		ret = PTR_ERR_OR_ZERO(mem);
+	} else {
+		ret = -EINVAL;
+	}
+	if (!ret)
+		args->handle = (u64)args->gpu_id << 32 | id;
+	drm_gem_object_put(obj);
+out:
 	dma_buf_put(dmabuf);
 	return ret;
 }
@@ -45,46 +98,40 @@ int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data)
 int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_import_dmabuf_args *args = data;
-	struct dma_buf *dmabuf = dma_buf_get(args->dmabuf_fd);
 	struct sim_pdd *pdd;
-	struct sim_mem *mem;
-	struct sim_bo *bo;
-	int id, ret = 0;
+	int ret;
 
 	mutex_lock(&p->lock);
 	pdd = sim_pdd_by_id(p, args->gpu_id);
-	bo = IS_ERR(dmabuf) ? NULL : sim_bo_from_dmabuf(dmabuf);
 	if (!pdd)
-		ret = -EINVAL;
-	else if (IS_ERR(dmabuf))
-		ret = PTR_ERR(dmabuf);
-	else if (!bo)
 		ret = -EINVAL;
 	else if (p->dead || !pdd->vm)
 		ret = -ESRCH;
-	if (!ret) {
-		mem = sim_mem_insert(pdd, bo, args->va_addr,
-				     sim_bo_kfd_type(bo) | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
-				     KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE, dmabuf, -1, &id);
-		ret = PTR_ERR_OR_ZERO(mem);
-	}
-	if (!ret)
-		args->handle = (u64)args->gpu_id << 32 | id;
+	else
+		ret = sim_import(pdd, args);
 	mutex_unlock(&p->lock);
-	if (!IS_ERR(dmabuf))
-		dma_buf_put(dmabuf);
 	return ret;
 }
 
+/*
+ * Unlike every other ioctl this one looks the GPU up by its actual id, so after a restore
+ * under another id it wants a handle with the actual one. So has 6.12 it.
+ */
 int sim_kfd_export_dmabuf(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_export_dmabuf_args *args = data;
 	struct dma_buf *dmabuf = ERR_PTR(-EINVAL);
-	struct sim_mem *mem;
+	struct sim_gpu *gpu = sim_gpu_by_id(args->handle >> 32);
+	struct sim_pdd *pdd;
+	struct sim_mem *mem = NULL;
 	int ret;
 
+	if (!gpu)
+		return -EINVAL;
 	mutex_lock(&p->lock);
-	mem = sim_mem_lookup(p, args->handle);
+	pdd = sim_pdd_by_gpu(p, gpu);
+	if (pdd)
+		mem = sim_mem_lookup(p, (u64)pdd->user_gpu_id << 32 | (u32)args->handle);
 	if (mem)
 		dmabuf = sim_bo_dmabuf(mem->bo,
 				       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);

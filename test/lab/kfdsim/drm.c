@@ -6,6 +6,7 @@
 #include <drm/drm_ioctl.h>
 
 #include "kfdsim.h"
+#include "later_uapi.h"
 
 static int sim_drm_open(struct drm_device *dev, struct drm_file *file)
 {
@@ -169,7 +170,7 @@ static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 
 #define SIM_IOCTL(name, func) DRM_IOCTL_DEF_DRV(name, func, DRM_AUTH | DRM_RENDER_ALLOW)
 
-/* As of Linux 6.12: no GEM_LIST_HANDLES (0x19), so the core answers -EINVAL to it. */
+/* What came after 6.12 is in handles.c, absent unless asked for. */
 static const struct drm_ioctl_desc sim_ioctls[] = {
 	SIM_IOCTL(AMDGPU_GEM_CREATE, sim_gem_create_ioctl),
 	SIM_IOCTL(AMDGPU_GEM_MMAP, sim_gem_mmap_ioctl),
@@ -181,24 +182,21 @@ static const struct drm_ioctl_desc sim_ioctls[] = {
 	SIM_IOCTL(AMDGPU_GEM_WAIT_IDLE, sim_gem_wait_idle_ioctl),
 	SIM_IOCTL(AMDGPU_GEM_VA, sim_gem_va_ioctl),
 	SIM_IOCTL(AMDGPU_WAIT_CS, sim_wait_cs_ioctl),
-	SIM_IOCTL(AMDGPU_GEM_OP, sim_gem_op_ioctl),
+	SIM_IOCTL(SIM_GEM_OP, sim_gem_op_ioctl),
 	SIM_IOCTL(AMDGPU_GEM_USERPTR, sim_gem_userptr_ioctl),
 	SIM_IOCTL(AMDGPU_WAIT_FENCES, sim_wait_fences_ioctl),
+	SIM_IOCTL(AMDGPU_FENCE_TO_HANDLE, sim_fence_to_handle_ioctl),
+	SIM_IOCTL(SIM_GEM_LIST_HANDLES, sim_gem_list_handles_ioctl),
 };
-
-static long sim_drm_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	int ret = sim_fault_drm_ioctl(_IOC_NR(cmd));
-
-	return ret ? ret : drm_ioctl(file, cmd, arg);
-}
 
 static const struct file_operations sim_drm_fops = {
 	.owner = THIS_MODULE,
 	.open = drm_open,
 	.release = drm_release,
 	.unlocked_ioctl = sim_drm_unlocked_ioctl,
-	.compat_ioctl = drm_compat_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = sim_drm_compat_ioctl,
+#endif
 	.poll = drm_poll,
 	.read = drm_read,
 	.llseek = noop_llseek,
@@ -207,11 +205,12 @@ static const struct file_operations sim_drm_fops = {
 };
 
 static const struct drm_driver sim_drm_driver = {
-	.driver_features = DRIVER_GEM | DRIVER_RENDER,
+	.driver_features = DRIVER_GEM | DRIVER_RENDER | DRIVER_SYNCOBJ | DRIVER_SYNCOBJ_TIMELINE,
 	.open = sim_drm_open,
 	.postclose = sim_drm_postclose,
 	.ioctls = sim_ioctls,
 	.num_ioctls = ARRAY_SIZE(sim_ioctls),
+	.gem_prime_import_sg_table = sim_prime_import_sg_table,
 	.fops = &sim_drm_fops,
 	.name = "amdgpu",
 	.desc = "AMD GPU (simulated)",

@@ -3,12 +3,12 @@
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
+#include "later_uapi.h"
 
 #define SIM_VA_FLAGS_VALID (AMDGPU_VM_DELAY_UPDATE | AMDGPU_VM_PAGE_READABLE | \
 			    AMDGPU_VM_PAGE_WRITEABLE | AMDGPU_VM_PAGE_EXECUTABLE | \
 			    AMDGPU_VM_MTYPE_MASK | AMDGPU_VM_PAGE_NOALLOC)
 #define SIM_DOMAINS (AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_VRAM)
-#define SIM_CREATE_FLAGS_VALID GENMASK(16, 0)
 
 int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
@@ -18,7 +18,7 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 	u32 handle;
 	int ret;
 
-	if (!in.domains || in.domains & ~SIM_DOMAINS || in.domain_flags & ~SIM_CREATE_FLAGS_VALID)
+	if (!in.domains || in.domains & ~SIM_DOMAINS || in.domain_flags & ~SIM_CREATE_SETTABLE)
 		return -EINVAL;
 	if (in.domains & AMDGPU_GEM_DOMAIN_VRAM)
 		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_VRAM, in.bo_size);
@@ -28,7 +28,7 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	bo->domains = in.domains;
-	bo->create_flags = in.domain_flags;
+	bo->create_flags = in.domain_flags | AMDGPU_GEM_CREATE_VRAM_CLEARED;
 	bo->alignment = in.alignment;
 	ret = drm_gem_handle_create(file, &bo->base, &handle);
 	sim_bo_put(bo);
@@ -120,7 +120,7 @@ int sim_gem_va_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 
 int sim_gem_op_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
-	struct drm_amdgpu_gem_op *args = data;
+	struct sim_gem_op *args = data;
 	struct drm_amdgpu_gem_create_in info = {};
 	struct drm_gem_object *obj = drm_gem_object_lookup(file, args->handle);
 	struct sim_bo *bo;
@@ -139,10 +139,15 @@ int sim_gem_op_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 			ret = -EFAULT;
 		break;
 	case AMDGPU_GEM_OP_SET_PLACEMENT:
-		if (bo->kind == SIM_BO_USERPTR)
+		if (obj->import_attach && args->value & AMDGPU_GEM_DOMAIN_VRAM)
+			ret = -EINVAL;
+		else if (bo->kind == SIM_BO_USERPTR)
 			ret = -EPERM;
 		else
 			bo->domains = args->value & SIM_DOMAINS;
+		break;
+	case SIM_GEM_OP_GET_MAPPING_INFO:
+		ret = sim_gem_get_mapping_info(file, bo, args);
 		break;
 	default:
 		ret = -EINVAL;

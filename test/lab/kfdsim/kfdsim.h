@@ -3,7 +3,7 @@
  * kfdsim: a simulated AMD GPU behind the real amdgpu/KFD uapi.
  *
  * Lock order, outermost first:
- *   process->lock > process->run_lock > process->event_lock
+ *   vm->handle_lock > process->lock > process->run_lock > process->event_lock
  *   any of them > vm->lock (leaf: no user memory is touched below it)
  *   any of them > mmap_lock (pins of userptr pages, copies to and from user)
  * Nothing here takes one of these locks while holding mmap_lock; a doorbell fault, which
@@ -14,6 +14,10 @@
 
 #include "types.h"
 
+struct sim_fence;
+struct sim_gem_op;
+struct sim_gem_vm_entry;
+
 /* gpus.c */
 int sim_gpus_init(void);
 void sim_gpus_fini(void);
@@ -22,6 +26,7 @@ static inline struct sim_gpu *sim_gpu_of(struct drm_device *dev) { return dev->d
 
 /* bo.c */
 struct sim_bo *sim_bo_create(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size);
+struct sim_bo *sim_bo_create_import(struct sim_gpu *gpu, u64 size, struct sg_table *sgt);
 struct sim_bo *sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 addr,
 				     u64 size, bool read_only);
 int sim_bo_probe_user(struct sim_bo *bo);
@@ -37,6 +42,10 @@ static inline struct sim_gpu *sim_bo_gpu(struct sim_bo *bo) { return sim_gpu_of(
 /* vm.c */
 void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu);
 void sim_vm_fini(struct sim_vm *vm);
+int sim_vm_attach(struct sim_vm *vm, struct sim_bo *bo);
+void sim_vm_detach(struct sim_vm *vm, struct sim_bo *bo);
+u32 sim_vm_list_maps(struct sim_vm *vm, struct sim_bo *bo, struct sim_gem_vm_entry *entries,
+		     u32 max);
 int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags);
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
 int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
@@ -77,6 +86,7 @@ struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
 		  u64 *done, int *error);
+struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_fence *which);
 int sim_bo_list_check(struct drm_file *file, u32 handle, u64 done);
 int sim_bo_entries_check(struct drm_file *file, u64 ptr, u32 nr, u32 entry_size, u64 done);
 void sim_ctx_free_all(struct sim_vm *vm);
@@ -86,6 +96,32 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 u64 sim_deadline(u64 timeout);
+
+/* fence.c */
+struct sim_fence *sim_fence_alloc(void);
+void sim_fence_discard(struct sim_fence *f);
+struct dma_fence *sim_fence_start(struct sim_fence *f, u64 context, u64 seq, u64 done, int error);
+int sim_fence_done(struct dma_fence *fence, u64 *done);
+
+/* syncobj.c */
+int sim_sync_wait_chunk(struct sim_sync *s, struct drm_file *file,
+			const struct drm_amdgpu_cs_chunk *chunk);
+int sim_sync_signal_chunk(struct sim_sync *s, struct drm_file *file,
+			  const struct drm_amdgpu_cs_chunk *chunk);
+void sim_sync_signal(struct sim_sync *s, struct dma_fence *fence);
+void sim_sync_free(struct sim_sync *s);
+int sim_fence_to_handle_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
+/* handles.c */
+int sim_gem_list_handles_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_get_mapping_info(struct drm_file *file, struct sim_bo *bo, struct sim_gem_op *args);
+long sim_drm_unlocked_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+long sim_drm_compat_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+
+/* prime.c */
+struct drm_gem_object *sim_prime_import_sg_table(struct drm_device *dev,
+						 struct dma_buf_attachment *attach,
+						 struct sg_table *sgt);
 
 /* gem.c */
 int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

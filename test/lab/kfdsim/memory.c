@@ -131,7 +131,8 @@ static bool sim_mem_reachable(struct sim_mem *mem, struct sim_gpu *gpu)
 {
 	struct sim_gpu *home = sim_bo_gpu(mem->bo);
 
-	if (gpu == home || mem->bo->kind == SIM_BO_GTT || mem->bo->kind == SIM_BO_USERPTR)
+	if (gpu == home || mem->bo->kind == SIM_BO_GTT || mem->bo->kind == SIM_BO_IMPORT ||
+	    mem->bo->kind == SIM_BO_USERPTR)
 		return true;
 	if (mem->bo->kind == SIM_BO_VRAM && gpu->hive && gpu->hive == home->hive)
 		return true;
@@ -157,8 +158,13 @@ int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd)
 		flags |= AMDGPU_VM_PAGE_WRITEABLE;
 	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
 		flags |= AMDGPU_VM_PAGE_EXECUTABLE;
+	ret = sim_vm_attach(pdd->vm, mem->bo);
+	if (ret)
+		return ret;
 	ret = sim_vm_map(pdd->vm, mem->bo, mem->va, mem->size, 0, flags);
-	if (!ret)
+	if (ret)
+		sim_vm_detach(pdd->vm, mem->bo);
+	else
 		mem->mapped |= sim_mem_bit(pdd);
 	return ret;
 }
@@ -168,7 +174,9 @@ int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd)
 {
 	if (!(mem->mapped & sim_mem_bit(pdd)))
 		return -EINVAL;
+	/* Whoever has a GEM handle may have unmapped it before. */
 	sim_vm_unmap(pdd->vm, mem->bo, mem->va);
+	sim_vm_detach(pdd->vm, mem->bo);
 	mem->mapped &= ~sim_mem_bit(pdd);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #define pr_fmt(fmt) "kfdsim: " fmt
 
 #include <linux/atomic.h>
+#include <linux/dma-fence.h>
 #include <linux/idr.h>
 #include <linux/interval_tree.h>
 #include <linux/kobject.h>
@@ -18,6 +19,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/platform_device.h>
+#include <linux/rbtree.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -51,10 +53,27 @@
 #define SIM_MMAP_TYPE_MMIO	0ULL
 #define SIM_MMAP_GPU_ID(id)	((u64)(id) << 46)
 
+/* AMDGPU_GEM_CREATE_* that GEM_CREATE takes in 6.12; later kernels have four more. */
+#define SIM_CREATE_SETTABLE_612	(AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED | \
+				 AMDGPU_GEM_CREATE_NO_CPU_ACCESS | \
+				 AMDGPU_GEM_CREATE_CPU_GTT_USWC | \
+				 AMDGPU_GEM_CREATE_VRAM_CLEARED | \
+				 AMDGPU_GEM_CREATE_VM_ALWAYS_VALID | \
+				 AMDGPU_GEM_CREATE_EXPLICIT_SYNC | \
+				 AMDGPU_GEM_CREATE_ENCRYPTED | \
+				 AMDGPU_GEM_CREATE_GFX12_DCC | \
+				 AMDGPU_GEM_CREATE_DISCARDABLE)
+#define SIM_CREATE_SETTABLE	(SIM_CREATE_SETTABLE_612 | \
+				 AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE | \
+				 AMDGPU_GEM_CREATE_COHERENT | \
+				 AMDGPU_GEM_CREATE_UNCACHED | \
+				 AMDGPU_GEM_CREATE_EXT_COHERENT)
+
 enum sim_bo_kind {
 	SIM_BO_VRAM,
 	SIM_BO_GTT,
 	SIM_BO_USERPTR,
+	SIM_BO_IMPORT,		/* pages of another device's dma-buf */
 	SIM_BO_MMIO,		/* doorbell or MMIO remap: an address, no memory of its own */
 };
 
@@ -97,7 +116,7 @@ extern struct sim_device sim;
 /* Living objects and totals shown in debugfs; names as in the file. */
 struct sim_counters {
 	atomic64_t processes, bos, vram_bytes, gtt_bytes, queues, events, vms, contexts;
-	atomic64_t userptr, maps, evicted, pinned_pages;
+	atomic64_t userptr, maps, fences, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, faults_injected;
@@ -111,7 +130,8 @@ struct sim_bo {
 	u32 domains;			/* AMDGPU_GEM_DOMAIN_*, as asked for */
 	u64 create_flags;		/* AMDGPU_GEM_CREATE_* */
 	u64 alignment;
-	struct page **pages;		/* VRAM and GTT only */
+	struct page **pages;		/* VRAM, GTT and imports only */
+	struct sg_table *sgt;		/* imports only */
 	u64 user_addr;			/* userptr only */
 	struct mm_struct *mm;		/* userptr only, mmgrab'ed */
 	bool read_only;			/* userptr the GPU may not write */
@@ -125,8 +145,21 @@ struct sim_bo {
 
 #define to_sim_bo(obj) container_of(obj, struct sim_bo, base)
 
+/*
+ * A BO in one address space. It is known there as long as the file has a GEM handle to it, or
+ * KFD has it mapped: with the last of them its mappings go.
+ */
+struct sim_bo_va {
+	struct rb_node node;		/* sim_vm.bo_vas, by address of the BO */
+	struct sim_bo *bo;
+	unsigned int refs;
+	struct list_head maps;		/* newest first */
+};
+
 struct sim_map {
 	struct interval_tree_node it;	/* GPU VA range, last byte inclusive */
+	struct list_head link;		/* sim_bo_va.maps */
+	struct sim_bo_va *bo_va;
 	struct sim_bo *bo;
 	u64 offset;			/* into the BO, of it.start */
 	u32 flags;			/* AMDGPU_VM_PAGE_* */
@@ -135,8 +168,10 @@ struct sim_map {
 /* GPU address space of one render-node file. */
 struct sim_vm {
 	struct sim_gpu *gpu;
-	struct mutex lock;		/* maps, compute */
+	struct mutex handle_lock;	/* a handle changes its number */
+	struct mutex lock;		/* maps, bo_vas, compute */
 	struct rb_root_cached maps;
+	struct rb_root bo_vas;
 	bool compute;			/* acquired by a KFD process */
 	struct mutex ctx_lock;		/* ctxs, lists */
 	struct idr ctxs;
@@ -159,12 +194,25 @@ struct sim_cursor {
 
 struct sim_ctx {
 	struct kref ref;
+	u64 fence_context;		/* of rings[0]; the others follow */
 	spinlock_t lock;
 	struct {
 		u64 seq;
 		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */
 		int error[SIM_FENCES_PER_RING];	/* -errno of the submission, or 0 */
 	} rings[SIM_MAX_SDMA];
+};
+
+/* What a submission waits for and what it signals. */
+struct sim_sync {
+	u64 begin;			/* ns, CLOCK_MONOTONIC: not before this */
+	bool signals;			/* there was a chunk with syncobjs to signal */
+	u32 nr;
+	struct sim_sync_out {
+		struct drm_syncobj *syncobj;
+		struct dma_fence_chain *chain;	/* NULL: replace the fence, no timeline */
+		u64 point;
+	} *outs;
 };
 
 struct sim_bo_list {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* GPU virtual address space: which BO is where. */
 #include "kfdsim.h"
+#include "later_uapi.h"
 
 /* Both are positions in 64 bits; interval_tree uses unsigned long. */
 static_assert(sizeof(unsigned long) == 8);
@@ -8,9 +9,11 @@ static_assert(sizeof(unsigned long) == 8);
 void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu)
 {
 	vm->gpu = gpu;
+	mutex_init(&vm->handle_lock);
 	mutex_init(&vm->lock);
 	mutex_init(&vm->ctx_lock);
 	vm->maps = RB_ROOT_CACHED;
+	vm->bo_vas = RB_ROOT;
 	idr_init_base(&vm->ctxs, 1);
 	idr_init_base(&vm->lists, 1);
 	atomic64_inc(&sim_count.vms);
@@ -26,28 +29,109 @@ static struct sim_map *sim_map_first(struct sim_vm *vm, u64 start, u64 last)
 static void sim_map_insert(struct sim_vm *vm, struct sim_map *map)
 {
 	interval_tree_insert(&map->it, &vm->maps);
+	list_add(&map->link, &map->bo_va->maps);
 	atomic64_inc(&sim_count.maps);
 }
 
 static void sim_map_free(struct sim_vm *vm, struct sim_map *map)
 {
 	interval_tree_remove(&map->it, &vm->maps);
+	list_del(&map->link);
 	atomic64_dec(&sim_count.maps);
 	sim_bo_put(map->bo);
 	kfree(map);
 }
 
+/* All handles are closed, and with the last one of a BO its mappings went. */
 void sim_vm_fini(struct sim_vm *vm)
 {
-	struct sim_map *map;
-
-	mutex_lock(&vm->lock);
-	while ((map = sim_map_first(vm, 0, ULONG_MAX)))
-		sim_map_free(vm, map);
-	mutex_unlock(&vm->lock);
+	WARN_ON(!RB_EMPTY_ROOT(&vm->bo_vas));
 	idr_destroy(&vm->ctxs);
 	idr_destroy(&vm->lists);
 	atomic64_dec(&sim_count.vms);
+}
+
+static int sim_bo_va_cmp(const void *key, const struct rb_node *node)
+{
+	const struct sim_bo *bo = rb_entry(node, struct sim_bo_va, node)->bo;
+
+	return key < (const void *)bo ? -1 : key > (const void *)bo;
+}
+
+static int sim_bo_va_cmp_node(struct rb_node *new, const struct rb_node *node)
+{
+	return sim_bo_va_cmp(rb_entry(new, struct sim_bo_va, node)->bo, node);
+}
+
+/* NULL if bo is not known here. Needs vm->lock. */
+static struct sim_bo_va *sim_bo_va_find(struct sim_vm *vm, struct sim_bo *bo)
+{
+	struct rb_node *node = rb_find(bo, &vm->bo_vas, sim_bo_va_cmp);
+
+	return node ? rb_entry(node, struct sim_bo_va, node) : NULL;
+}
+
+/* Make bo known here once more; whoever does so keeps a reference to bo until detach. */
+int sim_vm_attach(struct sim_vm *vm, struct sim_bo *bo)
+{
+	struct sim_bo_va *bo_va, *new = kzalloc(sizeof(*new), GFP_KERNEL);
+
+	if (!new)
+		return -ENOMEM;
+	mutex_lock(&vm->lock);
+	bo_va = sim_bo_va_find(vm, bo);
+	if (!bo_va) {
+		new->bo = bo;
+		INIT_LIST_HEAD(&new->maps);
+		rb_find_add(&new->node, &vm->bo_vas, sim_bo_va_cmp_node);
+		swap(bo_va, new);
+	}
+	bo_va->refs++;
+	mutex_unlock(&vm->lock);
+	kfree(new);
+	return 0;
+}
+
+/* The reverse; the last one takes all mappings of bo out of this address space. */
+void sim_vm_detach(struct sim_vm *vm, struct sim_bo *bo)
+{
+	struct sim_map *map, *next;
+	struct sim_bo_va *bo_va;
+
+	mutex_lock(&vm->lock);
+	bo_va = sim_bo_va_find(vm, bo);
+	if (!WARN_ON(!bo_va) && !--bo_va->refs) {
+		list_for_each_entry_safe(map, next, &bo_va->maps, link)
+			sim_map_free(vm, map);
+		rb_erase(&bo_va->node, &vm->bo_vas);
+		kfree(bo_va);
+	}
+	mutex_unlock(&vm->lock);
+}
+
+/* How many mappings bo has here; the first max of them are written to entries. */
+u32 sim_vm_list_maps(struct sim_vm *vm, struct sim_bo *bo, struct sim_gem_vm_entry *entries,
+		     u32 max)
+{
+	struct sim_bo_va *bo_va;
+	struct sim_map *map;
+	u32 n = 0;
+
+	mutex_lock(&vm->lock);
+	bo_va = sim_bo_va_find(vm, bo);
+	if (bo_va) {
+		list_for_each_entry(map, &bo_va->maps, link) {
+			if (n < max) {
+				entries[n].addr = map->it.start;
+				entries[n].size = map->it.last - map->it.start + 1;
+				entries[n].offset = map->offset;
+				entries[n].flags = map->flags;
+			}
+			n++;
+		}
+	}
+	mutex_unlock(&vm->lock);
+	return n;
 }
 
 static int sim_vm_check(struct sim_bo *bo, u64 va, u64 size, u64 offset)
@@ -61,7 +145,10 @@ static int sim_vm_check(struct sim_bo *bo, u64 va, u64 size, u64 offset)
 	return 0;
 }
 
-/* Map size bytes of bo at va. -EINVAL for a bad range or one already in use. */
+/*
+ * Map size bytes of bo at va. -EINVAL for a bad range or one already in use, -ENOENT if bo is
+ * not attached (its last handle was closed meanwhile).
+ */
 int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags)
 {
 	struct sim_map *map;
@@ -78,15 +165,19 @@ int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offse
 	map->offset = offset;
 	map->flags = flags;
 	mutex_lock(&vm->lock);
-	if (sim_map_first(vm, va, va + size - 1)) {
-		mutex_unlock(&vm->lock);
-		kfree(map);
-		return -EINVAL;
+	map->bo_va = sim_bo_va_find(vm, bo);
+	if (!map->bo_va)
+		ret = -ENOENT;
+	else if (sim_map_first(vm, va, va + size - 1))
+		ret = -EINVAL;
+	if (!ret) {
+		sim_bo_get(bo);
+		sim_map_insert(vm, map);
 	}
-	sim_bo_get(bo);
-	sim_map_insert(vm, map);
 	mutex_unlock(&vm->lock);
-	return 0;
+	if (ret)
+		kfree(map);
+	return ret;
 }
 
 /* Remove the mapping of bo that starts at va; -ENOENT if there is none. */
@@ -112,6 +203,7 @@ static struct sim_map *sim_map_part(const struct sim_map *map, u64 start, u64 la
 	if (part) {
 		part->it.start = start;
 		part->it.last = last;
+		part->bo_va = map->bo_va;
 		part->bo = map->bo;
 		part->offset = map->offset + (start - map->it.start);
 		part->flags = map->flags;

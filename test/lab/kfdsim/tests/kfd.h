@@ -26,13 +26,28 @@ struct memory {
 	void *cpu;
 };
 
+/* gpu_id of a topology node, 0 for a CPU or if there is none. Node 1 is the first GPU. */
+static inline uint32_t topology_gpu_id(int node)
+{
+	char path[80];
+	uint32_t id = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%d/gpu_id", node);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	MUST(fscanf(f, "%u", &id) == 1);
+	fclose(f);
+	return id;
+}
+
+/* Of the first GPU. */
 static inline uint32_t gpu_id(void)
 {
-	FILE *f = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
-	uint32_t id = 0;
+	uint32_t id = topology_gpu_id(1);
 
-	MUST(f && fscanf(f, "%u", &id) == 1);
-	fclose(f);
+	MUST(id);
 	return id;
 }
 
