@@ -1,6 +1,9 @@
 /**
  * How much of the upload disappears behind CRIU's own work: the same archive restored with
  * `parallel` true and false, at a DMA rate at which the upload alone takes as long as CRIU's part.
+ * What counts is the window in which an upload can make a restore longer: from the state of the
+ * KFD process being back to the gate being open. Before it podman unpacks the archive, and that
+ * alone differs by more from one time to the next.
  */
 
 import { configure, setDmaRate } from '../e2e/support/product.js';
@@ -9,8 +12,8 @@ import { show, spread } from './stats.js';
 import { Traveller } from './trip.js';
 
 /** Host memory gives CRIU work of its own; under emulation an upload also costs processor time. */
-const worker = ['--vram-mib', '512', '--host-mib', '1536', '--step-ms', '0'];
-const rounds = 5;
+const worker = ['--vram-mib', '512', '--host-mib', '3072', '--step-ms', '0'];
+const rounds = 3;
 
 function phase(session: LogLine, name: string): number {
   return (session.timings_us?.[name] ?? 0) / 1e6;
@@ -24,6 +27,8 @@ export async function hidden(): Promise<Record<string, unknown>> {
   };
 
   // CRIU's own part: from the state being back to post-restore, when nothing is uploaded meanwhile.
+  // The first time, the machine's memory is touched for the first time: the second one counts.
+  await restore(false);
   const { session: first } = await restore(false);
   const own = phase(first, 'overlap') - phase(first, 'upload');
   const bytes = first.content_bytes ?? 0;
@@ -33,11 +38,15 @@ export async function hidden(): Promise<Record<string, unknown>> {
   const serial: number[] = [];
   const parallel: number[] = [];
   const uploads: number[] = [];
+  const whole = { serial: [] as number[], parallel: [] as number[] };
   for (let round = 0; round < rounds; round++) {
-    const alone = await restore(false);
-    serial.push(alone.took);
-    uploads.push(phase(alone.session, 'upload'));
-    parallel.push((await restore(true)).took);
+    // Alternating order, so that a drift of the machine favours neither.
+    for (const both of round % 2 === 0 ? [false, true] : [true, false]) {
+      const { took, session } = await restore(both);
+      (both ? parallel : serial).push(phase(session, 'overlap') + phase(session, 'gate'));
+      (both ? whole.parallel : whole.serial).push(took);
+      if (!both) uploads.push(phase(session, 'upload'));
+    }
   }
   setDmaRate(0);
   const right = await job.right();
@@ -47,8 +56,8 @@ export async function hidden(): Promise<Record<string, unknown>> {
   process.stdout.write(
     [
       `upload hidden behind CRIU (${(bytes / 2 ** 20).toFixed(0)} MiB, ${rate} MB/s simulated DMA, CRIU's part ${own.toFixed(1)} s)`,
-      `  restore, parallel = false  ${show(serial)} s`,
-      `  restore, parallel = true   ${show(parallel)} s`,
+      `  window, parallel = false   ${show(serial)} s (whole restore ${show(whole.serial)} s)`,
+      `  window, parallel = true    ${show(parallel)} s (whole restore ${show(whole.parallel)} s)`,
       `  upload alone               ${show(uploads)} s`,
       `  hidden                     ${(share * 100).toFixed(0)} %, data ${right ? 'right' : 'WRONG'}`,
       '',
@@ -60,6 +69,7 @@ export async function hidden(): Promise<Record<string, unknown>> {
     own_s: own,
     serial_s: serial,
     parallel_s: parallel,
+    whole_s: whole,
     upload_s: uploads,
     hidden: share,
     right,
