@@ -4,6 +4,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 
+#include "criu.h"
 #include "kfdsim.h"
 
 #define SIM_RESUME_RETRY_MS 10
@@ -83,13 +84,14 @@ static struct sim_process *sim_process_by_pid(u32 nr)
 static int sim_criu_resume(struct kfd_ioctl_criu_args *args)
 {
 	struct sim_process *p = sim_process_by_pid(args->pid);
-	int ret = 0;
+	int ret;
 
 	if (!p)
 		return -ESRCH;
 	mutex_lock(&p->lock);
-	if (p->dead) {
-		ret = -ESRCH;
+	ret = p->dead ? -ESRCH : sim_criu_resume_svm(p);
+	if (ret) {
+		;
 	} else if (!sim_process_has_vm(p)) {
 		/* The real 6.12 and 7.3 drivers dereference NULL here. */
 		pr_warn_ratelimited("RESUME of pid %d without a VM: this crashes a real kernel\n",

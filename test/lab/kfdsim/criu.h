@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Private data of AMDKFD_IOC_CRIU_OP, version 1, byte for byte as Linux 6.12 writes it on
- * x86-64: process, devices, BOs, then queues, events (and SVM ranges, which are not
- * modelled).
+ * x86-64: process, devices, BOs, then queues, events and SVM ranges.
  */
 #ifndef KFDSIM_CRIU_H
 #define KFDSIM_CRIU_H
 
 #include <linux/build_bug.h>
 #include <linux/types.h>
+#include <uapi/linux/kfd_ioctl.h>
+
+struct dma_buf;
+struct sim_process;
+struct sim_queue;
 
 #define SIM_CRIU_VERSION	1
 #define SIM_CRIU_MAX_GPUS	64
@@ -16,6 +20,7 @@
 enum sim_criu_object {
 	SIM_CRIU_QUEUE = 0,
 	SIM_CRIU_EVENT = 1,
+	SIM_CRIU_SVM = 2,
 };
 
 struct sim_criu_process {
@@ -48,6 +53,15 @@ struct sim_criu_event {
 	u8 data[32];			/* memory or hw exception */
 };
 
+/* Common attributes, then ACCESS (or what is granted instead) for each GPU. */
+struct sim_criu_svm {
+	u32 object_type;
+	u64 start, size;		/* pages */
+	struct kfd_ioctl_svm_attribute attrs[];
+};
+
+#define SIM_CRIU_SVM_COMMON	4
+
 /* What the simulated MQD holds at its beginning; a real one is hardware registers. */
 struct sim_mqd {
 	u32 magic;
@@ -55,7 +69,7 @@ struct sim_mqd {
 	u64 pos;
 	u64 progress;			/* of the SDMA packet at pos */
 	u32 wave_bytes;			/* of the control stack in use: 0 or a struct sim_wave */
-	u32 reserved;
+	u32 ctl_stack_size;		/* bytes, of each XCC */
 };
 
 #define SIM_MQD_MAGIC 0x6d646b73	/* "skdm" */
@@ -63,7 +77,39 @@ struct sim_mqd {
 static_assert(sizeof(struct sim_criu_process) == 8);
 static_assert(sizeof(struct sim_criu_device) == 8);
 static_assert(sizeof(struct sim_criu_bo) == 272);
+static_assert(offsetof(struct sim_criu_bo, mapped_gpuids) == 12);
 static_assert(sizeof(struct sim_criu_queue) == 120);
+static_assert(offsetof(struct sim_criu_queue, gpu_id) == 64);
+static_assert(offsetof(struct sim_criu_queue, doorbell_id) == 88);
+static_assert(offsetof(struct sim_criu_queue, mqd_size) == 112);
 static_assert(sizeof(struct sim_criu_event) == 64);
+static_assert(offsetof(struct sim_criu_event, event_id) == 16);
+static_assert(offsetof(struct sim_criu_event, data) == 32);
+static_assert(offsetof(struct sim_criu_svm, attrs) == 24);
+
+/* One RESTORE on its way through the blob. */
+struct sim_load {
+	struct sim_process *p;
+	struct kfd_ioctl_criu_args *args;
+	u64 offset;			/* into the blob, all of it consumed in the end */
+	struct kfd_criu_bo_bucket *buckets;
+	struct sim_criu_bo *bos;
+	struct dma_buf **dmabufs;
+};
+
+/* criu_restore.c */
+int sim_load_read(struct sim_load *l, void *dst, u64 len);
+
+/* criu_queue.c */
+u64 sim_criu_queues_size(struct sim_process *p, u32 *nr);
+int sim_criu_queues_check(struct sim_process *p);
+u8 *sim_criu_dump_queues(struct sim_process *p, u8 *at);
+int sim_criu_load_queue(struct sim_load *l);
+
+/* criu_svm.c */
+u64 sim_criu_svm_size(struct sim_process *p, u32 *nr);
+u8 *sim_criu_dump_svm(struct sim_process *p, u8 *at);
+int sim_criu_load_svm(struct sim_load *l);
+int sim_criu_resume_svm(struct sim_process *p);
 
 #endif

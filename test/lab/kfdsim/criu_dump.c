@@ -17,32 +17,54 @@ struct sim_dump {
 	struct dma_buf **dmabufs;	/* by bucket; NULL where there is none */
 };
 
+/* p->lock alone does not keep events from being destroyed, nor SVM ranges from being unmapped. */
+static void sim_dump_lock(struct sim_process *p)
+{
+	mutex_lock(&p->event_lock);
+	mutex_lock(&p->svm.lock);
+}
+
+static void sim_dump_unlock(struct sim_process *p)
+{
+	mutex_unlock(&p->svm.lock);
+	mutex_unlock(&p->event_lock);
+}
+
+/* What the driver itself keeps below the first address of user space is not saved. */
+static bool sim_mem_is_hidden(struct sim_mem *mem)
+{
+	return mem->va && mem->va <= SIM_GPUVM_BASE;
+}
+
+static u64 sim_dump_bos_offset(const struct sim_dump *d)
+{
+	return sizeof(struct sim_criu_process) + d->p->nr_pdds * sizeof(struct sim_criu_device);
+}
+
+static u64 sim_dump_objects_offset(const struct sim_dump *d)
+{
+	return sim_dump_bos_offset(d) + (u64)d->nr_bos * sizeof(struct sim_criu_bo);
+}
+
+/* Needs p->lock and sim_dump_lock(). */
 static void sim_dump_count(struct sim_dump *d, struct sim_process *p)
 {
 	struct sim_event *ev;
-	struct sim_queue *q;
 	struct sim_mem *mem;
 	struct sim_pdd *pdd;
 	int id;
 
-	memset(d, 0, sizeof(*d));
-	d->p = p;
-	d->size = sizeof(struct sim_criu_process) + p->nr_pdds * sizeof(struct sim_criu_device);
+	*d = (struct sim_dump){ .p = p };
 	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
 		idr_for_each_entry(&pdd->mems, mem, id)
-			d->nr_bos++;
-	d->size += (u64)d->nr_bos * sizeof(struct sim_criu_bo);
-	list_for_each_entry(q, &p->queues, link) {
-		d->nr_objects++;
-		d->size += sizeof(struct sim_criu_queue) + sim_mqd_size(q->type) +
-			   q->ctl_stack_size;
-	}
-	mutex_lock(&p->event_lock);
+			d->nr_bos += !sim_mem_is_hidden(mem);
+	d->size = sim_dump_objects_offset(d);
+	d->size += sim_criu_queues_size(p, &d->nr_objects);
 	idr_for_each_entry(&p->events, ev, id) {
 		d->nr_objects++;
 		d->size += sizeof(struct sim_criu_event);
 	}
-	mutex_unlock(&p->event_lock);
+	d->size += sim_criu_svm_size(p, &d->nr_objects);
 }
 
 int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *args)
@@ -56,9 +78,12 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 		return p->dead ? -ESRCH : -ENODEV;
 	}
 	/* 6.12 evicts on every call, although UNPAUSE takes back one only. */
-	sim_process_evict(p);
+	if (p->kernel < SIM_LINUX_7_3 || !p->paused)
+		sim_process_evict(p);
 	p->paused = true;
+	sim_dump_lock(p);
 	sim_dump_count(&d, p);
+	sim_dump_unlock(p);
 	ns = task_active_pid_ns(p->lead);
 	args->pid = ns ? task_pid_nr_ns(p->lead, ns) : 0;
 	args->num_devices = p->nr_pdds;
@@ -104,8 +129,9 @@ static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
 	return 0;
 }
 
-static int sim_dump_bos(struct sim_dump *d, u8 *at)
+static int sim_dump_bos(struct sim_dump *d)
 {
+	u8 *at = d->blob + sim_dump_bos_offset(d);
 	struct sim_process *p = d->p;
 	struct sim_pdd *pdd;
 	struct sim_mem *mem;
@@ -114,6 +140,8 @@ static int sim_dump_bos(struct sim_dump *d, u8 *at)
 
 	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
 		idr_for_each_entry(&pdd->mems, mem, id) {
+			if (sim_mem_is_hidden(mem))
+				continue;
 			ret = sim_dump_bo(d, mem, id, i, (struct sim_criu_bo *)at + i);
 			if (ret)
 				return ret;
@@ -121,39 +149,6 @@ static int sim_dump_bos(struct sim_dump *d, u8 *at)
 		}
 	}
 	return 0;
-}
-
-static u8 *sim_dump_queues(struct sim_dump *d, u8 *at)
-{
-	struct sim_queue *q;
-
-	list_for_each_entry(q, &d->p->queues, link) {
-		struct sim_criu_queue *priv = (struct sim_criu_queue *)at;
-		u8 *mqd = (u8 *)(priv + 1);
-
-		priv->object_type = SIM_CRIU_QUEUE;
-		priv->q_address = q->ring;
-		priv->q_size = q->ring_size;
-		priv->read_ptr_addr = q->rptr;
-		priv->write_ptr_addr = q->wptr;
-		priv->eop_ring_buffer_address = q->eop;
-		priv->ctx_save_restore_area_address = q->cwsr;
-		priv->gpu_id = q->pdd->user_gpu_id;
-		priv->type = q->type;
-		priv->format = q->format;
-		priv->q_id = q->id;
-		priv->priority = q->priority;
-		priv->q_percent = q->percent;
-		priv->doorbell_id = q->doorbell_id;
-		priv->sdma_id = q->sdma_id;
-		priv->eop_ring_buffer_size = q->eop_size;
-		priv->ctx_save_restore_area_size = q->cwsr_size;
-		priv->ctl_stack_size = q->ctl_stack_size;
-		priv->mqd_size = sim_mqd_size(q->type);
-		sim_queue_save(q, mqd, mqd + priv->mqd_size);
-		at += sizeof(*priv) + priv->mqd_size + priv->ctl_stack_size;
-	}
-	return at;
 }
 
 static u8 *sim_dump_events(struct sim_dump *d, u8 *at)
@@ -183,20 +178,27 @@ static u8 *sim_dump_events(struct sim_dump *d, u8 *at)
 	return at;
 }
 
-/* Needs p->lock; event_lock keeps the number of events and their size still. */
-static int sim_dump_fill(struct sim_dump *d)
+/* -EINVAL if there is another number of objects than was announced. Needs p->lock. */
+static int sim_dump_objects(struct sim_dump *d)
 {
 	struct sim_criu_process *process = (struct sim_criu_process *)d->blob;
-	u8 *bos = d->blob + sizeof(*process) + d->p->nr_pdds * sizeof(struct sim_criu_device);
+	struct sim_process *p = d->p;
+	struct sim_dump now;
 	u8 *at;
+	int ret = -EINVAL;
 
 	process->version = SIM_CRIU_VERSION;
-	at = bos + (u64)d->nr_bos * sizeof(struct sim_criu_bo);
-	at = sim_dump_queues(d, at);
-	at = sim_dump_events(d, at);
-	if (WARN_ON_ONCE(at != d->blob + d->size))
-		return -EINVAL;
-	return sim_dump_bos(d, bos);
+	sim_dump_lock(p);
+	sim_dump_count(&now, p);
+	if (now.nr_objects == d->nr_objects && now.size == d->size) {
+		at = d->blob + sim_dump_objects_offset(d);
+		at = sim_criu_dump_queues(p, at);
+		at = sim_dump_events(d, at);
+		at = sim_criu_dump_svm(p, at);
+		ret = WARN_ON_ONCE(at != d->blob + d->size) ? -EINVAL : 0;
+	}
+	sim_dump_unlock(p);
+	return ret;
 }
 
 /* Reserve descriptors in the caller's table; nothing is visible before sim_dump_install(). */
@@ -238,7 +240,7 @@ static void sim_dump_unwind(struct sim_dump *d)
 	}
 }
 
-static int sim_dump_write(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
+static int sim_dump_write_devices(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 {
 	struct kfd_criu_device_bucket __user *devices = u64_to_user_ptr(args->devices);
 	struct sim_pdd *pdd;
@@ -251,11 +253,39 @@ static int sim_dump_write(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 		    put_user(pdd->gpu->gpu_id, &devices[i].actual_gpu_id))
 			return -EFAULT;
 	}
-	if (copy_to_user(u64_to_user_ptr(args->bos), d->buckets,
-			 (u64)d->nr_bos * sizeof(*d->buckets)) ||
-	    copy_to_user(u64_to_user_ptr(args->priv_data), d->blob, d->size))
-		return -EFAULT;
 	return 0;
+}
+
+static int sim_dump_put(struct sim_dump *d, struct kfd_ioctl_criu_args *args, u64 from, u64 to)
+{
+	return copy_to_user(u64_to_user_ptr(args->priv_data + from), d->blob + from, to - from) ?
+	       -EFAULT : 0;
+}
+
+/* Everything before the BOs, in the order of the real driver: the first error is the one seen. */
+static int sim_dump_write_objects(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
+{
+	int ret = sim_dump_put(d, args, 0, sizeof(struct sim_criu_process));
+
+	if (!ret)
+		ret = sim_dump_write_devices(d, args);
+	if (!ret)
+		ret = sim_criu_queues_check(d->p);
+	if (!ret)
+		ret = sim_dump_put(d, args, sim_dump_objects_offset(d), d->size);
+	return ret;
+}
+
+static int sim_dump_write_bos(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
+{
+	int ret = sim_dump_reserve_fds(d);
+
+	if (ret)
+		return ret;
+	if (copy_to_user(u64_to_user_ptr(args->bos), d->buckets,
+			 (u64)d->nr_bos * sizeof(*d->buckets)))
+		return -EFAULT;
+	return sim_dump_put(d, args, sizeof(struct sim_criu_process), sim_dump_objects_offset(d));
 }
 
 static int sim_dump_run(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
@@ -267,13 +297,13 @@ static int sim_dump_run(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 	d->buckets = kvcalloc(d->nr_bos + 1, sizeof(*d->buckets), GFP_KERNEL);
 	d->dmabufs = kvcalloc(d->nr_bos + 1, sizeof(*d->dmabufs), GFP_KERNEL);
 	if (d->blob && d->buckets && d->dmabufs) {
-		mutex_lock(&d->p->event_lock);
-		ret = sim_dump_fill(d);
-		mutex_unlock(&d->p->event_lock);
+		ret = sim_dump_objects(d);
 		if (!ret)
-			ret = sim_dump_reserve_fds(d);
+			ret = sim_dump_write_objects(d, args);
 		if (!ret)
-			ret = sim_dump_write(d, args);
+			ret = sim_dump_bos(d);
+		if (!ret)
+			ret = sim_dump_write_bos(d, args);
 		if (ret)
 			sim_dump_unwind(d);
 		else
@@ -299,7 +329,9 @@ int sim_criu_checkpoint(struct sim_process *p, struct kfd_ioctl_criu_args *args)
 	} else if (!p->nr_pdds) {
 		ret = -ENODEV;
 	} else if (p->paused) {
+		sim_dump_lock(p);
 		sim_dump_count(&d, p);
+		sim_dump_unlock(p);
 		if (args->num_devices == p->nr_pdds && args->num_bos == d.nr_bos &&
 		    args->num_objects == d.nr_objects && args->priv_data_size == d.size)
 			ret = sim_dump_run(&d, args);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * CRIU_OP RESTORE. As in the real driver a failure leaves what was done so far; only the
- * descriptors are taken back. Unlike 6.12 the blob is not trusted: every size is checked.
+ * descriptors are taken back.
  */
 #include <linux/dma-buf.h>
 #include <linux/file.h>
@@ -10,17 +10,8 @@
 #include "criu.h"
 #include "kfdsim.h"
 
-#define SIM_MAX_CTL_STACK (1u << 20)
-
-struct sim_load {
-	struct sim_process *p;
-	struct kfd_ioctl_criu_args *args;
-	u64 offset;			/* into the blob, all of it consumed in the end */
-	struct kfd_criu_bo_bucket *buckets;
-	struct dma_buf **dmabufs;
-};
-
-static int sim_load_read(struct sim_load *l, void *dst, u64 len)
+/* The next len bytes of the blob. -EINVAL where it ends, -EFAULT where it cannot be read. */
+int sim_load_read(struct sim_load *l, void *dst, u64 len)
 {
 	if (len > l->args->priv_data_size - l->offset)
 		return -EINVAL;
@@ -92,41 +83,36 @@ static int sim_load_mappings(struct sim_mem *mem, const struct sim_criu_bo *priv
 	return 0;
 }
 
-static int sim_load_bo(struct sim_load *l, struct kfd_criu_bo_bucket *b, struct dma_buf **dmabuf)
+static int sim_load_bo(struct sim_load *l, u32 i)
 {
-	struct sim_pdd *pdd = sim_pdd_by_id(l->p, b->gpu_id);
-	struct sim_criu_bo priv;
+	struct sim_pdd *pdd = sim_pdd_by_id(l->p, l->buckets[i].gpu_id);
+	struct kfd_criu_bo_bucket *b = &l->buckets[i];
+	struct dma_buf *dmabuf;
 	struct sim_mem *mem;
 	struct sim_bo *bo;
-	int id, ret = sim_load_read(l, &priv, sizeof(priv));
+	int id, ret;
 
-	if (ret)
-		return ret;
 	if (!pdd)
 		return -ENODEV;
-	if (priv.idr_handle > INT_MAX)
+	if (l->bos[i].idr_handle > INT_MAX)
 		return -EINVAL;
-	bo = sim_mem_make_bo(pdd, b->alloc_flags, b->size, priv.user_addr);
+	bo = sim_mem_make_bo(pdd, b->alloc_flags, b->size, l->bos[i].user_addr);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	mem = sim_mem_insert(pdd, bo, b->addr, b->alloc_flags, NULL, priv.idr_handle, &id);
+	mem = sim_mem_insert(pdd, bo, b->addr, b->alloc_flags, NULL, l->bos[i].idr_handle, &id);
 	sim_bo_put(bo);
 	if (IS_ERR(mem))
 		return PTR_ERR(mem);
+	/* The actual id is encoded here on all kernels, also where mmap decodes the user's. */
 	if (bo->kind != SIM_BO_USERPTR)
 		b->restored_offset = sim_mem_mmap_offset(mem, pdd->gpu->gpu_id);
-	ret = sim_load_mappings(mem, &priv);
-	if (ret)
+	ret = sim_load_mappings(mem, &l->bos[i]);
+	if (ret || !bo->pages)
 		return ret;
-	b->dmabuf_fd = KFD_INVALID_FD;
-	if (!bo->pages)
-		return 0;
-	*dmabuf = sim_bo_dmabuf(bo, O_RDWR);
-	if (IS_ERR(*dmabuf)) {
-		ret = PTR_ERR(*dmabuf);
-		*dmabuf = NULL;
-		return ret;
-	}
+	dmabuf = sim_bo_dmabuf(bo, O_RDWR);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	l->dmabufs[i] = dmabuf;
 	ret = get_unused_fd_flags(0);
 	if (ret < 0)
 		return ret;
@@ -134,99 +120,38 @@ static int sim_load_bo(struct sim_load *l, struct kfd_criu_bo_bucket *b, struct 
 	return 0;
 }
 
-static int sim_load_bos(struct sim_load *l)
+/* All private data is read before the first BO is made. */
+static int sim_load_read_bos(struct sim_load *l)
 {
 	u32 i, n = l->args->num_bos;
-	int ret = 0;
 
-	if ((u64)n * sizeof(struct sim_criu_bo) > l->args->priv_data_size - l->offset)
-		return -EINVAL;
-	l->buckets = kvmalloc_array(n + 1, sizeof(*l->buckets), GFP_KERNEL | __GFP_NOWARN);
-	l->dmabufs = kvcalloc(n + 1, sizeof(*l->dmabufs), GFP_KERNEL | __GFP_NOWARN);
-	if (!l->buckets || !l->dmabufs)
+	l->buckets = kvmalloc_array(n + 1ULL, sizeof(*l->buckets), GFP_KERNEL | __GFP_NOWARN);
+	l->bos = kvmalloc_array(n + 1ULL, sizeof(*l->bos), GFP_KERNEL | __GFP_NOWARN);
+	l->dmabufs = kvcalloc(n + 1ULL, sizeof(*l->dmabufs), GFP_KERNEL | __GFP_NOWARN);
+	if (!l->buckets || !l->bos || !l->dmabufs)
 		return -ENOMEM;
 	if (copy_from_user(l->buckets, u64_to_user_ptr(l->args->bos), n * sizeof(*l->buckets)))
 		return -EFAULT;
-	/* From here on RESUME has something to resume. */
-	l->p->restoring = true;
 	for (i = 0; i < n; i++)
 		l->buckets[i].dmabuf_fd = KFD_INVALID_FD;
+	return sim_load_read(l, l->bos, n * sizeof(*l->bos));
+}
+
+static int sim_load_bos(struct sim_load *l)
+{
+	u32 i, n = l->args->num_bos;
+	int ret;
+
+	if ((u64)n * sizeof(struct sim_criu_bo) > l->args->priv_data_size - l->offset)
+		return -EINVAL;
+	/* From here on RESUME has something to resume. */
+	l->p->restoring = true;
+	ret = sim_load_read_bos(l);
 	for (i = 0; i < n && !ret; i++)
-		ret = sim_load_bo(l, &l->buckets[i], &l->dmabufs[i]);
+		ret = sim_load_bo(l, i);
 	if (!ret && copy_to_user(u64_to_user_ptr(l->args->bos), l->buckets,
 				 n * sizeof(*l->buckets)))
 		ret = -EFAULT;
-	return ret;
-}
-
-static int sim_load_queue_check(struct sim_load *l, struct sim_criu_queue *priv)
-{
-	if (!sim_pdd_by_id(l->p, priv->gpu_id))
-		return -EINVAL;
-	if (priv->type != SIM_QUEUE_COMPUTE && priv->type != SIM_QUEUE_SDMA &&
-	    priv->type != SIM_QUEUE_SDMA_XGMI)
-		return -EINVAL;
-	if (priv->format > SIM_FORMAT_AQL || priv->mqd_size != sim_mqd_size(priv->type) ||
-	    priv->ctl_stack_size > SIM_MAX_CTL_STACK)
-		return -EINVAL;
-	if (priv->q_size && !is_power_of_2(priv->q_size))
-		return -EINVAL;
-	return 0;
-}
-
-/* MQD and control stack of q, whose sizes have been checked for sanity. */
-static int sim_load_mqd(struct sim_load *l, const struct sim_criu_queue *priv, struct sim_queue *q)
-{
-	u64 start = l->offset, ctl_stack = start + priv->mqd_size;
-	struct sim_wave wave = {};
-	struct sim_mqd mqd;
-	int ret;
-
-	if ((u64)priv->mqd_size + priv->ctl_stack_size > l->args->priv_data_size - start)
-		return -EINVAL;
-	ret = sim_load_read(l, &mqd, sizeof(mqd));
-	l->offset = ctl_stack;
-	if (!ret)
-		ret = sim_load_read(l, &wave, min_t(u64, priv->ctl_stack_size, sizeof(wave)));
-	l->offset = ctl_stack + priv->ctl_stack_size;
-	return ret ?: sim_queue_load(q, &mqd, &wave);
-}
-
-static int sim_load_queue(struct sim_load *l)
-{
-	struct sim_criu_queue priv;
-	struct sim_queue *q;
-	int ret = sim_load_read(l, &priv, sizeof(priv));
-
-	if (!ret)
-		ret = sim_load_queue_check(l, &priv);
-	if (ret)
-		return ret;
-	q = kzalloc(sizeof(*q), GFP_KERNEL);
-	if (!q)
-		return -ENOMEM;
-	q->pdd = sim_pdd_by_id(l->p, priv.gpu_id);
-	q->id = priv.q_id;
-	q->type = priv.type;
-	q->format = priv.format;
-	q->ring = priv.q_address;
-	q->ring_size = priv.q_size;
-	q->rptr = priv.read_ptr_addr;
-	q->wptr = priv.write_ptr_addr;
-	q->eop = priv.eop_ring_buffer_address;
-	q->eop_size = priv.eop_ring_buffer_size;
-	q->cwsr = priv.ctx_save_restore_area_address;
-	q->cwsr_size = priv.ctx_save_restore_area_size;
-	q->ctl_stack_size = priv.ctl_stack_size;
-	q->priority = priv.priority;
-	q->percent = priv.q_percent;
-	q->doorbell_id = priv.doorbell_id;
-	q->sdma_id = priv.sdma_id;
-	ret = sim_load_mqd(l, &priv, q);
-	if (!ret)
-		ret = sim_queue_insert(l->p, q, true);
-	if (ret)
-		kfree(q);
 	return ret;
 }
 
@@ -287,10 +212,13 @@ static int sim_load_objects(struct sim_load *l)
 		l->offset -= sizeof(type);
 		switch (type) {
 		case SIM_CRIU_QUEUE:
-			ret = sim_load_queue(l);
+			ret = sim_criu_load_queue(l);
 			break;
 		case SIM_CRIU_EVENT:
 			ret = sim_load_event(l);
+			break;
+		case SIM_CRIU_SVM:
+			ret = sim_criu_load_svm(l);
 			break;
 		default:
 			ret = -EINVAL;
@@ -315,6 +243,7 @@ static void sim_load_finish(struct sim_load *l, bool ok)
 			put_unused_fd(l->buckets[i].dmabuf_fd);
 	}
 	kvfree(l->buckets);
+	kvfree(l->bos);
 	kvfree(l->dmabufs);
 }
 

@@ -28,6 +28,7 @@ static const struct {
 	SIM_COUNTER(fences),
 	SIM_COUNTER(evicted),
 	SIM_COUNTER(pinned_pages),
+	SIM_COUNTER(svm_ranges),
 	SIM_COUNTER(cs_submitted),
 	SIM_COUNTER(cs_max_in_flight),
 	SIM_COUNTER(sdma_copies),
@@ -38,6 +39,7 @@ static const struct {
 	SIM_COUNTER(queue_polls),
 	SIM_COUNTER(resume_without_vm),
 	SIM_COUNTER(faults_injected),
+	SIM_COUNTER(blob_overruns),
 };
 
 static int sim_counters_show(struct seq_file *m, void *unused)

@@ -45,9 +45,14 @@ int sim_event_set_page(struct sim_process *p, u64 handle)
 	return 0;
 }
 
-/* APUs let the kernel own the page and map it through /dev/kfd. Needs event_lock. */
+/*
+ * APUs let the kernel own the page and map it through /dev/kfd; 7.3 does that no more. Needs
+ * event_lock.
+ */
 static int sim_event_own_page(struct sim_process *p)
 {
+	if (p->kernel >= SIM_LINUX_7_3)
+		return -ENOMEM;
 	p->own_event_page = __get_free_pages(GFP_KERNEL | __GFP_ZERO,
 					     get_order(SIM_EVENT_PAGE_SIZE));
 	if (!p->own_event_page)

@@ -9,7 +9,6 @@
 
 #define SIM_DEFAULT_GPU_ID	0x1a2b
 #define SIM_MAX_CUS		304	/* MI300X */
-#define SIM_MAX_XCC		8
 #define SIM_MAX_NUMA		4
 
 struct sim_param {

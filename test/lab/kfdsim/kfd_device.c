@@ -15,9 +15,8 @@ int sim_kfd_get_version(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_version_args *args = data;
 
-	/* Linux 6.12 */
 	args->major_version = 1;
-	args->minor_version = 17;
+	args->minor_version = p->kernel >= SIM_LINUX_7_3 ? 23 : 17;
 	return 0;
 }
 
@@ -99,10 +98,26 @@ int sim_kfd_acquire_vm(struct sim_process *p, void *data)
 	return ret;
 }
 
-/* Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. */
+/*
+ * Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. With
+ * it negative asks, and there is no retry of faults to switch on.
+ */
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 {
-	return -EPERM;
+	struct kfd_ioctl_set_xnack_mode_args *args = data;
+	int ret = 0;
+
+	if (p->kernel < SIM_LINUX_7_3)
+		return -EPERM;
+	mutex_lock(&p->lock);
+	if (args->xnack_enabled < 0)
+		args->xnack_enabled = 0;
+	else if (!list_empty(&p->queues))
+		ret = -EBUSY;
+	else if (args->xnack_enabled)
+		ret = -EPERM;
+	mutex_unlock(&p->lock);
+	return ret;
 }
 
 static int sim_check_gpu(struct sim_process *p, u32 gpu_id)

@@ -23,12 +23,6 @@ static int sim_kfd_no_debug(struct sim_process *p, void *data)
 	return -EPERM;
 }
 
-static int sim_kfd_no_svm(struct sim_process *p, void *data)
-{
-	/* What a kernel without CONFIG_HSA_AMD_SVM says, as Debian's 6.12 is. */
-	return -EPERM;
-}
-
 /* Nothing can be debugged; but a process that is not there is found missing first. */
 static int sim_kfd_dbg_trap(struct sim_process *p, void *data)
 {
@@ -71,7 +65,7 @@ static const struct sim_ioctl sim_ioctl_table[AMDKFD_COMMAND_END] = {
 	SIM_KFD(GET_QUEUE_WAVE_STATE, sim_kfd_get_wave_state, 0),
 	SIM_KFD(GET_DMABUF_INFO, sim_kfd_get_dmabuf_info, 0),
 	SIM_KFD(IMPORT_DMABUF, sim_kfd_import_dmabuf, 0),
-	SIM_KFD(SVM, sim_kfd_no_svm, 0),
+	SIM_KFD(SVM, sim_kfd_svm, 0),
 	SIM_KFD(SET_XNACK_MODE, sim_kfd_set_xnack_mode, 0),
 	SIM_KFD(CRIU_OP, sim_kfd_criu_op, SIM_IOC_CRIU),
 	SIM_KFD(AVAILABLE_MEMORY, sim_kfd_available_memory, 0),
@@ -124,6 +118,8 @@ static long sim_kfd_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned
 	}
 	if (ioctl->cmd & IOC_IN && copy_from_user(data, (void __user *)arg, usize))
 		ret = -EFAULT;
+	else if (nr == _IOC_NR(AMDKFD_IOC_SVM) && !sim_svm_args_fit(data, usize))
+		ret = -EINVAL;
 	else
 		ret = ioctl->func(p, data);
 	if (ioctl->cmd & IOC_OUT && copy_to_user((void __user *)arg, data, usize))
@@ -151,37 +147,52 @@ static int sim_kfd_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* The GPU an mmap offset names: before 7.3 by its own id, also after a restore under another. */
+static struct sim_pdd *sim_mmap_pdd(struct sim_process *p, u32 gpu_id)
+{
+	struct sim_pdd *pdd;
+	struct sim_gpu *gpu;
+
+	if (p->kernel >= SIM_LINUX_7_3)
+		return sim_pdd_by_id(p, gpu_id) ?: ERR_PTR(-ENODEV);
+	gpu = sim_gpu_by_id(gpu_id);
+	if (!gpu)
+		return ERR_PTR(-ENODEV);
+	pdd = sim_pdd_by_gpu(p, gpu);
+	return pdd ? pdd : ERR_PTR(-EINVAL);
+}
+
 static int sim_kfd_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct sim_process *p = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	unsigned long size = vma->vm_end - vma->vm_start, page, want;
-	struct sim_gpu *gpu = sim_gpu_by_id(offset >> 46 & 0xffff);
-	struct sim_pdd *pdd = gpu ? sim_pdd_by_gpu(p, gpu) : NULL;
+	struct sim_pdd *pdd = sim_mmap_pdd(p, offset >> 46 & 0xffff);
 
 	/* 6.12 would give the pages of the caller's own process here; a wrong one is refused. */
 	if (p->mm != current->mm)
 		return -EBADF;
 	switch (offset & (3ULL << 62)) {
 	case SIM_MMAP_TYPE_EVENTS:
+		/* 7.3 has no event page of the kernel's: there is never one to map. */
 		page = READ_ONCE(p->own_event_page);
 		/* A part of it will do. */
 		want = min(size, (unsigned long)SIM_EVENT_PAGE_SIZE);
 		break;
 	case SIM_MMAP_TYPE_DOORBELL:
-		if (!gpu)
-			return -ENODEV;
-		page = pdd ? pdd->doorbells : 0;
+		if (IS_ERR(pdd))
+			return PTR_ERR(pdd);
+		page = pdd->doorbells;
 		want = SIM_DOORBELL_SLICE;
 		break;
 	case SIM_MMAP_TYPE_MMIO:
-		if (!gpu)
-			return -ENODEV;
-		page = pdd ? pdd->mmio : 0;
+		if (IS_ERR(pdd))
+			return PTR_ERR(pdd);
+		page = pdd->mmio;
 		want = PAGE_SIZE;
 		break;
 	default:
-		return gpu ? -EINVAL : -ENODEV;
+		return IS_ERR(pdd) ? PTR_ERR(pdd) : -EINVAL;
 	}
 	if (!page || size != want)
 		return -EINVAL;

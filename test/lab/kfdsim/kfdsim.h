@@ -6,7 +6,8 @@
  *   vm->handle_lock > process->lock > process->run_lock > process->event_lock
  *   any of them > vm->lock (leaf: no user memory is touched below it)
  *   any of them > mmap_lock (pins of userptr pages, copies to and from user)
- * Nothing here takes one of these locks while holding mmap_lock; a doorbell fault, which
+ *   any of them, mmap_lock too > svm.lock (leaf: taken when memory is unmapped)
+ * Nothing here takes another of these locks while holding mmap_lock; a doorbell fault, which
  * runs under it, only wakes the worker.
  */
 #ifndef KFDSIM_H
@@ -50,6 +51,7 @@ int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offse
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
 int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
 bool sim_vm_is_mapped(struct sim_vm *vm, u64 va);
+bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size);
 int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
 		   u64 *left);
 
@@ -172,7 +174,7 @@ void sim_doorbell_mmap(struct vm_area_struct *vma, struct sim_pdd *pdd);
 void sim_doorbell_arm(struct sim_process *p);
 
 /* queue.c */
-u32 sim_mqd_size(u32 type);
+bool sim_is_sdma(u32 type);
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore);
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q);
 void sim_queues_destroy(struct sim_process *p);
@@ -266,6 +268,20 @@ void sim_criu_resume_work(struct work_struct *work);
 int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *args);
 int sim_criu_checkpoint(struct sim_process *p, struct kfd_ioctl_criu_args *args);
 int sim_criu_restore(struct sim_process *p, struct kfd_ioctl_criu_args *args);
+
+/* behaves.c */
+enum sim_kernel sim_behaves_as(void);
+
+/* svm.c */
+void sim_svm_init(struct sim_process *p);
+void sim_svm_free(struct sim_process *p);
+int sim_svm_unmapped(struct sim_process *p, const struct mmu_notifier_range *range);
+bool sim_svm_args_fit(const void *data, unsigned int size);
+bool sim_svm_covers(struct sim_process *p, u64 va, u64 size);
+int sim_kfd_svm(struct sim_process *p, void *data);
+
+/* criu_svm.c */
+void sim_criu_drop_svm(struct sim_process *p);
 
 /* topology.c */
 int sim_topology_init(struct device *kfd);

@@ -197,6 +197,8 @@ int sim_kfd_alloc_memory(struct sim_process *p, void *data)
 		ret = -EINVAL;
 	else if (p->dead || !pdd->vm)
 		ret = -ESRCH;
+	else if (sim_svm_covers(p, args->va_addr, args->size))
+		ret = -EADDRINUSE;
 	if (ret)
 		goto out;
 	bo = sim_mem_make_bo(pdd, args->flags, args->size, args->mmap_offset);

@@ -14,7 +14,7 @@ void sim_queue_preempt(struct sim_queue *q, u64 now)
 	q->ready_at = 0;
 }
 
-/* Write the state of an unmapped queue: mqd_size and ctl_stack_size bytes, zeroed before. */
+/* Write the state of an unmapped queue; both have been zeroed before. */
 void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack)
 {
 	struct sim_mqd *m = mqd;
@@ -23,6 +23,7 @@ void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack)
 	m->halted = q->halted;
 	m->pos = q->pos;
 	m->progress = q->progress;
+	m->ctl_stack_size = q->ctl_stack_size;
 	/* A wave only ever started with a control stack that is large enough. */
 	if (q->wave.magic) {
 		m->wave_bytes = sizeof(q->wave);
@@ -31,13 +32,13 @@ void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack)
 }
 
 /*
- * The reverse, from what a blob has: the beginning of the control stack, ctl_stack_size of
- * it if that is less than a wave. -EINVAL if this is no state a queue could be in.
+ * The reverse, from what a blob has. -EINVAL if this is no state a queue could be in.
  */
 int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct sim_wave *wave)
 {
-	if (m->magic != SIM_MQD_MAGIC)
+	if (m->magic != SIM_MQD_MAGIC || m->ctl_stack_size > SIM_MAX_CTL_STACK)
 		return -EINVAL;
+	q->ctl_stack_size = m->ctl_stack_size;
 	if (m->wave_bytes) {
 		if (m->wave_bytes != sizeof(*wave) || q->ctl_stack_size < sizeof(*wave) ||
 		    q->type != SIM_QUEUE_COMPUTE || !sim_wave_valid(wave))

@@ -62,6 +62,8 @@ static void sim_process_release_work(struct work_struct *work)
 	sim_queues_destroy(p);
 	sim_events_free(p);
 	sim_process_release_mems(p);
+	sim_svm_free(p);
+	sim_criu_drop_svm(p);
 	sim_process_free_pdds(p);
 	if (p->evicted)
 		atomic64_dec(&sim_count.evicted);
@@ -123,6 +125,11 @@ static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
 	mmu_notifier_put(mn);
 }
 
+static int sim_mn_invalidate(struct mmu_notifier *mn, const struct mmu_notifier_range *range)
+{
+	return sim_svm_unmapped(container_of(mn, struct sim_process, mn), range);
+}
+
 static void sim_mn_free(struct mmu_notifier *mn)
 {
 	sim_process_put(container_of(mn, struct sim_process, mn));
@@ -130,6 +137,7 @@ static void sim_mn_free(struct mmu_notifier *mn)
 
 static const struct mmu_notifier_ops sim_mn_ops = {
 	.release = sim_mn_release,
+	.invalidate_range_start = sim_mn_invalidate,
 	.free_notifier = sim_mn_free,
 };
 
@@ -146,6 +154,8 @@ static void sim_process_init_fields(struct sim_process *p)
 	INIT_LIST_HEAD(&p->queues);
 	init_waitqueue_head(&p->worker_wq);
 	init_waitqueue_head(&p->event_wq);
+	p->kernel = sim_behaves_as();
+	sim_svm_init(p);
 }
 
 /* One pdd for each GPU the device cgroup of the opener allows, in the order of the topology. */

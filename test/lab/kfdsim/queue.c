@@ -8,18 +8,11 @@
 /* SDMA doorbells are a fixed function of the engine and queue, in pairs 512 apart. */
 #define SIM_SDMA_DOORBELL_BASE	256
 #define SIM_DOORBELL_MIRROR	512
-#define SIM_MAX_CTL_STACK	(1u << 20)
 #define SIM_MAX_CU_MASK_BITS	1024u	/* what is beyond is ignored, as in the real driver */
 
-static bool sim_is_sdma(u32 type)
+bool sim_is_sdma(u32 type)
 {
 	return type == SIM_QUEUE_SDMA || type == SIM_QUEUE_SDMA_XGMI;
-}
-
-/* Bytes of the MQD in the CRIU blob, as on gfx9. */
-u32 sim_mqd_size(u32 type)
-{
-	return sim_is_sdma(type) ? 512 : 2048;
 }
 
 static u32 sim_sdma_doorbell(struct sim_gpu *gpu, u32 sdma_id)

@@ -38,6 +38,7 @@
 #define SIM_NUM_DOORBELLS	1024
 #define SIM_MAX_GPUS		8
 #define SIM_MAX_SDMA		16	/* engines of one GPU, as MI300X has */
+#define SIM_MAX_XCC		8	/* of one GPU */
 #define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
 #define SIM_MAX_QUEUES		1024	/* user queues per process: the range of queue ids */
 #define SIM_GPU_QUEUES		127	/* of these on one GPU, as gfx9 with HWS */
@@ -45,6 +46,7 @@
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
 #define SIM_CURSOR_PAGES	64
+#define SIM_MAX_CTL_STACK	(1u << 20)	/* bytes of one queue */
 #define SIM_EVENT_PAGE_SIZE	(KFD_SIGNAL_EVENT_LIMIT * 8)
 
 /* /dev/kfd mmap offsets: type in bits 63:62, gpu id in bits 61:46. */
@@ -68,6 +70,12 @@
 				 AMDGPU_GEM_CREATE_COHERENT | \
 				 AMDGPU_GEM_CREATE_UNCACHED | \
 				 AMDGPU_GEM_CREATE_EXT_COHERENT)
+
+/* Kernels whose behaviour can be chosen, in order of age. */
+enum sim_kernel {
+	SIM_LINUX_6_12,
+	SIM_LINUX_7_3,
+};
 
 enum sim_bo_kind {
 	SIM_BO_VRAM,
@@ -119,7 +127,7 @@ struct sim_counters {
 	atomic64_t userptr, maps, fences, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
-	atomic64_t resume_without_vm, faults_injected;
+	atomic64_t resume_without_vm, faults_injected, blob_overruns, svm_ranges;
 };
 
 extern struct sim_counters sim_count;
@@ -331,6 +339,14 @@ struct sim_pdd {
 	DECLARE_BITMAP(doorbell_used, SIM_NUM_DOORBELLS);
 };
 
+/* Shared virtual memory of a process: see svm.h. */
+struct sim_svm {
+	struct mutex lock;		/* ranges, nr_ranges */
+	struct rb_root_cached ranges;
+	u32 nr_ranges;
+	struct list_head restored;	/* by RESTORE, set by RESUME; p->lock */
+};
+
 struct sim_process {
 	struct list_head link;		/* sim_processes */
 	struct kref ref;
@@ -338,6 +354,9 @@ struct sim_process {
 	struct mmu_notifier mn;
 	struct task_struct *lead;
 	struct work_struct release_work;
+
+	enum sim_kernel kernel;		/* as which it is treated, all its life */
+	struct sim_svm svm;
 
 	struct mutex lock;
 	bool dead;			/* mm gone: queues destroyed, ioctls refused */

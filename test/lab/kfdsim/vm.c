@@ -259,6 +259,16 @@ bool sim_vm_is_mapped(struct sim_vm *vm, u64 va)
 	return mapped;
 }
 
+bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size)
+{
+	bool overlaps;
+
+	mutex_lock(&vm->lock);
+	overlaps = sim_map_first(vm, va, va + size - 1);
+	mutex_unlock(&vm->lock);
+	return overlaps;
+}
+
 /* cursor.c looks mappings up through this: bo comes back referenced. */
 int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
 		   u64 *left)

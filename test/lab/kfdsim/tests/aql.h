@@ -43,6 +43,9 @@ struct aql_queue {
 _Static_assert(sizeof(struct dispatch_packet) == 64, "an AQL packet has 64 bytes");
 _Static_assert(sizeof(struct signal) == 64, "a signal has 64 bytes");
 
+/* Nothing is written there: a save area is what makes the driver save control stacks. */
+#define AQL_SAVE 0x7f0000000ull
+
 static inline void find_aql(struct aql_queue *q, uint64_t va)
 {
 	q->base = (char *)va;
@@ -57,6 +60,7 @@ static inline int create_aql(const struct gpu *g, struct aql_queue *q, uint64_t 
 	struct kfd_ioctl_create_queue_args a = {
 		.ring_base_address = va, .ring_size = AQL_PACKETS * 64,
 		.read_pointer_address = va + AQL_RPTR, .write_pointer_address = va + AQL_WPTR,
+		.ctx_save_restore_address = AQL_SAVE, .ctx_save_restore_size = 1 << 20,
 		.ctl_stack_size = ctl_stack, .gpu_id = g->id, .queue_percentage = 100,
 		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
 	};

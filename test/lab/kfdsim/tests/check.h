@@ -83,7 +83,8 @@ static inline int gone(int ms)
 {
 	static const char *const living[] = { "processes", "bos", "vram_bytes", "gtt_bytes",
 					      "queues", "events", "vms", "contexts", "userptr",
-					      "maps", "fences", "evicted", "pinned_pages" };
+					      "maps", "fences", "evicted", "pinned_pages",
+					      "svm_ranges" };
 	uint64_t end = now_ns() + ms * 1000000ull;
 	size_t i, n = sizeof(living) / sizeof(*living);
 

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * What CRIU_OP takes and gives: a blob made by hand is restored under a GPU id of another
+ * machine and dumped again, byte for byte the same; and all that differs between kernels.
+ */
+#define _GNU_SOURCE
+#include <sys/wait.h>
+
+#include "blob.h"
+
+#define MIB (1024ull * 1024)
+#define VRAM_VA 0x200000000ull
+#define QUEUE_VA 0x210000000ull
+#define PAGE_VA 0x220000000ull
+#define USER_VA 0x230000000ull
+#define DOORBELL_VA 0x240000000ull
+#define MMIO_VA 0x250000000ull
+#define SAVE_VA 0x260000000ull
+#define CTL_STACK 12288
+#define DOORBELL KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL
+#define MMIO KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP
+#define UNTOUCHED 0x1122334455667788ull
+
+static struct blob blob;
+static int kernel;
+
+/* The GPU of g under the id it had where the image comes from. */
+static struct gpu renamed(void)
+{
+	struct gpu g = open_gpu();
+
+	g.id ^= 0x4000;
+	return g;
+}
+
+/* Bytes of control stack a blob has of a compute queue with a save area. */
+static uint32_t saved_ctl_stack(void)
+{
+	FILE *f = fopen("/sys/class/kfd/kfd/topology/nodes/1/properties", "r");
+	unsigned long long value, version = 0;
+	char key[64];
+
+	MUST(f);
+	while (fscanf(f, "%63s %llu", key, &value) == 2)
+		if (!strcmp(key, "gfx_target_version"))
+			version = value;
+	fclose(f);
+	return version / 10000 == 9 ? CTL_STACK : 0;
+}
+
+static void fill(struct blob *b, uint32_t user_id)
+{
+	uint8_t *at;
+
+	blob_begin(b, user_id);
+	blob_bo(b, VRAM_VA, MIB, VRAM | WRITABLE, 0, 0);
+	blob_bo(b, QUEUE_VA, 2 * QUEUE_BYTES, GTT | WRITABLE, 1, 0);
+	blob_bo(b, PAGE_VA, 32768, GTT | WRITABLE, 3, 0);
+	blob_bo(b, USER_VA, MIB, USERPTR | WRITABLE, 70, USER_VA);
+	blob_bo(b, DOORBELL_VA, 8192, DOORBELL | WRITABLE, 71, 0);
+	blob_bo(b, MMIO_VA, 4096, MMIO | WRITABLE, 72, 0);
+	blob_queue(b, 1, QUEUE_VA, 3, 256, BLOB_MQD_SDMA, 0);
+	at = blob_queue(b, 0, QUEUE_VA + QUEUE_BYTES, 0, 9, BLOB_MQD_COMPUTE, saved_ctl_stack());
+	put64(at + 48, SAVE_VA);
+	put32(at + 100, 4096);
+	put64(at + 56, SAVE_VA + 8192);
+	put32(at + 104, MIB);
+	put32(at + 80, 7);
+	blob_event(b, KFD_IOC_EVENT_SIGNAL, 1, (uint64_t)user_id << 32 | 3);
+	at = blob_event(b, KFD_IOC_EVENT_SIGNAL, 40, 0);
+	put32(at + 20, 1);
+	put32(at + 28, 1);
+	blob_event(b, KFD_IOC_EVENT_DEBUG_EVENT, 41, 0);
+	at = blob_event(b, KFD_IOC_EVENT_HW_EXCEPTION, 0x40000000, 0);
+	put32(at + 32, 5);
+	at = blob_event(b, KFD_IOC_EVENT_MEMORY, 0x40000007, 0);
+	put64(at + 48, 0x123456000);
+}
+
+/* The process dumps itself; what comes must be what went in. */
+static void dump_is_equal(const struct gpu *g)
+{
+	struct kfd_ioctl_criu_args a = {};
+	struct blob got;
+	size_t i;
+
+	IS(criu_op(g->kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	CHECK(a.num_devices == 1 && a.num_bos == blob.nr_bos && a.num_objects == blob.nr_objects);
+	IS(a.priv_data_size, blob.used);
+	memset(&got, 0xee, sizeof(got));
+	a.devices = (uintptr_t)&got.device;
+	a.bos = (uintptr_t)got.bos;
+	a.priv_data = (uintptr_t)got.data;
+	IS(criu_op(g->kfd, KFD_CRIU_OP_CHECKPOINT, &a), 0);
+	for (i = 0; i < blob.used && got.data[i] == blob.data[i]; i++)
+		;
+	check_at(__FILE__, __LINE__, i == blob.used, "blobs differ at byte %zu of %zu", i, blob.used);
+	CHECK(got.data[i] == 0xee);
+	CHECK(got.device.user_gpu_id == g->id && got.device.actual_gpu_id == gpu_id());
+	CHECK(got.device.drm_fd == 0xeeeeeeee);
+	for (i = 0; i < blob.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *want = &blob.bos[i], *b = &got.bos[i];
+		int content = !!(want->alloc_flags & (VRAM | GTT));
+
+		CHECK(b->addr == want->addr && b->size == want->size && b->gpu_id == g->id);
+		CHECK(b->alloc_flags == want->alloc_flags);
+		CHECK((b->dmabuf_fd != KFD_INVALID_FD) == content);
+		if (b->alloc_flags & DOORBELL)
+			CHECK(b->offset == (3ull << 62 | (uint64_t)gpu_id() << 46));
+		if (b->alloc_flags & MMIO)
+			CHECK(b->offset == (uint64_t)gpu_id() << 46);
+		if (content)
+			CHECK(b->offset == want->restored_offset && !close(b->dmabuf_fd));
+	}
+	IS(criu_simple(g->kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
+}
+
+/* errno of a mapping of fd, 0 if it works; it is undone. */
+static int try_mmap(int fd, uint64_t offset, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	munmap(p, size);
+	return 0;
+}
+
+/* Which id an offset of /dev/kfd must have, and which file maps a buffer. */
+static void test_mappings(const struct gpu *g)
+{
+	uint64_t actual = (uint64_t)gpu_id() << 46, user = (uint64_t)g->id << 46;
+	int other = open(RENDER_NODE, O_RDWR | O_CLOEXEC);
+	const struct kfd_criu_bo_bucket *b = blob.bos;
+
+	CHECK(b[4].restored_offset == (3ull << 62 | actual) && b[5].restored_offset == actual);
+	CHECK(b[3].restored_offset == UNTOUCHED && b[3].dmabuf_fd == KFD_INVALID_FD);
+	IS(try_mmap(g->kfd, 3ull << 62 | actual, 8192), kernel ? -ENODEV : 0);
+	IS(try_mmap(g->kfd, 3ull << 62 | user, 8192), kernel ? 0 : -ENODEV);
+	IS(try_mmap(g->kfd, actual, 4096), kernel ? -ENODEV : 0);
+	IS(try_mmap(g->kfd, user, 4096), kernel ? 0 : -ENODEV);
+	IS(try_mmap(g->render, b[0].restored_offset, MIB), 0);
+	IS(try_mmap(other, b[0].restored_offset, MIB), -EACCES);
+	close(other);
+}
+
+static void test_ids(const struct gpu *g)
+{
+	struct kfd_process_device_apertures ap = {};
+	struct kfd_ioctl_get_process_apertures_new_args a = {
+		.kfd_process_device_apertures_ptr = (uintptr_t)&ap, .num_of_nodes = 1 };
+	struct gpu actual = *g;
+	struct memory m;
+
+	actual.id = gpu_id();
+	IS(allocate(&actual, &m, VRAM_VA + MIB, 4096, VRAM | WRITABLE, 0), -EINVAL);
+	IS(allocate(g, &m, VRAM_VA + MIB, 4096, VRAM | WRITABLE, 0), 0);
+	CHECK(m.handle >> 32 == g->id && (uint32_t)m.handle == 2);
+	IS(free_gpu(&actual, &m), 0);
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &a), 0);
+	CHECK(ap.gpu_id == gpu_id());
+	IS(acquire(g, g->render), 0);
+	IS(acquire(&actual, g->render), -EINVAL);
+}
+
+static void map_bo(const struct gpu *g, const struct kfd_criu_bo_bucket *b)
+{
+	MUST(mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		  g->render, b->restored_offset) != MAP_FAILED);
+}
+
+static void test_resume(const struct gpu *g)
+{
+	struct sdma_queue q;
+	uint32_t id;
+
+	find_queue(&q, QUEUE_VA);
+	q.doorbell = map_doorbell(g, 3ull << 62 | (uint64_t)(kernel ? g->id : gpu_id()) << 46 |
+				  8 * 256);
+	put_fence(&q, VRAM_VA, 77);
+	CHECK(!drained(&q, 100));
+	/* RESUME is over at once; the queues wait until userptrs have pages. */
+	IS(criu_simple(g->kfd, KFD_CRIU_OP_RESUME, getpid()), 0);
+	CHECK(!drained(&q, 200));
+	CHECK(counter("evicted") == 1);
+	MUST(mmap((void *)USER_VA, MIB, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	CHECK(drained(&q, 3000));
+	CHECK(*(uint32_t *)VRAM_VA == 77);
+	CHECK(counter("evicted") == 0);
+	IS(wait_event(g, 40, 0), KFD_IOC_WAIT_RESULT_COMPLETE);
+	IS(wait_event(g, 40, 0), KFD_IOC_WAIT_RESULT_TIMEOUT);
+	IS(create_event(g, KFD_IOC_EVENT_SIGNAL, 0, 0, &id), 0);
+	CHECK(id == 2);
+}
+
+static void whole(void)
+{
+	struct gpu g = renamed();
+	uint64_t *slots = (uint64_t *)PAGE_VA;
+	int i;
+
+	fill(&blob, g.id);
+	blob.bos[3].restored_offset = UNTOUCHED;
+	IS(blob_restore(&blob, &g), 0);
+	dump_is_equal(&g);
+	test_mappings(&g);
+	test_ids(&g);
+	for (i = 0; i < 3; i++)
+		map_bo(&g, &blob.bos[i]);
+	/* The whole page is set to "nothing was signalled": contents go in after RESTORE. */
+	for (i = 0; i < 4096 && slots[i] == UINT64_MAX; i++)
+		;
+	IS(i, 4096);
+	test_resume(&g);
+}
+
+/* Sizes of queues' hardware state, and buffers that are the driver's own. */
+static void sizes(void)
+{
+	struct gpu g = open_gpu();
+	struct kfd_ioctl_create_queue_args q = {
+		.ring_base_address = QUEUE_VA, .read_pointer_address = QUEUE_VA + RING_BYTES,
+		.write_pointer_address = QUEUE_VA + RING_BYTES + 64, .ring_size = RING_BYTES,
+		.gpu_id = g.id, .queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		.queue_percentage = 100, .ctl_stack_size = CTL_STACK,
+	};
+	struct kfd_ioctl_criu_args a = {};
+	uint64_t want = 16 + 2 * BLOB_BO_BYTES;
+	struct memory m;
+
+	MUST(!acquire(&g, g.render));
+	make(&g, QUEUE_VA, QUEUE_BYTES, GTT);
+	/* Memory without an address counts, what lies below user space's does not. */
+	IS(allocate(&g, &m, 0, 4096, VRAM | WRITABLE, 0), 0);
+	IS(allocate(&g, &m, 0x10000, 4096, VRAM | WRITABLE, 0), 0);
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_CREATE_QUEUE, &q), 0);
+	want += BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE;
+	IS(criu_op(g.kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	CHECK(a.num_bos == 2);
+	IS(a.priv_data_size, want);
+	IS(criu_simple(g.kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
+	q.ctx_save_restore_address = SAVE_VA;
+	q.ctx_save_restore_size = MIB;
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_CREATE_QUEUE, &q), 0);
+	want += BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE + saved_ctl_stack();
+	q.queue_type = KFD_IOC_QUEUE_TYPE_SDMA;
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_CREATE_QUEUE, &q), 0);
+	want += BLOB_QUEUE_BYTES + BLOB_MQD_SDMA;
+	IS(criu_op(g.kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	IS(a.priv_data_size, want);
+	IS(criu_simple(g.kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
+}
+
+/* A blob whose queue has another MQD: 6.12 takes it, and would overrun its memory. */
+static void overrun(void)
+{
+	long long before = counter("blob_overruns");
+	struct gpu g = open_gpu();
+
+	blob_begin(&blob, g.id);
+	blob_bo(&blob, QUEUE_VA, QUEUE_BYTES, GTT | WRITABLE, 0, 0);
+	blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA + 64, 0);
+	IS(blob_restore(&blob, &g), kernel ? -EINVAL : 0);
+	IS(counter("blob_overruns"), before + !kernel);
+}
+
+/* Rubbish in the MQD, which a real GPU would be given. */
+static void rubbish(void)
+{
+	struct gpu g = open_gpu();
+	uint8_t *at;
+
+	blob_begin(&blob, g.id);
+	blob_bo(&blob, QUEUE_VA, QUEUE_BYTES, GTT | WRITABLE, 0, 0);
+	at = blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA, 0);
+	memset(at + BLOB_QUEUE_BYTES, 0x5a, BLOB_MQD_SDMA);
+	IS(blob_restore(&blob, &g), -EINVAL);
+}
+
+/* What else depends on the kernel. */
+static void others(void)
+{
+	struct kfd_ioctl_set_xnack_mode_args x = { .xnack_enabled = -1 };
+	struct kfd_ioctl_get_version_args v = {};
+	struct gpu g = open_gpu();
+	uint32_t id;
+
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_GET_VERSION, &v), 0);
+	CHECK(v.major_version == 1 && v.minor_version == (kernel ? 23 : 17));
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_SET_XNACK_MODE, &x), kernel ? 0 : -EPERM);
+	CHECK(x.xnack_enabled == (kernel ? 0 : -1));
+	x.xnack_enabled = 1;
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_SET_XNACK_MODE, &x), -EPERM);
+	IS(try_mmap(g.kfd, 2ull << 62, 32768), -EINVAL);
+	IS(create_event(&g, KFD_IOC_EVENT_MEMORY, 0, 0, &id), 0);
+	IS(create_event(&g, KFD_IOC_EVENT_SIGNAL, 0, 0, &id), kernel ? -ENOMEM : 0);
+	IS(try_mmap(g.kfd, 2ull << 62, 32768), kernel ? -EINVAL : 0);
+	/* A process stays what it was when it opened the device. */
+	set_parameter("behaves_as", kernels[!kernel]);
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_GET_VERSION, &v), 0);
+	CHECK(v.minor_version == (kernel ? 23 : 17));
+	set_parameter("behaves_as", kernels[kernel]);
+}
+
+static void in_child(void (*run)(void), const char *what)
+{
+	int status;
+	pid_t pid = fork();
+
+	MUST(pid >= 0);
+	if (!pid) {
+		failures = 0;
+		run();
+		fflush(stdout);
+		_exit(failures ? 1 : 0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid);
+	check_at(__FILE__, __LINE__, !status, "%s, %s: status %#x", kernels[kernel], what, status);
+	CHECK(gone(5000));
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (kernel = 0; kernel < 2; kernel++) {
+		set_parameter("behaves_as", kernels[kernel]);
+		in_child(whole, "whole image");
+		in_child(sizes, "sizes");
+		in_child(overrun, "MQD of another size");
+		in_child(rubbish, "rubbish in an MQD");
+		in_child(others, "other differences");
+	}
+	set_parameter("behaves_as", "6.12");
+	return report("criu_blob_test");
+}
