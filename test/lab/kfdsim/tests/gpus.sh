@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# Tests of several GPUs: loads the module with one set of parameters after the other. Runs in the guest as root.
+# usage: gpus.sh MODULE FOLDER_OF_TESTS
+set -u
+module=$1
+tests=$2
+failed=0
+
+fail() {
+	echo "gpus.sh: FAIL $*"
+	failed=1
+}
+
+load() {
+	rmmod amdgpu 2>/dev/null
+	insmod "$module" "$@"
+}
+
+# agents WANTED [COMMAND...]: how many GPUs rocminfo lists, started by COMMAND.
+agents() {
+	wanted=$1
+	shift
+	found=$("$@" rocminfo | grep -c 'Device Type: *GPU')
+	[ "$found" = "$wanted" ] || fail "rocminfo lists $found GPUs, not $wanted"
+}
+
+# Each line: number of GPUs, then parameters.
+while read -r gpus parameters; do
+	echo "== $parameters"
+	# shellcheck disable=SC2086
+	load $parameters || { fail "insmod $parameters"; continue; }
+	agents "$gpus"
+	agents $((gpus - 1)) "$tests/hide_gpu" 128
+	"$tests/gpus_test" || fail "gpus_test with $parameters"
+done <<LIST
+2 gpus=2 vram_mb=64
+2 gpus=2 vram_mb=64 p2p=1 numa_node=0,1
+4 vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1
+8 gpus=8 vram_mb=64 hive=1,1,1,1,2,2,2,2 gpu_id=11,22,33,44,55,66,77,65535 sdma_engines=16
+LIST
+
+# Parameters that make no sense: nothing is loaded.
+for bad in gpus=9 gpu_id=0 gpu_id=65536 gpu_id=7,7 "gpus=2 gpu_id=65535" vram_mb=1,2,3\ gpus=2 vram_mb=0 \
+	compute_units=9\ num_xcc=2 sdma_engines=17 numa_node=4 num_xcc=0; do
+	# shellcheck disable=SC2086
+	if load $bad 2>/dev/null; then fail "$bad was accepted"; fi
+	[ ! -e /dev/dri/renderD128 ] && [ ! -e /dev/kfd ] || fail "$bad left a device"
+done
+load || fail "insmod without parameters"
+exit $failed
