@@ -25,19 +25,21 @@ agents() {
 	[ "$found" = "$wanted" ] || fail "rocminfo lists $found GPUs, not $wanted"
 }
 
-# Each line: number of GPUs, then parameters.
-while read -r gpus parameters; do
+# Each line: number of GPUs, whether the next one is reached, parameters.
+while read -r gpus reach parameters; do
 	echo "== $parameters"
 	# shellcheck disable=SC2086
 	load $parameters || { fail "insmod $parameters"; continue; }
 	agents "$gpus"
 	agents $((gpus - 1)) "$tests/hide_gpu" 128
-	"$tests/gpus_test" || fail "gpus_test with $parameters"
+	"$tests/gpus_bare" || fail "gpus_bare with $parameters"
+	"$tests/gpus_criu" || fail "gpus_criu with $parameters"
+	"$tests/gpus_rocr" "$reach" || fail "gpus_rocr with $parameters"
 done <<LIST
-2 gpus=2 vram_mb=64
-2 gpus=2 vram_mb=64 p2p=1 numa_node=0,1
-4 vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1
-8 gpus=8 vram_mb=64 hive=1,1,1,1,2,2,2,2 gpu_id=11,22,33,44,55,66,77,65535 sdma_engines=16
+2 apart gpus=2 vram_mb=64
+2 peers gpus=2 vram_mb=64 p2p=1 numa_node=0,1
+4 peers vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1
+8 peers gpus=8 vram_mb=64 hive=1 gpu_id=11,22,33,44,55,66,77,65535 sdma_engines=16
 LIST
 
 # Parameters that make no sense: nothing is loaded.

@@ -320,13 +320,13 @@ int main(void)
 	find_nodes();
 	printf("%u GPUs\n", nr_nodes);
 	if (nr_nodes < 2) {
-		printf("gpus_test needs two GPUs: load the module with gpus=2\n");
+		printf("gpus_bare needs two GPUs: load the module with gpus=2\n");
 		return 1;
 	}
-	part("gpus_test, all visible", 0);
-	part("gpus_test, without a VM", 1);
-	part("gpus_test, none visible", 2);
-	part("gpus_test, first hidden", 3);
-	part("gpus_test, last hidden", 2 + nr_nodes);
-	return report("gpus_test");
+	part("gpus_bare, all visible", 0);
+	part("gpus_bare, without a VM", 1);
+	part("gpus_bare, none visible", 2);
+	part("gpus_bare, first hidden", 3);
+	part("gpus_bare, last hidden", 2 + nr_nodes);
+	return report("gpus_bare");
 }
