@@ -60,8 +60,7 @@ static u32 sim_sdma_fetch(struct sim_process *p, struct sim_queue *q, u64 wptr, 
 /* One packet, or as much of a copy as one part has. Needs run_lock. */
 enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 {
-	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p, .limit = SDMA_PART_BYTES,
-				 .progress = q->progress };
+	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p, .limit = SDMA_PART_BYTES };
 	struct sim_gpu *gpu = q->pdd->gpu;
 	u32 dw[SDMA_MAX_DWORDS], len;
 	enum sim_step step;
@@ -77,6 +76,8 @@ enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	len = sim_sdma_fetch(p, q, wptr, dw);
 	if (!len)
 		return SIM_STEP_IDLE;
+	/* Not before the packet in front of this one was retired, with its progress. */
+	sdma.progress = q->progress;
 	ret = sim_sdma_exec(&sdma, dw);
 	moved = sdma.progress != q->progress;
 	switch (ret) {

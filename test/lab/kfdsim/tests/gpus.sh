@@ -12,8 +12,17 @@ fail() {
 	failed=1
 }
 
+# The last process of a test keeps the module for a moment.
+unload() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		[ -d /sys/module/amdgpu ] || return 0
+		rmmod amdgpu 2>/dev/null || sleep 0.2
+	done
+	fail "the module is still in use"
+}
+
 load() {
-	rmmod amdgpu 2>/dev/null
+	unload
 	insmod "$module" "$@"
 }
 

@@ -52,6 +52,9 @@ int main(int argc, char **argv)
 	OK(hsa_amd_agents_allow_access(nr, agents, NULL, out));
 	for (i = 0; i < nr; i++) {
 		OK(hsa_amd_memory_pool_allocate(pools[i], SIZE, 0, &v[i]));
+		/* ROCr pushes with the engine of the source: it needs the destination as well. */
+		if (peers)
+			OK(hsa_amd_agents_allow_access(nr, agents, NULL, v[i]));
 		fill_words(in, SIZE, i);
 		copy(v[i], agents[i], in, cpu, SIZE);
 	}
@@ -63,8 +66,7 @@ int main(int argc, char **argv)
 		CHECK(reaches(j, i) == peers);
 		if (!peers)
 			continue;
-		/* j brings what i has, and it comes back through j. */
-		OK(hsa_amd_agents_allow_access(1, &agents[j], NULL, v[i]));
+		/* What i has goes to j, and comes back through j. */
 		copy(v[j], agents[j], v[i], agents[i], SIZE);
 		copy(out, cpu, v[j], agents[j], SIZE);
 		CHECK(!memcmp(in, out, SIZE));

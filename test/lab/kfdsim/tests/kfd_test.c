@@ -173,6 +173,13 @@ static void test_queue(const struct gpu *g, struct memory *page)
 	IS(wait_event(g, 1, 2000), KFD_IOC_WAIT_RESULT_COMPLETE);
 	CHECK(!strcmp((char *)data.cpu + MIB / 2, "moved by a user queue"));
 
+	/* Copies in parts: the second begins at its own beginning. */
+	memset(data.cpu, 0x42, MIB / 2);
+	put_copy(&q, data.va, data.va, MIB / 2);
+	put_copy(&q, data.va + MIB / 2, data.va, MIB / 2);
+	CHECK(drained(&q, 2000));
+	CHECK(!memcmp(data.cpu, (char *)data.cpu + MIB / 2, MIB / 2));
+
 	/* 512 KiB at 5 MB/s take 105 ms; what follows the copy waits for it. */
 	rate = fopen("/sys/module/amdgpu/parameters/dma_mbps", "w");
 	MUST(rate && fprintf(rate, "5") && !fclose(rate));
