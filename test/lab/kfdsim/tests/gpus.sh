@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-# Tests of several GPUs: loads the module with one set of parameters after the other. Runs in the guest as root.
+# Tests of several GPUs: loads the module with one set of parameters after the other.
+# Runs in the guest as root.
 # usage: gpus.sh MODULE FOLDER_OF_TESTS
 set -u
 module=$1

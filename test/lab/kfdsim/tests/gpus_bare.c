@@ -6,7 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <xf86drm.h>
 
 #include "devcgroup.h"
 #include "gpus.h"
@@ -182,6 +184,55 @@ static void test_copy(const struct gpu *a, const struct gpu *b, int reach)
 	IS(free_gpu(b, &ring), 0);
 }
 
+static int export_fd(const struct gpu *g, uint64_t handle, ino_t *inode)
+{
+	struct kfd_ioctl_export_dmabuf_args args = { .handle = handle, .flags = O_CLOEXEC };
+	struct stat st = {};
+
+	MUST(!try_ioctl(g->kfd, AMDKFD_IOC_EXPORT_DMABUF, &args));
+	MUST(!fstat(args.dmabuf_fd, &st));
+	*inode = st.st_ino;
+	return args.dmabuf_fd;
+}
+
+/* What a exports, b imports by KFD and by GEM: it stays the same dma-buf, charged once. */
+static void test_sharing(const struct gpu *a, const struct gpu *b)
+{
+	struct memory m = make(a, VA, MIB, VRAM), copy = { .va = PEER_VA, .size = MIB };
+	struct kfd_ioctl_import_dmabuf_args in = { .va_addr = PEER_VA, .gpu_id = b->id };
+	struct kfd_ioctl_get_dmabuf_info_args info = {};
+	uint64_t free_b = available(b);
+	uint32_t first, second;
+	ino_t inode, again;
+	int fd = export_fd(a, m.handle, &inode), fd2;
+
+	info.dmabuf_fd = fd;
+	IS(try_ioctl(b->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
+	CHECK(info.gpu_id == a->id && info.size == MIB);
+	in.dmabuf_fd = fd;
+	IS(try_ioctl(b->kfd, AMDKFD_IOC_IMPORT_DMABUF, &in), 0);
+	copy.handle = in.handle;
+	CHECK(in.handle >> 32 == b->id && available(b) == free_b);
+	IS(map_gpu(b, &copy), 0);
+	fd2 = export_fd(b, copy.handle, &again);
+	CHECK(inode == again);
+	close(fd2);
+
+	CHECK(!drmPrimeFDToHandle(b->render, fd, &first));
+	CHECK(!drmPrimeFDToHandle(b->render, fd, &second) && first == second);
+	CHECK(!drmPrimeHandleToFD(b->render, first, DRM_RDWR | DRM_CLOEXEC, &fd2));
+	struct stat st = {};
+	CHECK(!fstat(fd2, &st) && st.st_ino == inode);
+	close(fd2);
+	CHECK(!drmCloseBufferHandle(b->render, first));
+	close(fd);
+	munmap(m.cpu, MIB);
+	IS(unmap_gpu(a, &m), 0);
+	IS(free_gpu(a, &m), 0);
+	IS(unmap_gpu(b, &copy), 0);
+	IS(free_gpu(b, &copy), 0);
+}
+
 /* A fault names the GPU that made it. */
 static void test_fault(const struct gpu *g)
 {
@@ -283,6 +334,7 @@ static void test_visible(void)
 		test_memory(&g[i], &g[j]);
 		test_peers(&g[i], &g[j], peers(i, j));
 		test_copy(&g[i], &g[j], peers(i, j));
+		test_sharing(&g[i], &g[j]);
 	}
 	test_fault(&g[nr_nodes - 1]);
 }
