@@ -43,6 +43,7 @@ export function gpuObjects(): Record<string, number> {
     'contexts',
     'userptr',
     'maps',
+    'fences',
     'evicted',
     'pinned_pages',
   ];
