@@ -17,63 +17,20 @@ export interface Trip {
 
 const minutes = 60;
 
-/** Saves a container uncompressed; `restore` can then bring it back any number of times. */
-export class Traveller {
-  readonly job: Container;
-  readonly archive: string;
-  readonly checkpoint_s: number;
-  readonly dump: LogLine;
-
-  private constructor(job: Container, archive: string, checkpoint: number, dump: LogLine) {
-    this.job = job;
-    this.archive = archive;
-    this.checkpoint_s = checkpoint;
-    this.dump = dump;
-  }
-
-  static async save(worker: readonly string[]): Promise<Traveller> {
-    const job = await Container.start({ engine: 'crun', worker });
-    const archive = archivePath('crun', `${job.name}.tar`);
-    const flags = ['--keep', '--compress', 'none', '--export', archive]; // --keep: CRIU's logs
-    const took = await seconds('podman', 'container', 'checkpoint', ...flags, job.name);
-    return new Traveller(job, archive, took, await sessionEnd(job, 'dump'));
-  }
-
-  /** Replaces the container of the last restore; seconds and the session's account. */
-  async restore(): Promise<{ took: number; session: LogLine }> {
-    await this.job.remove();
-    const took = await seconds(
-      'podman',
-      'container',
-      'restore',
-      '--keep',
-      '--import',
-      this.archive,
-    );
-    return { took, session: await sessionEnd(this.job, 'restore') };
-  }
-
-  async right(): Promise<boolean> {
-    return (await this.job.control.ask('verify', 10 * minutes)).startsWith('verified ');
-  }
-
-  async forget(): Promise<void> {
-    await this.job.remove();
-    rmSync(this.archive);
-  }
-}
-
-/** There and back once. */
+/** There and back once, through an uncompressed archive. */
 export async function trip(worker: readonly string[]): Promise<Trip> {
-  const traveller = await Traveller.save(worker);
-  const { took, session } = await traveller.restore();
-  const right = await traveller.right();
-  await traveller.forget();
-  return {
-    checkpoint_s: traveller.checkpoint_s,
-    restore_s: took,
-    dump: traveller.dump,
-    restore: session,
-    right,
-  };
+  const job = await Container.start({ engine: 'crun', worker });
+  const archive = archivePath('crun', 'trip.tar');
+  const podman = (...args: string[]) => seconds('podman', 'container', ...args);
+  // --keep: CRIU's logs, which name the sessions'.
+  const flags = ['--keep', '--compress', 'none', '--export', archive];
+  const checkpoint_s = await podman('checkpoint', ...flags, job.name);
+  const dump = await sessionEnd(job, 'dump');
+  await job.remove();
+  const restore_s = await podman('restore', '--keep', '--import', archive);
+  const restore = await sessionEnd(job, 'restore');
+  const answer = await job.control.ask('verify', 10 * minutes);
+  await job.remove();
+  rmSync(archive);
+  return { checkpoint_s, restore_s, dump, restore, right: answer.startsWith('verified ') };
 }

@@ -61,3 +61,10 @@ build_kfdsim() {
 build_programs() {
 	from_sources "test programs" "$OUT/programs" "$LAB/programs" "$LAB/programs/build.sh" "$(builder_dir)" "$OUT/programs"
 }
+
+# build_kfdsim_tests: the simulated GPU's tests, and the real driver they compare it with.
+build_kfdsim_tests() {
+	from_sources "simulated GPU's tests" "$OUT/kfdsim-tests" "$LAB/kfdsim" "$LAB/kfdsim/tests/build.sh" "$(builder_dir)" "$OUT/kfdsim-tests"
+	rm -rf "$OUT/real-driver" # made in a second, so there is no need to know whether it is the kernel's
+	step "real driver" "$LAB/kfdsim/real-driver.sh" "$(rootfs_dir)" "$OUT/real-driver"
+}
