@@ -356,14 +356,34 @@ int sim_kfd_set_cu_mask(struct sim_process *p, void *data)
 	return q ? 0 : -EFAULT;
 }
 
-/* Only a queue that was suspended by a debugger has a state to show. */
+/*
+ * The control stack of a compute queue that is not on the hardware: here, of one that is
+ * evicted. The save area is of no use, a wave has nothing but its control stack.
+ */
 int sim_kfd_get_wave_state(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_queue_wave_state_args *args = data;
+	struct sim_wave wave = {};
 	struct sim_queue *q;
+	int ret = 0;
 
 	mutex_lock(&p->lock);
 	q = sim_queue_find(p, args->queue_id);
+	if (!q) {
+		ret = -EFAULT;
+	} else {
+		sim_run_lock(p);
+		if (!p->evicted || q->type != SIM_QUEUE_COMPUTE)
+			ret = -EINVAL;
+		else
+			wave = q->wave;
+		mutex_unlock(&p->run_lock);
+	}
 	mutex_unlock(&p->lock);
-	return q ? -EINVAL : -EFAULT;
+	if (ret)
+		return ret;
+	args->ctl_stack_used_size = wave.magic ? sizeof(wave) : 0;
+	args->save_area_used_size = 0;
+	return copy_to_user(u64_to_user_ptr(args->ctl_stack_address), &wave,
+			    args->ctl_stack_used_size) ? -EFAULT : 0;
 }

@@ -36,6 +36,17 @@ static void unevict(void)
 	MUST(!criu_op(&g, KFD_CRIU_OP_UNPAUSE, &a));
 }
 
+/* The wave of a queue, KFDSIM_CTL_STACK bytes; -errno, or bytes of control stack in use. */
+static int wave_state(uint32_t queue, uint64_t *wave)
+{
+	struct kfd_ioctl_get_queue_wave_state_args a = { .queue_id = queue,
+							 .ctl_stack_address = (uintptr_t)wave };
+	int ret = try_ioctl(g.kfd, AMDKFD_IOC_GET_QUEUE_WAVE_STATE, &a);
+
+	CHECK(!a.save_area_used_size);
+	return ret ? ret : (int)a.ctl_stack_used_size;
+}
+
 static void test_operations(void)
 {
 	uint32_t n = DATA_BYTES / 4;
@@ -70,7 +81,7 @@ static void test_spin(void)
 static void test_evict_memory(void)
 {
 	uint32_t n = 64 * 1024, seen;
-	uint64_t i;
+	uint64_t i, wave[KFDSIM_CTL_STACK / 8];
 
 	memset((void *)data, 0, n * 4);
 	i = dispatch(&q, KFDSIM_OP_INCREMENT, DATA_VA, n * 4, 1, 5000);
@@ -79,12 +90,21 @@ static void test_evict_memory(void)
 	evict();
 	seen = count_words(data, n, 1);
 	CHECK(seen && seen < n && seen % 1024 == 0);
+	/* Word 4 of the control stack are the steps done, a page each. */
+	IS(wave_state(q.id, wave), KFDSIM_CTL_STACK);
+	CHECK(wave[1] == DATA_VA && wave[2] == n * 4 && wave[4] == seen / 1024);
+	IS(wave_state(sdma.id, wave), -EINVAL);
+	IS(wave_state(999, wave), -EFAULT);
 	CHECK(!completed(&q, i, 150) && *q.rptr == i);
 	IS(count_words(data, n, 1), seen);
 	unevict();
 	CHECK(completed(&q, i, 5000));
 	IS(count_words(data, n, 1), n);
 	CHECK(*q.rptr == i + 1);
+	IS(wave_state(q.id, wave), -EINVAL);
+	evict();
+	IS(wave_state(q.id, wave), 0);
+	unevict();
 }
 
 /* Time on the GPU counts, not time that passes. */
