@@ -168,6 +168,7 @@ struct sim_mqd;
 void sim_queue_preempt(struct sim_queue *q, u64 now);
 void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack);
 int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct sim_wave *wave);
+int sim_kfd_get_wave_state(struct sim_process *p, void *data);
 
 /* doorbell.c */
 void sim_doorbell_mmap(struct vm_area_struct *vma, struct sim_pdd *pdd);
@@ -178,11 +179,11 @@ bool sim_is_sdma(u32 type);
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore);
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q);
 void sim_queues_destroy(struct sim_process *p);
+struct sim_queue *sim_queue_find(struct sim_process *p, u32 id);
 int sim_kfd_create_queue(struct sim_process *p, void *data);
 int sim_kfd_destroy_queue(struct sim_process *p, void *data);
 int sim_kfd_update_queue(struct sim_process *p, void *data);
 int sim_kfd_set_cu_mask(struct sim_process *p, void *data);
-int sim_kfd_get_wave_state(struct sim_process *p, void *data);
 
 /* worker.c */
 int sim_worker_start(struct sim_process *p);

@@ -3,6 +3,8 @@
  * What becomes of a queue when it is unmapped, and how it comes back: engine state in the
  * MQD, the wave of a dispatch that was stopped in the middle in the control stack.
  */
+#include <linux/uaccess.h>
+
 #include "criu.h"
 #include "kfdsim.h"
 
@@ -51,4 +53,36 @@ int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct si
 	/* Contents are filled in later: the read pointer in memory is written again. */
 	q->published = ~q->pos;
 	return 0;
+}
+
+/*
+ * The control stack of a compute queue that is not on the hardware: here, of one that is
+ * evicted. The save area is of no use, a wave has nothing but its control stack.
+ */
+int sim_kfd_get_wave_state(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_get_queue_wave_state_args *args = data;
+	struct sim_wave wave = {};
+	struct sim_queue *q;
+	int ret = 0;
+
+	mutex_lock(&p->lock);
+	q = sim_queue_find(p, args->queue_id);
+	if (!q) {
+		ret = -EFAULT;
+	} else {
+		sim_run_lock(p);
+		if (!p->evicted || q->type != SIM_QUEUE_COMPUTE)
+			ret = -EINVAL;
+		else
+			wave = q->wave;
+		mutex_unlock(&p->run_lock);
+	}
+	mutex_unlock(&p->lock);
+	if (ret)
+		return ret;
+	args->ctl_stack_used_size = wave.magic ? sizeof(wave) : 0;
+	args->save_area_used_size = 0;
+	return copy_to_user(u64_to_user_ptr(args->ctl_stack_address), &wave,
+			    args->ctl_stack_used_size) ? -EFAULT : 0;
 }

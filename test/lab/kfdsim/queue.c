@@ -181,7 +181,7 @@ void sim_queues_destroy(struct sim_process *p)
 		sim_queue_remove(p, q);
 }
 
-static struct sim_queue *sim_queue_find(struct sim_process *p, u32 id)
+struct sim_queue *sim_queue_find(struct sim_process *p, u32 id)
 {
 	struct sim_queue *q;
 
@@ -354,36 +354,4 @@ int sim_kfd_set_cu_mask(struct sim_process *p, void *data)
 	q = sim_queue_find(p, args->queue_id);
 	mutex_unlock(&p->lock);
 	return q ? 0 : -EFAULT;
-}
-
-/*
- * The control stack of a compute queue that is not on the hardware: here, of one that is
- * evicted. The save area is of no use, a wave has nothing but its control stack.
- */
-int sim_kfd_get_wave_state(struct sim_process *p, void *data)
-{
-	struct kfd_ioctl_get_queue_wave_state_args *args = data;
-	struct sim_wave wave = {};
-	struct sim_queue *q;
-	int ret = 0;
-
-	mutex_lock(&p->lock);
-	q = sim_queue_find(p, args->queue_id);
-	if (!q) {
-		ret = -EFAULT;
-	} else {
-		sim_run_lock(p);
-		if (!p->evicted || q->type != SIM_QUEUE_COMPUTE)
-			ret = -EINVAL;
-		else
-			wave = q->wave;
-		mutex_unlock(&p->run_lock);
-	}
-	mutex_unlock(&p->lock);
-	if (ret)
-		return ret;
-	args->ctl_stack_used_size = wave.magic ? sizeof(wave) : 0;
-	args->save_area_used_size = 0;
-	return copy_to_user(u64_to_user_ptr(args->ctl_stack_address), &wave,
-			    args->ctl_stack_used_size) ? -EFAULT : 0;
 }
