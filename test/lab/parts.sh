@@ -8,7 +8,13 @@ rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
 next_criu_dir() { echo "$CACHE/next-criu-$(digest "$LAB/rootfs.sh" "$LAB/next-criu.list")"; }
 emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
-image_dir() { echo "$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")"; }
+# An image without the next CRIU has a name of its own: it must not stay once there is one.
+image_dir() {
+	local name
+	name=$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")
+	if [ ! -d "$(next_criu_dir)" ]; then name+=-without-next-criu; fi
+	echo "$name"
+}
 
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
