@@ -26,8 +26,9 @@ export async function hidden(): Promise<Record<string, unknown>> {
   await seconds('podman', 'container', 'checkpoint', '--keep', job.name);
   const restore = async (parallel: boolean): Promise<{ took: number; session: LogLine }> => {
     configure({ parallel });
-    await attempt('podman', 'kill', job.name);
-    await run('podman', 'wait', job.name);
+    // It does not run before the first restore.
+    const killed = await attempt('podman', 'kill', job.name);
+    if (killed.status === 0) await run('podman', 'wait', job.name);
     const took = await seconds('podman', 'container', 'restore', '--keep', job.name);
     return { took, session: await sessionEnd(job, 'restore') };
   };
