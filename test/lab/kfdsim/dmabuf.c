@@ -102,13 +102,8 @@ int sim_kfd_import_dmabuf(struct sim_process *p, void *data)
 	int ret;
 
 	mutex_lock(&p->lock);
-	pdd = sim_pdd_by_id(p, args->gpu_id);
-	if (!pdd)
-		ret = -EINVAL;
-	else if (p->dead || !pdd->vm)
-		ret = -ESRCH;
-	else
-		ret = sim_import(pdd, args);
+	pdd = sim_pdd_with_vm(p, args->gpu_id);
+	ret = IS_ERR(pdd) ? PTR_ERR(pdd) : sim_import(pdd, args);
 	mutex_unlock(&p->lock);
 	return ret;
 }

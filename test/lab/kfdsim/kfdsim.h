@@ -205,6 +205,7 @@ struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
 void sim_process_put(struct sim_process *p);
 struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id);
+struct sim_pdd *sim_pdd_with_vm(struct sim_process *p, u32 user_gpu_id);
 struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu);
 bool sim_process_has_vm(struct sim_process *p);
 int sim_pdd_bind_vm(struct sim_pdd *pdd, int drm_fd);

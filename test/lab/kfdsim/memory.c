@@ -181,6 +181,20 @@ int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd)
 	return 0;
 }
 
+/*
+ * Ranges of SVM are neither where a buffer is nor what a userptr is made of. VRAM at 0 is VRAM
+ * without an address.
+ */
+static bool sim_mem_meets_svm(struct sim_process *p,
+			      const struct kfd_ioctl_alloc_memory_of_gpu_args *args)
+{
+	bool nowhere = !args->va_addr && args->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+
+	return (!nowhere && sim_svm_covers(p, args->va_addr, args->size)) ||
+	       (args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR &&
+		sim_svm_covers(p, args->mmap_offset, args->size));
+}
+
 int sim_kfd_alloc_memory(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args *args = data;
@@ -192,15 +206,16 @@ int sim_kfd_alloc_memory(struct sim_process *p, void *data)
 	if (!args->size)
 		return -EINVAL;
 	mutex_lock(&p->lock);
-	pdd = sim_pdd_by_id(p, args->gpu_id);
-	if (!pdd)
-		ret = -EINVAL;
-	else if (p->dead || !pdd->vm)
-		ret = -ESRCH;
-	else if (sim_svm_covers(p, args->va_addr, args->size))
+	/* The real driver looks at SVM first, before it knows which GPU is meant. */
+	if (sim_mem_meets_svm(p, args)) {
 		ret = -EADDRINUSE;
-	if (ret)
 		goto out;
+	}
+	pdd = sim_pdd_with_vm(p, args->gpu_id);
+	if (IS_ERR(pdd)) {
+		ret = PTR_ERR(pdd);
+		goto out;
+	}
 	bo = sim_mem_make_bo(pdd, args->flags, args->size, args->mmap_offset);
 	if (IS_ERR(bo)) {
 		ret = PTR_ERR(bo);

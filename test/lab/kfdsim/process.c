@@ -243,6 +243,21 @@ struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id)
 	return NULL;
 }
 
+/*
+ * The same for what needs the VM of that GPU. -EINVAL: p knows no such GPU; -ENODEV: there is
+ * no VM yet; -ESRCH: the mm of p is gone. Needs p->lock.
+ */
+struct sim_pdd *sim_pdd_with_vm(struct sim_process *p, u32 user_gpu_id)
+{
+	struct sim_pdd *pdd = sim_pdd_by_id(p, user_gpu_id);
+
+	if (!pdd)
+		return ERR_PTR(-EINVAL);
+	if (p->dead)
+		return ERR_PTR(-ESRCH);
+	return pdd->vm ? pdd : ERR_PTR(-ENODEV);
+}
+
 /* NULL if p may not see this GPU. */
 struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu)
 {

@@ -276,12 +276,13 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 	mutex_lock(&p->lock);
 	if (ret)
 		goto out;
-	pdd = sim_pdd_by_id(p, args->gpu_id);
+	pdd = sim_pdd_with_vm(p, args->gpu_id);
 	q->pdd = pdd;
-	if (!pdd || (q->sdma_id != U32_MAX && q->sdma_id >= pdd->gpu->num_sdma))
+	/* Unlike those that allocate this ioctl gives another errno where there is no VM. */
+	if (IS_ERR(pdd))
+		ret = PTR_ERR(pdd) == -ENODEV ? -ESRCH : PTR_ERR(pdd);
+	else if (q->sdma_id != U32_MAX && q->sdma_id >= pdd->gpu->num_sdma)
 		ret = -EINVAL;
-	else if (p->dead || !pdd->vm)
-		ret = -ESRCH;
 	/* Like 6.12: the ring and its pointers must be buffers the GPU can reach. */
 	else if (!sim_vm_is_mapped(pdd->vm, q->ring) || !sim_vm_is_mapped(pdd->vm, q->rptr) ||
 		 !sim_vm_is_mapped(pdd->vm, q->wptr))

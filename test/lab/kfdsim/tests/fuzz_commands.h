@@ -6,6 +6,7 @@
 #include <amdgpu_drm.h>
 #include <drm.h>
 #include <linux/kfd_ioctl.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum device { ON_KFD, ON_RENDER };
@@ -47,6 +48,22 @@ static const struct command {
 	{ ON_RENDER, DRM_IOWR(0xd2, uint64_t) },
 };
 
+/* Calls of the DRM core with a number of syncobjs, and where in their arguments it is. */
+static const struct {
+	uint8_t nr, at;
+} syncobj_counts[] = {
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_WAIT), offsetof(struct drm_syncobj_wait, count_handles) },
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_RESET), offsetof(struct drm_syncobj_array, count_handles) },
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_SIGNAL), offsetof(struct drm_syncobj_array, count_handles) },
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT),
+	  offsetof(struct drm_syncobj_timeline_wait, count_handles) },
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_QUERY),
+	  offsetof(struct drm_syncobj_timeline_array, count_handles) },
+	{ _IOC_NR(DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL),
+	  offsetof(struct drm_syncobj_timeline_array, count_handles) },
+};
+
+#define NR_SYNCOBJ_COUNTS (sizeof(syncobj_counts) / sizeof(*syncobj_counts))
 #define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
 
 #endif

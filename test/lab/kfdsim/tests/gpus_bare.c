@@ -73,11 +73,15 @@ static void test_unbound(int kfd)
 {
 	struct gpu a = { .kfd = kfd, .render = open_render(nodes[0].minor), .id = nodes[0].gpu_id };
 	struct gpu b = { .kfd = kfd, .render = open_render(nodes[1].minor), .id = nodes[1].gpu_id };
+	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = b.id, .dmabuf_fd = -1 };
+	struct sdma_queue q;
 	struct memory m;
 
 	IS(acquire(&a, b.render), -EINVAL);
 	IS(acquire(&a, a.render), 0);
-	IS(allocate(&b, &m, VA, MIB, GTT | WRITABLE, 0), -ESRCH);
+	IS(allocate(&b, &m, VA, MIB, GTT | WRITABLE, 0), -ENODEV);
+	IS(try_ioctl(kfd, AMDKFD_IOC_IMPORT_DMABUF, &import), -ENODEV);
+	IS(create_queue(&b, &q, VA), -ESRCH);
 	IS(allocate(&a, &m, VA, MIB, GTT | WRITABLE, 0), 0);
 	IS(map_gpu(&b, &m), -ENODEV);
 	IS(free_gpu(&a, &m), 0);

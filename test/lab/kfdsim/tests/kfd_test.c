@@ -206,7 +206,8 @@ static void test_unbound(void)
 	struct gpu g = open_gpu();
 	struct memory m;
 
-	IS(allocate(&g, &m, VA, 4096, VRAM | WRITABLE, 0), -ESRCH);
+	IS(allocate(&g, &m, VA, 4096, VRAM | WRITABLE, 0), -ENODEV);
+	IS(allocate(&g, &m, VA, 0, VRAM | WRITABLE, 0), -EINVAL);
 	IS(acquire(&g, g.kfd), -EINVAL);
 	IS(try_ioctl(g.kfd, _IOWR('K', 0x70, int), &m), -ENOTTY);
 	close(g.kfd);

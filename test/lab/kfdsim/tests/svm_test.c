@@ -59,6 +59,7 @@ static void test_errors(void)
 	struct kfd_ioctl_svm_attribute attrs[2] = { { KFD_IOCTL_SVM_ATTR_GRANULARITY, 1 },
 						    { KFD_IOCTL_SVM_ATTR_GRANULARITY, 2 } };
 	const uint32_t set = KFD_IOCTL_SVM_OP_SET_ATTR, get = KFD_IOCTL_SVM_OP_GET_ATTR;
+	struct gpu other = gpu;
 	struct memory m;
 
 	IS(svm_call(set, 0, MIB, 1, 1, attrs), -EINVAL);
@@ -91,6 +92,14 @@ static void test_errors(void)
 	IS(free_gpu(&gpu, &m), 0);
 	IS(set_one(VA + 128 * MIB, MIB, KFD_IOCTL_SVM_ATTR_GRANULARITY, 1), 0);
 	IS(allocate(&gpu, &m, VA + 128 * MIB + 4096, 4096, VRAM | WRITABLE, 0), -EADDRINUSE);
+	/* The range is found before a GPU that is unknown; behind a userptr there is none either. */
+	other.id ^= 1;
+	IS(allocate(&other, &m, VA + 128 * MIB, 4096, VRAM | WRITABLE, 0), -EADDRINUSE);
+	IS(allocate(&gpu, &m, VA + 192 * MIB, 4096, USERPTR | WRITABLE, VA + 128 * MIB),
+	   -EADDRINUSE);
+	/* VRAM at 0 is VRAM without an address. */
+	IS(allocate(&gpu, &m, 0, VA + 129 * MIB, GTT | WRITABLE, 0), -EADDRINUSE);
+	IS(allocate(&gpu, &m, 0, VA + 129 * MIB, VRAM | WRITABLE, 0), -ENOMEM);
 	munmap((void *)(VA + 128 * MIB), MIB);
 	CHECK(counter("svm_ranges") == 0);
 	IS(allocate(&gpu, &m, VA + 128 * MIB + 4096, 4096, VRAM | WRITABLE, 0), 0);
