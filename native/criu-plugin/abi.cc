@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <cstring>
+#include <string>
 
 namespace kfdcp::criu {
 
@@ -59,6 +60,20 @@ bool claim_from_inventory(const char* name) {
   const auto claim =
       symbol<bool (*)(const char*, std::size_t)>("check_and_remove_inventory_plugin");
   return claim == nullptr || claim(name, std::strlen(name));
+}
+
+bool add_script(const char* program) {
+  const auto add = symbol<int (*)(char*)>("add_script");
+  std::string path(program);
+  return add != nullptr && add(path.data()) == 0;  // CRIU keeps a copy
+}
+
+bool run_program(const char* program) {
+  const auto run = symbol<int (*)(int, int, int, char*, char* const*, unsigned)>("cr_system");
+  std::string path(program);
+  char* const arguments[] = {path.data(), nullptr};
+  constexpr int kNone = -1;  // no input; output and errors to the log
+  return run != nullptr && run(kNone, kNone, kNone, path.data(), arguments, 0) == 0;
 }
 
 }  // namespace kfdcp::criu

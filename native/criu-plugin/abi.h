@@ -17,6 +17,7 @@ enum Hook : unsigned {
   kRestoreExtFile = 3,
   kHandleDeviceVma = 7,
   kUpdateVmaMap = 8,
+  kPauseDevices = 10,
   kCheckpointDevices = 11,
   kHookSlots = 12,
 };
@@ -60,5 +61,10 @@ int service_descriptor(int type);
 void register_in_inventory(const char* name);
 /// True when the image names this plugin, or does not name any (CRIU 4.0).
 bool claim_from_inventory(const char* name);
+
+/// Has CRIU run `program` at every stage that is still to come. False when CRIU cannot.
+bool add_script(const char* program);
+/// Runs `program` as CRIU runs a script, its output going to CRIU's log. False when it fails.
+bool run_program(const char* program);
 
 }  // namespace kfdcp::criu

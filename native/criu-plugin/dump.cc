@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -17,6 +18,7 @@
 #include "core/survey.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
+#include "criu-plugin/action_script.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/name.h"
 
@@ -35,6 +37,17 @@ struct DumpState {
 };
 
 std::unique_ptr<DumpState> dump;
+bool begun = false;
+
+/// A look that fails is no reason to stop a dump: the survey of the stopped tree comes later.
+bool seems_to_use_gpu(int root_pid) noexcept {
+  try {
+    return procfs::kfd_major() >= 0 && holds_gpu(root_pid);
+  } catch (const std::exception& error) {
+    log_info(std::string("cannot look for GPUs: ") + error.what());
+    return false;
+  }
+}
 
 /// The session's answer. Throws when it does not come. What a session that is gone had written is
 /// removed then: nobody else would until the next checkpoint into the same directory.
@@ -143,6 +156,12 @@ void report_end(bool stays_paused) noexcept {
 
 }  // namespace
 
+void begin_dump(int root_pid) {
+  if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
+  add_action_script();
+  run_pre_dump_script();
+}
+
 void checkpoint_tree(int root_pid) {
   if (dump) return;
   Survey survey = survey_tree(root_pid);
@@ -153,10 +172,11 @@ void checkpoint_tree(int root_pid) {
   try {
     dump->session = connect_socket(session_socket(::getpid()));
   } catch (const Error& error) {
-    survey.refusals.insert(survey.refusals.begin(),
-                           std::string("the container uses a GPU, but no session is running for "
-                                       "this checkpoint (is the action script configured?): ") +
-                               error.what());
+    survey.refusals.insert(
+        survey.refusals.begin(),
+        std::string("the container uses a GPU, but no session was started for "
+                    "this checkpoint (did it open the GPU just now? try again): ") +
+            error.what());
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);

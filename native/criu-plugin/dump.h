@@ -3,6 +3,11 @@
 
 namespace kfdcp::criu {
 
+/// First call of a dump, with the root of a tree that still runs: where the tree uses a GPU, starts
+/// the session, which takes time that the tree should not stand still for. Later calls do nothing.
+/// Throws Error when a session is needed and does not start.
+void begin_dump(int root_pid);
+
 /// First call of a dump handles the whole stopped tree of `root_pid`; later calls do nothing.
 /// Throws Error; nothing stays paused then only after finish_dump().
 void checkpoint_tree(int root_pid);

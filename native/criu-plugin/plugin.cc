@@ -26,8 +26,12 @@ int guarded(F&& body) noexcept {
   return -1;
 }
 
-/// Never fails: a failing init would break every checkpoint of the host.
+/// Which stage CRIU loaded the plugin for.
+int current_stage = kDump;
+
+/// Fails for images with a GPU only: anything else would break every dump and restore of the host.
 int init(int stage) noexcept {
+  current_stage = stage;
   return guarded([&] {
     if (stage == kRestore && claim_from_inventory(kPluginName)) begin_restore();
     return 0;
@@ -36,6 +40,16 @@ int init(int stage) noexcept {
 
 void fini(int stage, int result) noexcept {
   if (stage == kDump) finish_dump(result);
+}
+
+/// CRIU calls this for the root of the tree first, before it stops anything, and then for every
+/// other task. Never 0, which would end CRIU's round of the plugins.
+int pause_devices(int pid) noexcept {
+  return guarded([&] {
+    // `criu pre-dump` copies host memory while the container runs on: nothing of ours is in it.
+    if (current_stage == kDump) begin_dump(pid);
+    return -ENOTSUP;
+  });
 }
 
 int checkpoint_devices(int pid) noexcept {
@@ -55,7 +69,7 @@ int restore_ext_file(int id, bool* retry_needed) noexcept {
   return guarded([&] { return restore_file(id); });
 }
 
-/// Also called by `criu pre-dump`, where no script has run: it must not need a session.
+/// Also called by `criu pre-dump`, where there is no session.
 int handle_device_vma(int, const struct stat* info) noexcept {
   return guarded([&] {
     const int kfd_major = procfs::kfd_major();
@@ -87,5 +101,6 @@ kfdcp::criu::Descriptor CR_PLUGIN_DESC = {
     kfdcp::criu::kInterfaceVersion,
     kfdcp::criu::kHookSlots,
     {nullptr, nullptr, slot(dump_ext_file), slot(restore_ext_file), nullptr, nullptr, nullptr,
-     slot(handle_device_vma), slot(update_vma_map), nullptr, nullptr, slot(checkpoint_devices)},
+     slot(handle_device_vma), slot(update_vma_map), nullptr, slot(pause_devices),
+     slot(checkpoint_devices)},
 };

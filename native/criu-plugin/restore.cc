@@ -17,6 +17,7 @@
 #include "core/session_socket.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
+#include "criu-plugin/action_script.h"
 #include "criu-plugin/log.h"
 
 namespace kfdcp::criu {
@@ -71,7 +72,8 @@ UniqueFd connect_session() {
               ENOENT);
 }
 
-bool image_has_gpu_state() { return ::faccessat(image_directory(), kManifestName, F_OK, 0) == 0; }
+bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
+bool image_has_gpu_state() { return image_has(kManifestName); }
 
 Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                 const std::vector<int>& fds = {}) {
@@ -163,7 +165,11 @@ const VmaRecord* vma_at(std::uint64_t address) {
 
 }  // namespace
 
-void begin_restore() { criu_pid = ::getpid(); }
+void begin_restore() {
+  criu_pid = ::getpid();
+  // A half-written image counts, too: the session says what is wrong with it.
+  if (image_has_gpu_state() || image_has("kfd-state-0.img")) add_action_script();
+}
 
 int restore_file(int id) {
   if (!image_has_gpu_state()) return -ENOTSUP;

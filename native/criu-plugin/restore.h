@@ -6,7 +6,8 @@
 
 namespace kfdcp::criu {
 
-/// In the main CRIU process, before any task exists.
+/// In the main CRIU process, before any task exists: for an image with GPU state has CRIU run the
+/// action script, which starts the session. Throws Error{unsupported} when CRIU cannot.
 void begin_restore();
 
 /// Returns a descriptor for CRIU file `id`, or -ENOTSUP when the file is not ours. Throws Error.

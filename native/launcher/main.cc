@@ -1,16 +1,13 @@
-// kfd-checkpoint-launch PACKAGE: what the CRIU action script runs where a GPU is or may be
-// concerned. One stage of one dump or restore: starts the session of the package in the folder
-// PACKAGE, or asks it whether CRIU may go on. The script and this program are copied out of the
-// package by "kfd-checkpoint configure".
+// kfd-checkpoint-launch PACKAGE: what the CRIU action script runs. One stage of one dump or
+// restore: starts the session of the package in the folder PACKAGE, or asks it whether CRIU may go
+// on. The script and this program are copied out of the package by "kfd-checkpoint configure".
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
 #include "core/error.h"
-#include "core/procfs.h"
 #include "core/session_socket.h"
-#include "core/survey.h"
 #include "core/wire.h"
 #include "launcher/daemon.h"
 
@@ -22,8 +19,7 @@ using namespace kfdcp;
 /// end with them (the shell runs an empty file, with success).
 constexpr int kGoOn = 10;
 constexpr int kStop = 11;  // the reason is on standard error
-/// Whether a GPU is concerned could not be found out. The plugin will.
-constexpr int kUnknown = 1;
+constexpr int kNotAsked = 1;
 
 constexpr int kStartTimeoutMs = 120'000;
 // Above the session's own deadline for its gate, which is the one meant to fire.
@@ -33,7 +29,6 @@ struct Stage {
   std::string name;
   std::string image_directory;  // /proc/<criu pid>/fd/<n>
   int criu_pid = -1;
-  int init_pid = -1;
 };
 
 const char* environment(const char* name) {
@@ -42,8 +37,7 @@ const char* environment(const char* name) {
 }
 
 Stage read_stage() {
-  Stage stage{environment("CRTOOLS_SCRIPT_ACTION"), environment("CRTOOLS_IMAGE_DIR"), -1,
-              std::atoi(environment("CRTOOLS_INIT_PID"))};
+  Stage stage{environment("CRTOOLS_SCRIPT_ACTION"), environment("CRTOOLS_IMAGE_DIR")};
   std::sscanf(stage.image_directory.c_str(), "/proc/%d/fd/", &stage.criu_pid);
   return stage;
 }
@@ -53,7 +47,7 @@ int start_session(const Stage& stage, const std::string& package, const char* op
   // memory that is both writable and executable. (Without WebAssembly V8 wants to be told so.)
   const std::string answer = launcher::start_daemon(
       {"node", "--jitless", "--no-expose-wasm", package + "/dist/src/session/main.js", operation,
-       std::to_string(stage.criu_pid), stage.image_directory, std::to_string(stage.init_pid)},
+       std::to_string(stage.criu_pid), stage.image_directory},
       kStartTimeoutMs);
   if (answer == "ready\n") return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n",
@@ -78,36 +72,21 @@ int ask_session(const Stage& stage) {
   return kStop;
 }
 
-/// Later than at pre-dump the script has found a session, or state of ours in the image directory.
-bool is_gpu_concerned(const Stage& stage) {
-  return stage.name != "pre-dump" || (procfs::kfd_major() >= 0 && holds_gpu(stage.init_pid));
-}
-
 int run(const Stage& stage, const std::string& package) {
   if (stage.name == "pre-dump") return start_session(stage, package, "dump");
   if (stage.name == "pre-restore") return start_session(stage, package, "restore");
   return ask_session(stage);
 }
 
-void complain(const std::exception& error) {
-  std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", error.what());
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const Stage stage = read_stage();
-  if (argc != 2 || stage.criu_pid <= 0) return kUnknown;  // not started by our script under CRIU
-  try {
-    if (!is_gpu_concerned(stage)) return kGoOn;
-  } catch (const std::exception& error) {
-    complain(error);
-    return kUnknown;
-  }
+  if (argc != 2 || stage.criu_pid <= 0) return kNotAsked;  // not started by our script under CRIU
   try {
     return run(stage, argv[1]);
   } catch (const std::exception& error) {
-    complain(error);
+    std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", error.what());
     return kStop;
   }
 }

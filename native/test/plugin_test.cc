@@ -71,16 +71,14 @@ TEST_CASE("plugin: the descriptor names version 0.2.0, twelve slots, and the hoo
   CHECK(plugin->version == 0x200);
   CHECK(plugin->max_hooks == 12);
   // enum of criu-plugin.h: DUMP_EXT_FILE 2, RESTORE_EXT_FILE 3, HANDLE_DEVICE_VMA 7,
-  // UPDATE_VMA_MAP 8, CHECKPOINT_DEVICES 11.
-  for (const unsigned slot : {0u, 1u, 4u, 5u, 6u, 9u, 10u}) {
+  // UPDATE_VMA_MAP 8, PAUSE_DEVICES 10, CHECKPOINT_DEVICES 11.
+  for (const unsigned slot : {0u, 1u, 4u, 5u, 6u, 9u}) {
     CHECK_MESSAGE(plugin->hooks[slot] == nullptr, slot);
   }
   const ElfFile file(plugin_path());
-  const std::pair<unsigned, const char*> hooks[] = {{2, "dump_ext_file"},
-                                                    {3, "restore_ext_file"},
-                                                    {7, "handle_device_vma"},
-                                                    {8, "update_vma_map"},
-                                                    {11, "checkpoint_devices"}};
+  const std::pair<unsigned, const char*> hooks[] = {
+      {2, "dump_ext_file"},  {3, "restore_ext_file"}, {7, "handle_device_vma"},
+      {8, "update_vma_map"}, {10, "pause_devices"},   {11, "checkpoint_devices"}};
   for (const auto& [slot, name] : hooks) {
     Dl_info info{};
     REQUIRE(::dladdr(plugin->hooks[slot], &info) != 0);
@@ -126,6 +124,7 @@ TEST_CASE("plugin: a tree without a GPU is dumped as if the plugin was not there
   const Plugin plugin;
   REQUIRE(plugin->init(criu::kDump) == 0);
   const std::size_t before = open_descriptors();
+  CHECK(plugin.hook<int(int)>(criu::kPauseDevices)(::getpid()) == -ENOTSUP);
   CHECK(plugin.hook<int(int)>(criu::kCheckpointDevices)(::getpid()) == 0);
   CHECK(open_descriptors() == before);
   plugin->exit(criu::kDump, 0);

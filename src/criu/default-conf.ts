@@ -4,17 +4,17 @@
  */
 
 import { KfdError } from '../errors.js';
-import { actionScriptPath, libdir } from './state-folder.js';
+import { libdir } from './state-folder.js';
 
 export const defaultConfPath = '/etc/criu/default.conf';
 
 const begin = '# BEGIN kfd-checkpoint (kept by "kfd-checkpoint configure"; do not edit)\n';
 const end = '# END kfd-checkpoint\n';
-const ourBlock = `${begin}libdir ${libdir}\naction-script ${actionScriptPath}\n${end}`;
+const ourBlock = `${begin}libdir ${libdir}\n${end}`;
 
 /**
  * The text with our block in it, new or renewed. Throws E_CONFIG when somebody else's line already
- * sets one of the options, or when the markers are damaged.
+ * sets our option, or when the markers are damaged.
  */
 export function withBlock(text: string): string {
   const { before, after } = aroundBlock(text);
@@ -63,16 +63,13 @@ function aroundBlock(text: string): { before: string; block: string | undefined;
   return { before: text.slice(0, from), block: match[0], after: text.slice(to) };
 }
 
-/** Lines that set libdir or action-script, also abbreviated, which getopt_long accepts. */
+/** Lines that set libdir, also abbreviated, which getopt_long accepts. */
 function foreignLines(text: string): string[] {
   return text
     .split('\n')
     .map((line) => line.replace(/#.*/, '').trim())
     .filter((line) => {
       const option = line.split(/[\s=]/)[0] ?? '';
-      return (
-        (option.length >= 3 && 'libdir'.startsWith(option)) ||
-        (option.length >= 2 && 'action-script'.startsWith(option))
-      );
+      return option.length >= 3 && 'libdir'.startsWith(option);
     });
 }

@@ -1,8 +1,7 @@
 /**
- * The files CRIU's configuration names, and what they start at once. They are outside the package:
- * CRIU fails every dump and restore of the host when its libdir or its action script is not there,
- * or when a plugin in the libdir does not load, and a package may be removed or damaged without
- * asking us.
+ * What CRIU loads, and what that starts at once. It is outside the package: CRIU fails every dump
+ * and restore of the host when its libdir is not there or a plugin in it does not load, and a
+ * package may be removed or damaged without asking us.
  */
 
 export const stateFolder = '/var/lib/kfd-checkpoint';
@@ -19,7 +18,7 @@ const launcherName = 'kfd-checkpoint-launch';
 /** The copy of the plugin that CRIU loads. */
 export const loadedPlugin = `${libdir}/${pluginName}`;
 
-/** What CRIU runs at every stage. */
+/** What CRIU runs at every stage, once the plugin has found a GPU; native/criu-plugin/action_script.cc has it, too. */
 export const actionScriptPath = `${stateFolder}/criu-action`;
 
 /** The copy of the launcher that the action script runs; it looks for it beside itself. */

@@ -1,5 +1,5 @@
 /**
- * The session daemon. `main.js dump|restore CRIU_PID IMAGE_DIRECTORY INIT_PID`, started by the
+ * The session daemon. `main.js dump|restore CRIU_PID IMAGE_DIRECTORY`, started by the
  * launcher with a pipe as descriptor 3: "ready" or the reason why not goes there.
  */
 
@@ -23,7 +23,7 @@ function tellLauncher(text: string): void {
 
 function readRequest([operation, criuPid, imageDirectory]: readonly string[]): SessionRequest {
   if ((operation !== 'dump' && operation !== 'restore') || imageDirectory === undefined) {
-    throw new Error('usage: main.js dump|restore CRIU_PID IMAGE_DIRECTORY INIT_PID');
+    throw new Error('usage: main.js dump|restore CRIU_PID IMAGE_DIRECTORY');
   }
   return { operation, criuPid: Number(criuPid), imageDirectory };
 }

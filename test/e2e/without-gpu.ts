@@ -9,7 +9,8 @@ import { type Engine, image } from './support/container.js';
 import { install, prefix, sessionCount, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
 
-const launcherCopy = '/var/lib/kfd-checkpoint/kfd-checkpoint-launch';
+/** What the plugin has CRIU run where a GPU is concerned. */
+const copies = ['criu-action', 'kfd-checkpoint-launch'];
 
 /** Programs of the package, and the program that its hook starts for containers with a GPU. */
 const programs = [
@@ -48,10 +49,10 @@ const installations = [
     },
   },
   {
-    name: 'without the package folder, with a copy of the launcher that fails',
+    name: 'without the package folder, the action script and the launcher',
     make: () => {
       rmSync(prefix, { recursive: true });
-      writeFileSync(launcherCopy, '#!/bin/sh\nexit 1\n');
+      for (const name of copies) rmSync(join('/var/lib/kfd-checkpoint', name));
     },
   },
   { name: 'undone', make: () => run('kfd-checkpoint', 'configure', '--undo') },

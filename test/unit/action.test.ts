@@ -26,7 +26,7 @@ const stages = [
   'of-the-future',
 ];
 
-/** The folder CRIU is told of: the action script, and `launcher` in the place of the program. */
+/** The folder the script is copied to, with `launcher` in the place of the program. */
 async function install(t: TestContext, launcher?: 'real' | string): Promise<string> {
   const folder = join(await temporaryFolder(t), 'with a space');
   await mkdir(folder);
@@ -42,21 +42,20 @@ async function install(t: TestContext, launcher?: 'real' | string): Promise<stri
   return folder;
 }
 
-function act(folder: string, stage: string | undefined, images = '/proc/1/fd/0') {
+function act(folder: string, stage: string) {
   const { status, stdout, stderr } = spawnSync(join(folder, 'criu-action'), [], {
     env: {
       PATH: '/usr/bin:/bin',
-      CRTOOLS_IMAGE_DIR: images,
-      CRTOOLS_INIT_PID: String(process.pid),
-      ...(stage === undefined ? {} : { CRTOOLS_SCRIPT_ACTION: stage }),
+      CRTOOLS_IMAGE_DIR: '/proc/1/fd/0',
+      CRTOOLS_SCRIPT_ACTION: stage,
     },
   });
   return { status, output: stdout.toString() + stderr.toString() };
 }
 
 /** The stages at which the script ends CRIU. */
-function stopped(folder: string, images?: string): string[] {
-  return stages.filter((stage) => act(folder, stage, images).status !== 0);
+function stopped(folder: string): string[] {
+  return stages.filter((stage) => act(folder, stage).status !== 0);
 }
 
 /** What damage makes of the launcher; undefined: it is not there. None of it is a word of its. */
@@ -71,83 +70,45 @@ const ruins: Record<string, string | undefined> = {
   killed: '#!/bin/sh\nkill -9 $$\n',
 };
 
-test('a container without a GPU passes every stage in silence', async (t) => {
-  const folder = await install(t, 'real');
-  for (const stage of [...stages, '', undefined]) {
-    assert.deepEqual(act(folder, stage), { status: 0, output: '' }, stage);
+/** The stages of which a session has to hear. */
+const heard = ['pre-dump', 'post-dump', 'pre-restore', 'post-restore', 'post-resume'];
+
+test('the launcher is asked where a session has something to do, and its word decides', async (t) => {
+  const telling = await install(t, '#!/bin/sh\necho "$CRTOOLS_SCRIPT_ACTION $1"\nexit 10\n');
+  for (const stage of stages) {
+    const output = heard.includes(stage) ? `${stage} /nowhere/package\n` : '';
+    assert.deepEqual(act(telling, stage), { status: 0, output });
   }
+  assert.deepEqual(stopped(await install(t, '#!/bin/sh\nexit 11\n')), heard);
 });
 
-test('without a GPU the launcher is asked at pre-dump alone', async (t) => {
-  const folder = await install(t, '#!/bin/sh\necho "$CRTOOLS_SCRIPT_ACTION $1"\nexit 10\n');
-  const asked = stages.filter((stage) => act(folder, stage).output !== '');
-  assert.deepEqual(asked, ['pre-dump']);
-  assert.deepEqual(act(folder, 'pre-dump'), { status: 0, output: 'pre-dump /nowhere/package\n' });
-});
-
-test('whatever became of the launcher, a container without a GPU passes every stage', async (t) => {
+test('whatever became of the launcher, no stage passes without its word', async (t) => {
   for (const [name, launcher] of Object.entries(ruins)) {
-    assert.deepEqual(stopped(await install(t, launcher)), [], name);
+    const folder = await install(t, launcher);
+    assert.deepEqual(stopped(folder), heard, name);
+    assert.match(act(folder, 'post-dump').output, /Error \(kfd-checkpoint\): .*status \d+; run/);
   }
   const notExecutable = await install(t, 'real');
   await chmod(join(notExecutable, 'kfd-checkpoint-launch'), 0o644);
-  assert.deepEqual(stopped(notExecutable), []);
+  assert.deepEqual(stopped(notExecutable), heard);
   const directory = await install(t);
   await mkdir(join(directory, 'kfd-checkpoint-launch'));
-  assert.deepEqual(stopped(directory), []);
-});
-
-const run = `/run/kfd-checkpoint/${process.pid}`;
-
-/** Makes it look as if a session of the CRIU that starts the scripts, this process, were waiting. */
-async function waitingSession(): Promise<void> {
-  await mkdir(run, { recursive: true });
-  await writeFile(join(run, 'sock'), '');
-}
-
-/** The stages at which the script ends CRIU while a session waits. */
-async function stoppedInSession(folder: string, images?: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const stage of stages) {
-    await waitingSession();
-    if (act(folder, stage, images).status !== 0) found.push(stage);
-  }
-  return found;
-}
-
-test('where a session waits, its gates open at the launcher’s word alone', async (t) => {
-  t.after(() => rm(run, { recursive: true, force: true }));
-  for (const [name, launcher] of Object.entries(ruins)) {
-    const folder = await install(t, launcher);
-    assert.deepEqual(await stoppedInSession(folder), ['post-dump', 'post-restore'], name);
-    assert.match(act(folder, 'post-dump').output, /Error \(kfd-checkpoint\): .*status \d+; run/);
-  }
-  assert.deepEqual(await stoppedInSession(await install(t, '#!/bin/sh\nexit 10\n')), []);
-  const refusing = ['pre-dump', 'post-dump', 'post-restore', 'post-resume'];
-  assert.deepEqual(await stoppedInSession(await install(t, '#!/bin/sh\nexit 11\n')), refusing);
-});
-
-test('an image with GPU state is not restored without the launcher’s word', async (t) => {
-  for (const name of ['kfd-manifest.json', 'kfd-state-0.img']) {
-    const images = await temporaryFolder(t);
-    await writeFile(join(images, name), '');
-    for (const [ruin, launcher] of Object.entries(ruins)) {
-      const folder = await install(t, launcher);
-      assert.deepEqual(stopped(folder, images), ['pre-restore', 'post-restore'], ruin);
-    }
-    assert.deepEqual(stopped(await install(t, '#!/bin/sh\nexit 10\n'), images), []);
-  }
+  assert.deepEqual(stopped(directory), heard);
 });
 
 test('the leftovers of a killed session go at the start, whatever they are', async (t) => {
+  const run = `/run/kfd-checkpoint/${process.pid}`; // this process plays CRIU
   t.after(() => rm(run, { recursive: true, force: true }));
-  const folder = await install(t);
-  for (const stage of ['pre-dump', 'pre-restore']) {
-    await waitingSession();
+  const folder = await install(t, '#!/bin/sh\nexit 10\n');
+  for (const stage of stages) {
     await mkdir(join(run, 'more'), { recursive: true });
-    assert.deepEqual(act(folder, stage).status, 0);
-    await assert.rejects(readdir(run), { code: 'ENOENT' });
-    assert.deepEqual(stopped(folder), []);
+    await writeFile(join(run, 'sock'), '');
+    assert.equal(act(folder, stage).status, 0);
+    if (stage === 'pre-dump' || stage === 'pre-restore') {
+      await assert.rejects(readdir(run), { code: 'ENOENT' });
+    } else {
+      assert.deepEqual((await readdir(run)).sort(), ['more', 'sock']);
+    }
   }
 });
 
@@ -157,7 +118,7 @@ async function startSession(t: TestContext, images: string, operation = 'restore
   t.after(() => criu.kill('SIGKILL'));
   const daemon = spawn(
     process.execPath,
-    [join(repository, 'dist/src/session/main.js'), operation, String(criu.pid), images, '1'],
+    [join(repository, 'dist/src/session/main.js'), operation, String(criu.pid), images],
     { stdio: ['ignore', 'ignore', 'pipe', 'pipe'] },
   );
   t.after(() => daemon.kill('SIGKILL'));

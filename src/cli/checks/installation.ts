@@ -78,7 +78,7 @@ async function launcherFinding(place: Place, { launcher }: PackageParts): Promis
 async function actionFinding(place: Place, { action }: PackageParts): Promise<Finding> {
   const name = 'action script';
   if (!(await isAllowed(join(place.root, actionScriptPath), constants.X_OK))) {
-    const message = `${actionScriptPath}: not executable: every dump and restore fails`;
+    const message = `${actionScriptPath}: not executable: no container with a GPU can be saved`;
     return fail(name, message, configure);
   }
   const copy = await read(place, actionScriptPath);
