@@ -20,7 +20,7 @@ for (const [name, number] of [
 // A reader that had enough ("| head") is no failure of ours.
 process.stdout.on('error', () => process.exit(0));
 
-const code = await runCommandLine(process.argv.slice(2), {
+const finished = runCommandLine(process.argv.slice(2), {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   isTerminal: process.stderr.isTTY,
@@ -29,4 +29,6 @@ const code = await runCommandLine(process.argv.slice(2), {
   native: nativeServices,
   signal: interrupted.signal,
 });
-process.exitCode = signalNumber === 0 ? code : 128 + signalNumber;
+void finished.then((code) => {
+  process.exitCode = signalNumber === 0 ? code : 128 + signalNumber;
+});

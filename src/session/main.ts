@@ -50,11 +50,7 @@ async function main(): Promise<void> {
   context.close();
 }
 
-try {
-  await main();
-  // Native threads that watch for things of no interest any more must not keep the daemon alive.
-  process.exit(0);
-} catch (error) {
+function fail(error: unknown): never {
   const known = nativeOrOwn(error);
   process.stderr.write(`${new Date().toISOString()} session: ${inspect(known)}\n`);
   try {
@@ -64,3 +60,6 @@ try {
   }
   process.exit(1);
 }
+
+// Native threads that watch for things of no interest any more must not keep the daemon alive.
+main().then(() => process.exit(0), fail);

@@ -32,11 +32,11 @@ function overwritePrograms(text: string): void {
 const installations = [
   { name: 'whole', make: () => undefined },
   {
-    name: 'with programs that fail, a damaged plugin in the package, without Node.js modules',
+    name: 'with programs that fail, a damaged plugin in the package, without session and CLI',
     make: () => {
       writeFileSync(join(prefix, 'criu/kfd_checkpoint.so'), 'broken');
       overwritePrograms('#!/bin/sh\nexit 1\n');
-      rmSync(join(prefix, 'node_modules'), { recursive: true });
+      rmSync(join(prefix, 'dist/src'), { recursive: true });
     },
   },
   {

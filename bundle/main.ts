@@ -1,0 +1,71 @@
+/**
+ * `main.js FOLDER`: the programs of an installation, from what tsc made. Each is one file with all it needs: a
+ * start of Node.js that opens a hundred modules takes half as long again as one that opens none, and the
+ * starts of the session and of podman's hook are on the way of every container with a GPU.
+ */
+
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join } from 'node:path';
+import commonjsModule from '@rollup/plugin-commonjs';
+import { nodeResolve } from '@rollup/plugin-node-resolve';
+import { type OutputChunk, rollup } from '@rollup/wasm-node';
+import { notices, packageOf } from './notices.js';
+import { dist, repository } from './places.js';
+import { modulePlaces, slim } from './plugins.js';
+
+// Its types are those of its CommonJS form, where the function is a member.
+const commonjs = commonjsModule as unknown as typeof commonjsModule.default;
+
+const programs = ['hooks/precreate.js', 'src/session/main.js', 'src/cli/main.js'];
+
+/** Makes one program. Throws on every warning, and when something would be looked for at run time. */
+async function bundle(program: string, folder: string): Promise<OutputChunk> {
+  const build = await rollup({
+    input: join(dist, program),
+    plugins: [
+      slim(),
+      nodeResolve({ exportConditions: ['node'], preferBuiltins: true }),
+      commonjs({ ignoreTryCatch: false }),
+      modulePlaces(program),
+    ],
+    // Others of Node.js's own are known to nodeResolve, which comes after slim.
+    external: (id) => id.startsWith('node:'),
+    onLog: (level, log) => {
+      // Cycles in a dependency are its own affair; they are resolved as Node.js would.
+      const foreignCycle =
+        log.code === 'CIRCULAR_DEPENDENCY' && log.ids?.every((id) => packageOf(id) !== undefined);
+      if (level === 'warn' && !foreignCycle) throw new Error(`${program}: ${log.message}`);
+    },
+  });
+  const { output } = await build.write({
+    file: join(folder, 'dist', program),
+    // Node.js loads its own loader of ES modules only when a program needs it.
+    format: 'cjs',
+    generatedCode: 'es2015',
+    interop: 'default',
+  });
+  await build.close();
+  const missing = output[0].imports.filter((name) => !isBuiltin(name));
+  if (missing.length > 0) throw new Error(`${program}: not bundled: ${missing.join(', ')}`);
+  return output[0];
+}
+
+/** The installation's package.json: what is read at run time, and that its programs are CommonJS. */
+function description(): string {
+  const source = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as object;
+  const kept = ['name', 'version', 'description', 'license', 'private', 'engines', 'bin'];
+  const entries = Object.entries(source).filter(([key]) => kept.includes(key));
+  return `${JSON.stringify({ ...Object.fromEntries(entries), type: 'commonjs' }, null, 2)}\n`;
+}
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error('usage: main.js FOLDER');
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
+const modules = new Set<string>();
+for (const program of programs) {
+  for (const id of (await bundle(program, folder)).moduleIds) modules.add(id);
+}
+writeFileSync(join(folder, 'package.json'), description());
+writeFileSync(join(folder, 'THIRD-PARTY-NOTICES'), notices(modules));

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { notices } from '../../bundle/notices.js';
+import { repository, temporaryFolder } from './paths.js';
+
+const spec = '{"linux": {"devices": [{"path":"/dev/kfd","type":"c","major":234,"minor":0}]}}';
+
+/** Runs a program with descriptor 3 as one more pipe to read. */
+function node(program: string, args: readonly string[], input = '') {
+  const stdio = ['pipe' as const, 'pipe' as const, 'pipe' as const, 'pipe' as const];
+  return spawnSync(process.execPath, [program, ...args], { input, encoding: 'utf8', stdio });
+}
+
+test('bundled programs need no other file and do what the modules do', async (t) => {
+  const folder = await temporaryFolder(t);
+  const bundler = node(join(repository, 'dist/bundle/main.js'), [folder]);
+  assert.equal(bundler.stderr, '');
+  assert.equal(bundler.status, 0);
+  await t.test('the hook annotates alike', () => {
+    const [bundled, modules] = [folder, repository].map((prefix) =>
+      node(join(prefix, 'dist/hooks/precreate.js'), [], spec),
+    );
+    assert.equal(bundled?.stderr, '');
+    assert.match(bundled?.stdout ?? '', /io\.kfd-checkpoint\.version/);
+    assert.equal(bundled?.stdout, modules?.stdout);
+  });
+  await t.test('the command line finds its package', async () => {
+    const { version } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'));
+    const { stdout, stderr } = node(join(folder, 'dist/src/cli/main.js'), ['version']);
+    assert.equal(stderr, '');
+    assert.ok(stdout.includes(version), stdout);
+  });
+  await t.test('the command line finds the addon, and says so where there is none', async () => {
+    const addon = join(folder, 'lib/kfd_checkpoint.node');
+    const image = join(repository, 'test/fixtures/manifest-v1');
+    const verify = () => node(join(folder, 'dist/src/cli/main.js'), ['verify', image]);
+    assert.ok(verify().stderr.includes(addon), verify().stderr);
+    await cp(join(repository, 'build/native/kfd_checkpoint.node'), addon);
+    assert.match(verify().stderr, /not a checkpoint/);
+  });
+  await t.test('the session answers its launcher', () => {
+    const { output } = node(join(folder, 'dist/src/session/main.js'), ['neither']);
+    assert.match(output[3] ?? '', /usage: main\.js dump\|restore/);
+  });
+  await t.test('no program loads what has a stand-in, or what is not of Node.js', async () => {
+    for (const program of ['hooks/precreate.js', 'src/session/main.js', 'src/cli/main.js']) {
+      const text = await readFile(join(folder, 'dist', program), 'utf8');
+      const loads = [...text.matchAll(/^const .* = require\('([^']+)'\);$/gm)];
+      const names = loads.map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));
+      for (const name of names) assert.match(name, /^(events|fs|path|util)$/, program);
+      assert.ok(loads.length > 2 && !text.includes('new Worker'), program);
+    }
+  });
+  await t.test('licences of the bundled packages go along', async () => {
+    const text = await readFile(join(folder, 'THIRD-PARTY-NOTICES'), 'utf8');
+    for (const name of ['commander', 'pino', 'tar-stream', 'valibot']) {
+      assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+, MIT$`, 'm'));
+    }
+  });
+});
+
+test('a package whose licence is not known, or has no text, is not bundled', async (t) => {
+  const folder = join(await temporaryFolder(t), 'node_modules/some');
+  const module = join(folder, 'index.js');
+  const licensed = (license: string) =>
+    writeFile(join(folder, 'package.json'), JSON.stringify({ version: '1.0.0', license }));
+  await mkdir(folder, { recursive: true });
+  await licensed('SSPL-1.0');
+  assert.throws(() => notices([module]), /some: licence SSPL-1\.0/);
+  await licensed('MIT');
+  assert.throws(() => notices([module]), /some: there is no licence text/);
+  await writeFile(join(folder, 'LICENSE'), 'do as you like');
+  assert.match(notices([module]), /^some 1\.0\.0, MIT\n\ndo as you like$/m);
+});
