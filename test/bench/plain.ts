@@ -21,11 +21,12 @@ export async function plain(): Promise<Record<string, unknown>> {
   await run('podman', 'run', '-d', '--network', 'none', '--name', name, image, 'sh', '-c', program);
   const with_: { checkpoint: number; restore: number }[] = [];
   const without: { checkpoint: number; restore: number }[] = [];
-  await once(); // the first of a boot loads what later ones find loaded
   for (let pair = 0; pair < pairs; pair++) {
     // Alternating order, so that a drift of the machine favours neither.
     for (const ours of pair % 2 === 0 ? [true, false] : [false, true]) {
       await run('kfd-checkpoint', 'configure', ...(ours ? [] : ['--undo']));
+      await run('sync');
+      await once(); // the first after a change reads what is new
       (ours ? with_ : without).push(await once());
     }
   }
