@@ -21,18 +21,21 @@ async function bringBack(job: Container): Promise<void> {
 const nextCriu = '/opt/next-criu/criu';
 const haveNextCriu = existsSync(nextCriu);
 
-/** Puts the CRIU that Debian is going to have in the place of the guest's. */
-async function mountNextCriu(): Promise<void> {
+/** Puts Debian's Node.js, and the CRIU that Debian is going to have, in the place of the guest's. */
+async function mountOthers(): Promise<void> {
+  await run('mount', '--bind', '/usr/bin/node', '/usr/local/bin/node');
   if (!haveNextCriu) return;
   await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
   assert.doesNotMatch(await run('criu', '--version'), /4\.[01]\b/);
 }
 
-async function unmountNextCriu(): Promise<void> {
+async function unmountOthers(): Promise<void> {
+  await run('umount', '/usr/local/bin/node');
   if (haveNextCriu) await run('umount', '/usr/sbin/criu');
 }
 
-const name = 'in place, three times: as usual, from a read-only image directory, with a newer CRIU';
+const name =
+  'in place, three times: as usual, from a read-only image directory, with another Node.js and CRIU';
 
 scenario(name, async ({ engine, meet }) => {
   const job = await Container.start({
@@ -52,17 +55,17 @@ scenario(name, async ({ engine, meet }) => {
     await run('umount', '--lazy', image); // the session may still be about to end
   }
 
-  await meet(() => mountNextCriu());
+  await meet(() => mountOthers());
   try {
     await save(job);
     await bringBack(job);
   } finally {
-    await meet(() => unmountNextCriu());
+    await meet(() => unmountOthers());
   }
   assert.match(await job.control.ask('exit'), /^exiting /);
 });
 
-// The third round above is then one more with the guest's own CRIU.
+// The third round above is then one with the guest's own CRIU.
 if (!haveNextCriu) {
   const reason = 'there was no second CRIU when the guest was made';
   scenario('with the CRIU that Debian is going to have', async () => undefined, reason);

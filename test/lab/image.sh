@@ -1,11 +1,11 @@
 #!/bin/bash
-# image.sh ROOTFS NEXT_CRIU DIR: from the guest's root file system, and the folder with the next CRIU if there is one, to what
-# QEMU takes, in DIR:
+# image.sh ROOTFS NODE NEXT_CRIU DIR: from the guest's root file system, the folder with Node.js, and that with the next CRIU if
+# there is one, to what QEMU takes, in DIR:
 #   root.img  raw ext4     vmlinux  uncompressed kernel     initrd  cpio     release  kernel version, one line
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-rootfs=$1 next_criu=$2 dir=$3
+rootfs=$1 node=$2 next_criu=$3 dir=$4
 release=$(ls "$rootfs/lib/modules")
 tree=$dir/tree
 mkdir -p "$dir"
@@ -62,6 +62,7 @@ build_root() {
 	chroot "$tree" depmod "$release"
 	cp -r --remove-destination "$LAB/guest-files/." "$tree/"
 	mkdir -p "$tree"/{repo,share,lab}
+	install -m755 "$node/node" "$tree/usr/local/bin/node" # found before Debian's, which stays
 	if [ -d "$next_criu" ]; then
 		cp -a "$next_criu" "$tree/opt/next-criu"
 		install -m755 "$LAB/next-criu" "$tree/opt/next-criu/criu"

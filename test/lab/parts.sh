@@ -3,9 +3,10 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{next-criu.list,next-criu,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-criu.list,next-criu,node.sh,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
 next_criu_dir() { echo "$CACHE/next-criu-$(digest "$LAB/rootfs.sh" "$LAB/next-criu.list")"; }
+node_dir() { echo "$CACHE/node-$(digest "$LAB/node.sh")"; }
 emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
 # An image without the next CRIU has a name of its own: it must not stay once there is one.
@@ -23,6 +24,8 @@ build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" 
 build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" trixie minbase "$LAB/builder-packages.list"; }
 build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/rootfs.sh" trixie extract "$LAB/emulator-packages.list"; }
 
+build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
+
 # The CRIU that Debian is going to have. Its suite is not always whole: without it those scenarios are skipped.
 build_next_criu() {
 	build_cached "next CRIU" "$(next_criu_dir)" "$LAB/rootfs.sh" sid extract "$LAB/next-criu.list" ||
@@ -35,6 +38,7 @@ build_guest() {
 	build_rootfs & guest=$!
 	build_builder & builder=$!
 	build_next_criu
+	build_node || { wait; return 1; }
 	wait "$guest" || { wait "$builder"; return 1; }
 	wait "$builder" || return 1
 	if ! versions_match; then
@@ -44,7 +48,7 @@ build_guest() {
 		build_builder
 		versions_match || die "the package mirror offers different versions of linux-image-amd64 and linux-headers-amd64"
 	fi
-	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(next_criu_dir)"
+	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(node_dir)" "$(next_criu_dir)"
 }
 
 # from_sources NAME OUTPUT SOURCES COMMAND...: runs COMMAND unless OUTPUT was made from these very SOURCES (a folder).
