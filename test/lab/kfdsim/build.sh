@@ -9,8 +9,9 @@ if [ $# -ne 2 ]; then
 	exit 2
 fi
 src=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$1" && pwd)
 out=$2
+. "$src/../builder.sh"
+builder_enter "$1" kfdsim
 
 # The newest non-cloud, non-realtime headers: the cloud flavour has no DRM.
 kdir=
@@ -25,10 +26,8 @@ if [ -z "$kdir" ]; then
 	exit 1
 fi
 
-work=$(mktemp -d "$root/tmp/kfdsim.XXXXXX")
-trap 'rm -rf "$work"' EXIT INT TERM
 cp "$src"/*.c "$src"/*.h "$src"/Kbuild "$src"/Makefile "$work"/
-chroot "$root" make -s -j2 -C "${work#"$root"}" KDIR="$kdir"
+builder_make "$work" KDIR="$kdir"
 chroot "$root" strip --strip-debug "${work#"$root"}/amdgpu.ko"
 # Install by rename, so that a reader never sees half a module.
 cp "$work/amdgpu.ko" "$out.new"

@@ -13,7 +13,7 @@
 #ifndef KFDSIM_H
 #define KFDSIM_H
 
-#include "types.h"
+#include "process_types.h"
 
 struct sim_fence;
 struct sim_gem_op;
@@ -30,15 +30,17 @@ struct sim_bo *sim_bo_create(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 siz
 struct sim_bo *sim_bo_create_import(struct sim_gpu *gpu, u64 size, struct sg_table *sgt);
 struct sim_bo *sim_bo_create_userptr(struct sim_gpu *gpu, struct mm_struct *mm, u64 addr,
 				     u64 size, bool read_only);
-int sim_bo_probe_user(struct sim_bo *bo);
-void *sim_bo_vmap(struct sim_bo *bo);
-struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags);
-struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
-void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf);
-void sim_bo_kfd_put(struct sim_bo *bo);
 static inline void sim_bo_get(struct sim_bo *bo) { drm_gem_object_get(&bo->base); }
 static inline void sim_bo_put(struct sim_bo *bo) { drm_gem_object_put(&bo->base); }
 static inline struct sim_gpu *sim_bo_gpu(struct sim_bo *bo) { return sim_gpu_of(bo->base.dev); }
+
+/* bo_map.c */
+extern const struct vm_operations_struct sim_bo_vm_ops;
+void *sim_bo_vmap(struct sim_bo *bo);
+int sim_bo_gem_vmap(struct drm_gem_object *obj, struct iosys_map *map);
+void sim_bo_gem_vunmap(struct drm_gem_object *obj, struct iosys_map *map);
+int sim_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma);
+int sim_bo_probe_user(struct sim_bo *bo);
 
 /* vm.c */
 void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu);
@@ -124,6 +126,12 @@ long sim_drm_compat_ioctl(struct file *filp, unsigned int cmd, unsigned long arg
 struct drm_gem_object *sim_prime_import_sg_table(struct drm_device *dev,
 						 struct dma_buf_attachment *attach,
 						 struct sg_table *sgt);
+struct sg_table *sim_bo_get_sg_table(struct drm_gem_object *obj);
+struct dma_buf *sim_bo_export(struct drm_gem_object *obj, int flags);
+struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags);
+struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
+void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf);
+void sim_bo_kfd_put(struct sim_bo *bo);
 
 /* gem.c */
 int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

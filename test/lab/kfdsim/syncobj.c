@@ -17,27 +17,32 @@ static bool sim_chunk_is_timeline(const struct drm_amdgpu_cs_chunk *chunk)
 	       chunk->chunk_id == AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL;
 }
 
+/* Bytes of an entry of a chunk. */
+static size_t sim_chunk_entry_size(const struct drm_amdgpu_cs_chunk *chunk)
+{
+	return sim_chunk_is_timeline(chunk) ? sizeof(struct drm_amdgpu_cs_chunk_syncobj) :
+					      sizeof(struct drm_amdgpu_cs_chunk_sem);
+}
+
 /* Entries of a chunk; a rest too short for one is ignored, as the real driver does. */
 static u32 sim_chunk_entries(const struct drm_amdgpu_cs_chunk *chunk)
 {
-	size_t size = sim_chunk_is_timeline(chunk) ? sizeof(struct drm_amdgpu_cs_chunk_syncobj) :
-						     sizeof(struct drm_amdgpu_cs_chunk_sem);
-
-	return (u64)chunk->length_dw * 4 / size;
+	return (u64)chunk->length_dw * 4 / sim_chunk_entry_size(chunk);
 }
+
+/* The one number a plain syncobj has is what the longer entry begins with. */
+static_assert(offsetof(struct drm_amdgpu_cs_chunk_syncobj, handle) == 0);
+static_assert(sizeof(struct drm_amdgpu_cs_chunk_sem) == sizeof(u32));
 
 /* A plain syncobj is read as point 0 of a timeline. */
 static int sim_chunk_entry(const struct drm_amdgpu_cs_chunk *chunk, u32 i,
 			   struct drm_amdgpu_cs_chunk_syncobj *entry)
 {
-	u64 at = chunk->chunk_data;
+	size_t size = sim_chunk_entry_size(chunk);
 
 	memset(entry, 0, sizeof(*entry));
-	if (sim_chunk_is_timeline(chunk))
-		return copy_from_user(entry, u64_to_user_ptr(at + i * sizeof(*entry)),
-				      sizeof(*entry)) ? -EFAULT : 0;
-	return copy_from_user(&entry->handle, u64_to_user_ptr(at + i * sizeof(entry->handle)),
-			      sizeof(entry->handle)) ? -EFAULT : 0;
+	return copy_from_user(entry, u64_to_user_ptr(chunk->chunk_data + i * size), size) ?
+	       -EFAULT : 0;
 }
 
 /*

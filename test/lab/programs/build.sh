@@ -8,22 +8,19 @@
 set -eu
 [ $# -eq 2 ] || { sed -n 2,7p "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
-builder=$(cd "$1" && pwd)
+. "$here/../builder.sh"
+builder_enter "$1" programs
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
-busybox=${BUSYBOX:-$builder/usr/bin/busybox}
+busybox=${BUSYBOX:-$root/usr/bin/busybox}
 [ -x "$busybox" ] || { echo "build.sh: no busybox at $busybox: install busybox-static or set BUSYBOX" >&2; exit 1; }
 
-# mktemp inside the chroot's /tmp: several builds may share one builder.
-work=$(mktemp -d "$builder/tmp/programs.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-inside=${work#"$builder"}
 mkdir -p "$work/src/core" "$work/bin"
 cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
 (cd "$here/../../../native/core" && cp error.cc error.h fd.h "$work/src/core/")
-chroot "$builder" make -s -C "$inside/src" -j2 BIN="$inside/bin"
+builder_make "$work/src" BIN="${work#"$root"}/bin"
 cp "$here/gpu-ctl" "$work/bin/"
 
 rm -rf "$out/bin"
 cp -R "$work/bin" "$out/bin"
-"$here/image.sh" "$builder" "$work" "$busybox" "$out/image.tar"
+"$here/image.sh" "$root" "$work" "$busybox" "$out/image.tar"

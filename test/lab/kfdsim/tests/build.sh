@@ -9,15 +9,14 @@ if [ $# -ne 2 ]; then
 	exit 2
 fi
 src=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$1" && pwd)
 out=$2
+. "$src/../../builder.sh"
+builder_enter "$1" kfdsim-tests
 
-work=$(mktemp -d "$root/tmp/kfdsim-tests.XXXXXX")
-trap 'rm -rf "$work"' EXIT INT TERM
 mkdir "$work/tests"
 cp "$src"/../*.h "$work"/
 cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work/tests"/
-chroot "$root" make -s -j2 -C "${work#"$root"}/tests"
+builder_make "$work/tests"
 rm -rf "$out.new" "$out"
 mkdir -p "$out.new"
 find "$work/tests" -maxdepth 1 -type f -perm -u+x -exec cp {} "$out.new" \;

@@ -1,0 +1,18 @@
+# How scripts compile inside the builder's root file system. Sourced by a POSIX sh that runs as root, never run.
+
+# builder_enter ROOTFS NAME: sets root (ROOTFS, absolute) and work, a new folder in its /tmp that goes when the script ends.
+# Several builds may share one builder.
+builder_enter() {
+	root=$(cd "$1" && pwd)
+	work=$(mktemp -d "$root/tmp/$2.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+# builder_make FOLDER [MAKE ARGUMENTS...]: make in a folder below work, inside the builder.
+builder_make() {
+	folder=$1
+	shift
+	chroot "$root" make -s -j2 -C "${folder#"$root"}" "$@"
+}
