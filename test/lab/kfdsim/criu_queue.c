@@ -79,7 +79,7 @@ static int sim_state_load(struct sim_queue *q, struct sim_mqd_sizes s, u8 *mqds,
 				     (struct sim_wave *)sim_ctl_stack_at(s, mqds, ctl_stacks, i));
 	/* The other XCCs know nothing of this queue. */
 	if (!sim_is_sdma(q->type) && s.xccs != q->pdd->gpu->num_xcc)
-		q->halted = true;
+		q->partial = true;
 	return ret;
 }
 

@@ -54,7 +54,7 @@ static int sim_job_ib(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk,
 	if (copy_from_user(ib, u64_to_user_ptr(chunk->chunk_data), sizeof(*ib)))
 		return -EFAULT;
 	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance ||
-	    ib->ring >= sim_gpu_of(job->file->minor->dev)->num_sdma)
+	    ib->ring >= sim_num_engines(sim_gpu_of(job->file->minor->dev)))
 		return -EINVAL;
 	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes > SIM_MAX_IB_BYTES)
 		return -EINVAL;
@@ -176,7 +176,8 @@ static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
 
 static int sim_job_run(struct sim_job *job)
 {
-	struct sim_sdma sdma = { .vm = job->file->driver_priv, .limit = SIM_IB_PART_BYTES };
+	struct sim_sdma sdma = { .vm = job->file->driver_priv, .engine = job->first.ring,
+				 .limit = SIM_IB_PART_BYTES };
 	struct drm_amdgpu_cs_chunk_ib ib;
 	u32 i, *dw;
 	int ret;

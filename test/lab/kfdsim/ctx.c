@@ -117,7 +117,7 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 	struct sim_ctx *ctx;
 	int ret = 0;
 
-	if (ip != AMDGPU_HW_IP_DMA || instance || ring >= vm->gpu->num_sdma)
+	if (ip != AMDGPU_HW_IP_DMA || instance || ring >= sim_num_engines(vm->gpu))
 		return -EINVAL;
 	ctx = sim_ctx_get(vm, ctx_id);
 	if (!ctx)

@@ -9,13 +9,58 @@
 
 #define SIM_IN_FLIGHT_MAX 1024
 
-static unsigned int dma_mbps;
-module_param(dma_mbps, uint, 0644);
-MODULE_PARM_DESC(dma_mbps, "MB/s (10^6 bytes) of each SDMA engine, 0 = unlimited (default)");
+/* MB/s of each engine of a GPU. Those behind the end of the list that was given are as its last. */
+struct sim_rates {
+	unsigned int values[SIM_MAX_SDMA];
+	unsigned int nr;		/* of the list */
+};
 
-static unsigned int vram_mbps;
-module_param(vram_mbps, uint, 0644);
-MODULE_PARM_DESC(vram_mbps, "MB/s of each SDMA engine within VRAM, 0 = as dma_mbps (default)");
+/* All of a list or nothing of it is taken: engines go on meanwhile. */
+static int sim_rates_set(const char *val, const struct kernel_param *kp)
+{
+	struct sim_rates *rates = kp->arg, new = {};
+	char *copy = kstrdup(val, GFP_KERNEL), *rest = copy, *word;
+	unsigned int i;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (word = strsep(&rest, ","))) {
+		if (new.nr == SIM_MAX_SDMA)
+			ret = -EINVAL;
+		else
+			ret = kstrtouint(word, 0, &new.values[new.nr++]);
+	}
+	kfree(copy);
+	if (ret)
+		return ret;
+	for (i = 0; i < SIM_MAX_SDMA; i++)
+		WRITE_ONCE(rates->values[i], new.values[min(i, new.nr - 1)]);
+	rates->nr = new.nr;
+	return 0;
+}
+
+static int sim_rates_get(char *buf, const struct kernel_param *kp)
+{
+	const struct sim_rates *rates = kp->arg;
+	unsigned int i;
+	int len = 0;
+
+	for (i = 0; i < rates->nr; i++)
+		len += sysfs_emit_at(buf, len, "%u%c", rates->values[i],
+				     i + 1 < rates->nr ? ',' : '\n');
+	return len;
+}
+
+static const struct kernel_param_ops sim_rates_ops = {
+	.set = sim_rates_set,
+	.get = sim_rates_get,
+};
+
+static struct sim_rates dma_mbps = { .nr = 1 }, vram_mbps = { .nr = 1 };
+module_param_cb(dma_mbps, &sim_rates_ops, &dma_mbps, 0644);
+MODULE_PARM_DESC(dma_mbps,
+		 "MB/s (10^6 bytes) of each SDMA engine, the last one for all further, 0 = unlimited (default)");
+module_param_cb(vram_mbps, &sim_rates_ops, &vram_mbps, 0644);
+MODULE_PARM_DESC(vram_mbps, "the same within VRAM, 0 = as dma_mbps (default)");
 
 static unsigned int submit_us;
 module_param(submit_us, uint, 0644);
@@ -33,10 +78,10 @@ int sim_engines_init(struct sim_gpu *gpu)
 {
 	unsigned int i;
 
-	gpu->engines = kvcalloc(gpu->num_sdma, sizeof(*gpu->engines), GFP_KERNEL);
+	gpu->engines = kvcalloc(sim_num_engines(gpu), sizeof(*gpu->engines), GFP_KERNEL);
 	if (!gpu->engines)
 		return -ENOMEM;
-	for (i = 0; i < gpu->num_sdma; i++)
+	for (i = 0; i < sim_num_engines(gpu); i++)
 		spin_lock_init(&gpu->engines[i].lock);
 	return 0;
 }
@@ -60,27 +105,32 @@ static bool sim_in_vram(struct sim_vm *vm, u64 va, bool write)
 	return vram;
 }
 
-static u64 sim_rate_ns(bool vram, u64 bytes)
+static u32 sim_rate(const struct sim_rates *rates, u32 engine)
 {
-	u32 rate = READ_ONCE(dma_mbps), inner = READ_ONCE(vram_mbps);
+	return READ_ONCE(rates->values[engine]);
+}
 
-	if (vram && inner)
-		rate = inner;
+static u64 sim_rate_ns(u32 rate, u64 bytes)
+{
 	return rate ? mul_u64_u32_div(bytes, NSEC_PER_USEC, rate) : 0;
 }
 
 /* Engine time of a copy; where its first bytes are decides about the rate. */
-u64 sim_copy_ns(struct sim_vm *vm, u64 dst, u64 src, u64 bytes)
+u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes)
 {
-	bool vram = READ_ONCE(vram_mbps) && sim_in_vram(vm, dst, true) &&
-		    sim_in_vram(vm, src, false);
+	u32 inner = sim_rate(&vram_mbps, s->engine);
 
-	return sim_rate_ns(vram, bytes);
+	if (inner && sim_in_vram(s->vm, dst, true) && sim_in_vram(s->vm, src, false))
+		return sim_rate_ns(inner, bytes);
+	return sim_rate_ns(sim_rate(&dma_mbps, s->engine), bytes);
 }
 
-u64 sim_fill_ns(struct sim_vm *vm, u64 dst, u64 bytes)
+u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes)
 {
-	return sim_rate_ns(READ_ONCE(vram_mbps) && sim_in_vram(vm, dst, true), bytes);
+	u32 inner = sim_rate(&vram_mbps, s->engine);
+
+	return sim_rate_ns(inner && sim_in_vram(s->vm, dst, true) ? inner :
+			   sim_rate(&dma_mbps, s->engine), bytes);
 }
 
 /* From a submission, or from noticing that a queue is not empty, to its beginning. */
@@ -116,7 +166,7 @@ void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done)
 	s64 total = 0, old;
 	unsigned int i;
 
-	for (i = 0; i < gpu->num_sdma; i++) {
+	for (i = 0; i < sim_num_engines(gpu); i++) {
 		struct sim_engine *e = &gpu->engines[i];
 
 		spin_lock(&e->lock);

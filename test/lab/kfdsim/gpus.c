@@ -46,12 +46,13 @@ SIM_PARAM(vram_mb, 4096, 1, 1 << 20, "VRAM in MiB (default 4096)");
 SIM_PARAM(compute_units, 8, 1, SIM_MAX_CUS, "compute units of all XCCs (default 8; an MI250X die has 104)");
 SIM_PARAM(num_xcc, 0, 1, SIM_MAX_XCC, "accelerated compute cores (default 1, gfx942 8)");
 SIM_PARAM(sdma_engines, 2, 1, SIM_MAX_SDMA, "SDMA engines (default 2)");
+SIM_PARAM(sdma_xgmi_engines, 0, 0, SIM_MAX_SDMA - 1, "SDMA engines for copies over XGMI (default 0)");
 SIM_PARAM(numa_node, 0, 0, SIM_MAX_NUMA - 1, "NUMA node the GPU is at, 0 to 3 (default 0)");
 SIM_PARAM(hive, 0, 0, INT_MAX, "GPUs with the same number are linked by XGMI, 0 none (default)");
 
 static struct sim_param *const params[] = {
 	&par_gpu_id, &par_gfx_target_version, &par_device_id, &par_vram_mb, &par_compute_units,
-	&par_num_xcc, &par_sdma_engines, &par_numa_node, &par_hive,
+	&par_num_xcc, &par_sdma_engines, &par_sdma_xgmi_engines, &par_numa_node, &par_hive,
 };
 
 static unsigned int sim_param_get(const struct sim_param *param, unsigned int i)
@@ -119,11 +120,17 @@ static int sim_gpu_fill(struct sim_gpu *gpu)
 	gpu->compute_units = sim_param_get(&par_compute_units, i);
 	gpu->num_xcc = sim_param_get(&par_num_xcc, i) ?: (gpu->gfx_target_version == 90402 ? 8 : 1);
 	gpu->num_sdma = sim_param_get(&par_sdma_engines, i);
+	gpu->num_xgmi = sim_param_get(&par_sdma_xgmi_engines, i);
 	gpu->numa_node = sim_param_get(&par_numa_node, i);
 	gpu->hive = sim_param_get(&par_hive, i);
 	if (gpu->compute_units % gpu->num_xcc) {
 		pr_err("compute_units %u is no multiple of num_xcc %u\n", gpu->compute_units,
 		       gpu->num_xcc);
+		return -EINVAL;
+	}
+	if (sim_num_engines(gpu) > SIM_MAX_SDMA) {
+		pr_err("sdma_engines %u and sdma_xgmi_engines %u are more than %u\n",
+		       gpu->num_sdma, gpu->num_xgmi, SIM_MAX_SDMA);
 		return -EINVAL;
 	}
 	if (gpu->gpu_id > U16_MAX || sim_gpu_by_id(gpu->gpu_id)) {

@@ -74,11 +74,15 @@ int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 int sim_vm_increment32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
 /* engine.c */
+static inline u32 sim_num_engines(const struct sim_gpu *gpu)
+{
+	return gpu->num_sdma + gpu->num_xgmi;
+}
 int sim_engines_init(struct sim_gpu *gpu);
 void sim_engines_fini(struct sim_gpu *gpu);
 u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns);
-u64 sim_copy_ns(struct sim_vm *vm, u64 dst, u64 src, u64 bytes);
-u64 sim_fill_ns(struct sim_vm *vm, u64 dst, u64 bytes);
+u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes);
+u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes);
 u64 sim_submit_ns(void);
 void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
@@ -182,8 +186,13 @@ int sim_kfd_get_wave_state(struct sim_process *p, void *data);
 void sim_doorbell_mmap(struct vm_area_struct *vma, struct sim_pdd *pdd);
 void sim_doorbell_arm(struct sim_process *p);
 
-/* queue.c */
+/* queue_hw.c */
 bool sim_is_sdma(u32 type);
+u32 sim_queue_engine(const struct sim_queue *q);
+int sim_queue_hw_take(struct sim_queue *q, bool restore);
+void sim_queue_hw_release(struct sim_queue *q);
+
+/* queue.c */
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore);
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q);
 void sim_queues_destroy(struct sim_process *p);

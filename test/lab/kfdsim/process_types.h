@@ -85,6 +85,7 @@ struct sim_queue {
 	u32 retiring;			/* bytes of the executed packet that still takes time */
 	u64 ready_at;			/* ns, CLOCK_MONOTONIC: nothing happens before */
 	bool halted;			/* faulted: never runs again */
+	bool partial;			/* not all XCCs know of it: it does not run either */
 	bool idle;			/* was empty when last looked at */
 	struct sim_wave wave;
 	u64 spin_since;			/* ns, CLOCK_MONOTONIC; 0: no spin is running */

@@ -1,108 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* User queues: slots, doorbells, SDMA queue numbers, the KFD queue ioctls. */
+/* User queues: their life, and the KFD queue ioctls. What a GPU gives them is in queue_hw.c. */
 #include <linux/log2.h>
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
 
-/* SDMA doorbells are a fixed function of the engine and queue, in pairs 512 apart. */
-#define SIM_SDMA_DOORBELL_BASE	256
-#define SIM_DOORBELL_MIRROR	512
 #define SIM_MAX_CU_MASK_BITS	1024u	/* what is beyond is ignored, as in the real driver */
-
-bool sim_is_sdma(u32 type)
-{
-	return type == SIM_QUEUE_SDMA || type == SIM_QUEUE_SDMA_XGMI;
-}
-
-static u32 sim_sdma_doorbell(struct sim_gpu *gpu, u32 sdma_id)
-{
-	u32 engine = sdma_id % gpu->num_sdma, queue = sdma_id / gpu->num_sdma;
-
-	return SIM_SDMA_DOORBELL_BASE + engine * SIM_SDMA_QUEUES + (queue & 1) * SIM_DOORBELL_MIRROR +
-	       (queue >> 1);
-}
-
-static bool sim_is_sdma_doorbell(struct sim_gpu *gpu, u32 id)
-{
-	u32 base = id % SIM_DOORBELL_MIRROR;
-
-	return base >= SIM_SDMA_DOORBELL_BASE &&
-	       base < SIM_SDMA_DOORBELL_BASE + gpu->num_sdma * SIM_SDMA_QUEUES;
-}
-
-static int sim_sdma_take(struct sim_queue *q, bool restore, int engine)
-{
-	struct sim_gpu *gpu = q->pdd->gpu;
-	u32 i, nr = gpu->num_sdma * SIM_SDMA_QUEUES;
-	int ret = -ENOMEM;
-
-	spin_lock(&gpu->sdma_lock);
-	if (restore) {
-		if (q->sdma_id >= nr)
-			ret = -EINVAL;
-		else if (sim_fault_refuses_sdma(gpu->gpu_id, q->sdma_id % gpu->num_sdma) ||
-			 test_and_set_bit(q->sdma_id, gpu->sdma_used))
-			ret = -EBUSY;
-		else
-			ret = 0;
-	} else {
-		for (i = 0; i < nr && ret; i++) {
-			if (engine >= 0 && i % gpu->num_sdma != engine)
-				continue;
-			if (sim_fault_refuses_sdma(gpu->gpu_id, i % gpu->num_sdma)) {
-				ret = -EBUSY;
-			} else if (!test_and_set_bit(i, gpu->sdma_used)) {
-				q->sdma_id = i;
-				ret = 0;
-			}
-		}
-	}
-	spin_unlock(&gpu->sdma_lock);
-	return ret;
-}
-
-static int sim_doorbell_take(struct sim_queue *q, bool restore)
-{
-	struct sim_pdd *pdd = q->pdd;
-	u32 id;
-
-	if (sim_is_sdma(q->type)) {
-		id = sim_sdma_doorbell(pdd->gpu, q->sdma_id);
-		if (restore && q->doorbell_id != id)
-			return -EINVAL;
-		q->doorbell_id = id;
-		return 0;
-	}
-	if (restore) {
-		if (q->doorbell_id >= SIM_NUM_DOORBELLS ||
-		    sim_is_sdma_doorbell(pdd->gpu, q->doorbell_id) ||
-		    test_and_set_bit(q->doorbell_id, pdd->doorbell_used))
-			return -EINVAL;
-		return 0;
-	}
-	for (id = 0; id < SIM_NUM_DOORBELLS; id++) {
-		if (!sim_is_sdma_doorbell(pdd->gpu, id) &&
-		    !test_and_set_bit(id, pdd->doorbell_used)) {
-			q->doorbell_id = id;
-			return 0;
-		}
-	}
-	return -EBUSY;
-}
-
-static void sim_hw_release(struct sim_queue *q)
-{
-	struct sim_gpu *gpu = q->pdd->gpu;
-
-	if (sim_is_sdma(q->type)) {
-		spin_lock(&gpu->sdma_lock);
-		clear_bit(q->sdma_id, gpu->sdma_used);
-		spin_unlock(&gpu->sdma_lock);
-	} else {
-		clear_bit(q->doorbell_id, q->pdd->doorbell_used);
-	}
-}
 
 static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restore)
 {
@@ -126,26 +29,16 @@ static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restor
  */
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
 {
-	int engine = !restore && q->sdma_id != U32_MAX ? (int)q->sdma_id : -1;
 	int ret = sim_slot_take(p, q, restore);
 
 	if (ret)
 		return ret;
-	if (sim_is_sdma(q->type))
-		ret = sim_sdma_take(q, restore, engine);
-	else
-		q->sdma_id = 0;
+	ret = sim_queue_hw_take(q, restore);
 	if (ret)
 		goto err_slot;
-	ret = sim_doorbell_take(q, restore);
-	if (ret) {
-		if (sim_is_sdma(q->type))
-			sim_hw_release(q);
-		goto err_slot;
-	}
 	ret = sim_worker_start(p);
 	if (ret) {
-		sim_hw_release(q);
+		sim_queue_hw_release(q);
 		goto err_slot;
 	}
 	sim_run_lock(p);
@@ -167,7 +60,7 @@ void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
 	list_del(&q->link);
 	mutex_unlock(&p->run_lock);
 	clear_bit(q->id, p->queue_slots);
-	sim_hw_release(q);
+	sim_queue_hw_release(q);
 	q->pdd->nr_queues--;
 	atomic64_dec(&sim_count.queues);
 	kfree(q);
@@ -221,6 +114,7 @@ static int sim_queue_set_type(struct sim_queue *q, struct kfd_ioctl_create_queue
 		q->type = SIM_QUEUE_SDMA_XGMI;
 		return 0;
 	case KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID:
+		/* Of which of the two kinds it becomes is known with the GPU. */
 		q->type = SIM_QUEUE_SDMA;
 		q->sdma_id = args->sdma_engine_id;
 		return 0;
@@ -281,7 +175,7 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 	/* Unlike those that allocate this ioctl gives another errno where there is no VM. */
 	if (IS_ERR(pdd))
 		ret = PTR_ERR(pdd) == -ENODEV ? -ESRCH : PTR_ERR(pdd);
-	else if (q->sdma_id != U32_MAX && q->sdma_id >= pdd->gpu->num_sdma)
+	else if (q->sdma_id != U32_MAX && q->sdma_id >= sim_num_engines(pdd->gpu))
 		ret = -EINVAL;
 	/* Like 6.12: the ring and its pointers must be buffers the GPU can reach. */
 	else if (!sim_vm_is_mapped(pdd->vm, q->ring) || !sim_vm_is_mapped(pdd->vm, q->rptr) ||

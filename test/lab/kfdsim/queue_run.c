@@ -47,7 +47,7 @@ bool sim_queue_pending(struct sim_process *p, struct sim_queue *q, u64 now, u64 
 /* Try one packet, or a part of one. Needs run_lock. */
 enum sim_step sim_queue_step(struct sim_process *p, struct sim_queue *q, u64 now)
 {
-	if (q->halted || !q->ring || !q->ring_size || !q->percent)
+	if (q->halted || q->partial || !q->ring || !q->ring_size || !q->percent)
 		return SIM_STEP_IDLE;
 	if (q->ready_at > now)
 		return SIM_STEP_TIME;

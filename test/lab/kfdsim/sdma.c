@@ -127,7 +127,7 @@ static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 	if (ret)
 		return ret;
 	atomic64_add(n, &sim_count.sdma_bytes);
-	s->ns += sim_copy_ns(s->vm, dst, src, n);
+	s->ns += sim_copy_ns(s, dst, src, n);
 	return sim_sdma_advance(s, len, n);
 }
 
@@ -140,7 +140,7 @@ static int sim_sdma_fill(struct sim_sdma *s, const u32 *dw)
 	s->fault_write = true;
 	if (sim_vm_fill32(s->vm, dst, dw[3], n, &s->fault_va))
 		return -EFAULT;
-	s->ns += sim_fill_ns(s->vm, dst, n);
+	s->ns += sim_fill_ns(s, dst, n);
 	return sim_sdma_advance(s, len, n);
 }
 

@@ -60,8 +60,8 @@ static u32 sim_sdma_fetch(struct sim_process *p, struct sim_queue *q, u64 wptr, 
 /* One packet, or as much of a copy as one part has. Needs run_lock. */
 enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 {
-	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p, .limit = SDMA_PART_BYTES };
-	struct sim_gpu *gpu = q->pdd->gpu;
+	struct sim_sdma sdma = { .vm = q->pdd->vm, .process = p, .limit = SDMA_PART_BYTES,
+				 .engine = sim_queue_engine(q) };
 	u32 dw[SDMA_MAX_DWORDS], len;
 	enum sim_step step;
 	bool moved;
@@ -99,6 +99,6 @@ enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	}
 	/* Bytes also wait for those other queues have on the same engine. */
 	if (moved)
-		q->ready_at = sim_engine_run(gpu, q->sdma_id % gpu->num_sdma, now, sdma.ns);
+		q->ready_at = sim_engine_run(q->pdd->gpu, sdma.engine, now, sdma.ns);
 	return SIM_STEP_DONE;
 }

@@ -59,6 +59,6 @@ int sim_sdma_rect(struct sim_sdma *s, const u32 *dw)
 	if (fault.flip && sim_sdma_flip(s, dst.base, fault.bit % (width * 8)))
 		return -EFAULT;
 	atomic64_add(moved, &sim_count.sdma_bytes);
-	s->ns += sim_copy_ns(s->vm, dst.base, src.base, moved);
+	s->ns += sim_copy_ns(s, dst.base, src.base, moved);
 	return s->progress < rows ? -EINPROGRESS : 0;
 }

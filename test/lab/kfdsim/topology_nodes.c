@@ -101,7 +101,7 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 			  "simd_arrays_per_engine %u\ncu_per_simd_array %u\nsimd_per_cu %u\n"
 			  "max_slots_scratch_cu 32\ngfx_target_version %u\nvendor_id 4098\n"
 			  "device_id %u\nlocation_id %u\ndomain 0\ndrm_render_minor %d\n"
-			  "hive_id %u\nnum_sdma_engines %u\nnum_sdma_xgmi_engines 0\n"
+			  "hive_id %u\nnum_sdma_engines %u\nnum_sdma_xgmi_engines %u\n"
 			  "num_sdma_queues_per_engine %d\nnum_cp_queues 24\ncwsr_size 0\n"
 			  "ctl_stack_size 0\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
 			  "fw_version 71\ncapability %u\ndebug_prop 0\nsdma_fw_version 8\n"
@@ -110,8 +110,8 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 			  gfx->arrays * gpu->num_xcc, gfx->arrays_per_engine, gfx->cu_per_array,
 			  gfx->simd_per_cu, gpu->gfx_target_version, gpu->device_id,
 			  (gpu->index + 1) << 8, gpu->drm->render->index, gpu->hive, gpu->num_sdma,
-			  SIM_SDMA_QUEUES, SIM_CAPABILITY, SIM_UNIQUE_ID + gpu->index,
-			  gpu->num_xcc);
+			  gpu->num_xgmi, SIM_SDMA_QUEUES, SIM_CAPABILITY,
+			  SIM_UNIQUE_ID + gpu->index, gpu->num_xcc);
 	sim_bank(node, gpu, 1, gpu->vram_bytes, 4096, 1600);
 	sim_topology_file(sim_topology_dir(sim_topology_dir(node, "caches"), "0"), gpu,
 			  "properties",

@@ -96,17 +96,19 @@ struct sim_gpu {
 	u32 device_id;			/* PCI */
 	u32 compute_units;		/* of all XCCs together */
 	u32 num_xcc;
-	u32 num_sdma;
+	u32 num_sdma;			/* SDMA engines for any copy; behind them come */
+	u32 num_xgmi;			/* those for copies over XGMI */
 	u32 numa_node;
 	u32 hive;			/* GPUs of one hive are linked by XGMI; 0: PCIe only */
 	u64 vram_bytes;
 	atomic64_t vram_used, gtt_used;	/* bytes */
 	struct platform_device *pdev;
 	struct drm_device *drm;
-	struct sim_engine *engines;	/* num_sdma of them */
-	/* SDMA queues are shared by all processes: bit engine + num_sdma * queue. */
+	struct sim_engine *engines;	/* num_sdma + num_xgmi of them */
+	/* SDMA queues are shared by all processes; a bit is a number of struct sim_engines. */
 	spinlock_t sdma_lock;
 	DECLARE_BITMAP(sdma_used, SIM_MAX_SDMA * SIM_SDMA_QUEUES);
+	DECLARE_BITMAP(xgmi_used, SIM_MAX_SDMA * SIM_SDMA_QUEUES);
 };
 
 /* All GPUs, and what there is once. */
@@ -239,6 +241,7 @@ struct sim_copy_fault {
 /* SDMA execution: result of one packet. */
 struct sim_sdma {
 	struct sim_vm *vm;
+	u32 engine;			/* its rate is what the time is reckoned by */
 	struct sim_process *process;	/* NULL for kernel submissions: traps raise no event */
 	u64 limit;			/* bytes of a packet moved by one call, a multiple of 4 */
 	u64 progress;			/* of the packet: bytes, or rows of a rectangle */

@@ -127,22 +127,6 @@ static inline int completed(struct aql_queue *q, uint64_t index, int ms)
 	return 1;
 }
 
-static inline void set_parameter(const char *name, unsigned int value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/module/amdgpu/parameters/%s", name);
-	f = fopen(path, "w");
-	MUST(f && fprintf(f, "%u", value) > 0 && !fclose(f));
-}
-
-static inline int criu_op(const struct gpu *g, uint32_t op, struct kfd_ioctl_criu_args *a)
-{
-	a->op = op;
-	return try_ioctl(g->kfd, AMDKFD_IOC_CRIU_OP, a);
-}
-
 /* How many words of a buffer have this value? */
 static inline uint32_t count_words(const volatile uint32_t *words, uint32_t n, uint32_t value)
 {

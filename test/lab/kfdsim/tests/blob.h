@@ -8,7 +8,7 @@
 
 #include "kfd.h"
 
-#define BLOB_BYTES 65536
+#define BLOB_BYTES (256 * 1024)
 #define BLOB_BOS 8
 #define BLOB_BO_BYTES 272
 #define BLOB_QUEUE_BYTES 120
@@ -87,7 +87,14 @@ static inline uint8_t *blob_object(struct blob *b, uint32_t type, size_t bytes)
 	return at;
 }
 
-/* ring, read and write pointers as in find_queue(); the MQD is the engine's, empty at position 0. */
+/* The engine's MQD: of a queue at position 0, with that much control stack. */
+static inline void blob_mqd(uint8_t *at, uint32_t ctl_stack)
+{
+	put32(at, 0x6d646b73);
+	put32(at + 28, ctl_stack);
+}
+
+/* Ring, read and write pointers as in find_queue(). */
 static inline uint8_t *blob_queue(struct blob *b, uint32_t type, uint64_t va, uint32_t id,
 				  uint32_t doorbell, uint32_t mqd, uint32_t ctl_stack)
 {
@@ -105,8 +112,18 @@ static inline uint8_t *blob_queue(struct blob *b, uint32_t type, uint64_t va, ui
 	put32(at + 88, doorbell);
 	put32(at + 108, ctl_stack);
 	put32(at + 112, mqd);
-	put32(at + BLOB_QUEUE_BYTES, 0x6d646b73);
-	put32(at + BLOB_QUEUE_BYTES + 28, ctl_stack);
+	blob_mqd(at + BLOB_QUEUE_BYTES, ctl_stack);
+	return at;
+}
+
+/* A compute queue on several XCCs: first the MQDs of all, then the control stacks, this long each. */
+static inline uint8_t *blob_compute(struct blob *b, uint64_t va, uint32_t id, uint32_t doorbell,
+				    uint32_t xccs, uint32_t ctl_stack)
+{
+	uint8_t *at = blob_queue(b, 0, va, id, doorbell, xccs * BLOB_MQD_COMPUTE, xccs * ctl_stack);
+
+	for (uint32_t i = 0; i < xccs; i++)
+		blob_mqd(at + BLOB_QUEUE_BYTES + i * BLOB_MQD_COMPUTE, ctl_stack);
 	return at;
 }
 
@@ -142,19 +159,6 @@ static inline struct kfd_ioctl_criu_args blob_args(struct blob *b)
 	};
 }
 
-static inline int criu_op(int kfd, uint32_t op, struct kfd_ioctl_criu_args *a)
-{
-	a->op = op;
-	return try_ioctl(kfd, AMDKFD_IOC_CRIU_OP, a);
-}
-
-static inline int criu_simple(int kfd, uint32_t op, pid_t pid)
-{
-	struct kfd_ioctl_criu_args a = { .pid = pid };
-
-	return criu_op(kfd, op, &a);
-}
-
 /* RESTORE; the descriptors it gives are closed. */
 static inline int blob_restore(struct blob *b, const struct gpu *g)
 {
@@ -167,17 +171,6 @@ static inline int blob_restore(struct blob *b, const struct gpu *g)
 		if (b->bos[i].dmabuf_fd != KFD_INVALID_FD)
 			close(b->bos[i].dmabuf_fd);
 	return ret;
-}
-
-/* A module parameter that may be changed while the module is loaded. */
-static inline void set_parameter(const char *name, const char *value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/module/amdgpu/parameters/%s", name);
-	f = fopen(path, "w");
-	MUST(f && fprintf(f, "%s\n", value) > 0 && !fclose(f));
 }
 
 static const char *const kernels[] = { "6.12", "7.3" };

@@ -101,6 +101,17 @@ static inline int gone(int ms)
 	}
 }
 
+/* A module parameter that may be changed while the module is loaded. */
+static inline void set_parameter(const char *name, const char *value)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/module/amdgpu/parameters/%s", name);
+	f = fopen(path, "w");
+	MUST(f && fprintf(f, "%s", value) > 0 && !fclose(f));
+}
+
 static inline int report(const char *what)
 {
 	printf("%s: %d checks, %d failed\n", what, checks, failures);

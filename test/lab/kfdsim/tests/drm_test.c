@@ -47,7 +47,7 @@ static void test_time_model(void)
 	uint64_t seq[4], start, ns;
 	int i;
 
-	set_rate(20); /* 4 MiB take 209.7 ms */
+	set_parameter("dma_mbps", "20"); /* 4 MiB take 209.7 ms */
 	start = now_ns();
 	for (i = 0; i < 4; i++)
 		seq[i] = copy(i, vram.va, gtt.va, 4 * MIB);
@@ -63,7 +63,7 @@ static void test_time_model(void)
 	CHECK(ns >= 838 * 1000000ull && ns < 1200 * 1000000ull);
 	printf("simulated: 16 MiB in four submissions at 20 MB/s: %llu ms (839 expected)\n",
 	       (unsigned long long)ns / 1000000);
-	set_rate(0);
+	set_parameter("dma_mbps", "0");
 	drop(&vram);
 	drop(&gtt);
 }

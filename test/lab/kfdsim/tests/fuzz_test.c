@@ -346,16 +346,6 @@ static int in_child(void (*run)(uint64_t seed), uint64_t seed)
 	return status;
 }
 
-static void set_parameter(const char *name, const char *value)
-{
-	char path[96];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/module/amdgpu/parameters/%s", name);
-	f = fopen(path, "w");
-	MUST(f && fprintf(f, "%s", value) > 0 && !fclose(f));
-}
-
 /* The simulated kernel, without and with all it can have: processes alternate. */
 static void be_linux(int later)
 {

@@ -15,18 +15,6 @@
 #define VA 0x200000000ull
 #define MAP_FLAGS (AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)
 
-static inline void set_interface(const char *name, const char *value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/module/amdgpu/parameters/%s", name);
-	f = fopen(path, "w");
-	MUST(f);
-	fputs(value, f);
-	MUST(!fclose(f));
-}
-
 static inline int open_node(void)
 {
 	int fd = open(RENDER_NODE, O_RDWR | O_CLOEXEC);

@@ -48,13 +48,28 @@ while read -r gpus reach parameters; do
 done <<LIST
 2 apart gpus=2 vram_mb=64
 2 peers gpus=2 vram_mb=64 p2p=1 numa_node=0,1
-4 peers vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1
+4 peers vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1 sdma_xgmi_engines=0,3,14,1
 8 peers gpus=8 vram_mb=64 hive=1 gpu_id=11,22,33,44,55,66,77,65535 sdma_engines=16
 LIST
 
+# What a blob has of queues differs between versions of the GPU, and of the kernel.
+for version in 90402 100300 110000 120000; do
+	echo "== gfx_target_version=$version"
+	load gfx_target_version=$version || { fail "insmod"; continue; }
+	"$tests/criu_blob_test" || fail "criu_blob_test with gfx_target_version=$version"
+	[ $version -lt 110000 ] || continue
+	for kernel in 6.12 7.3; do
+		echo $kernel >/sys/module/amdgpu/parameters/behaves_as
+		"$tests/queue_criu_test" || fail "queue_criu_test with gfx_target_version=$version as $kernel"
+	done
+done
+
+echo "== XGMI engines"
+load sdma_engines=4 sdma_xgmi_engines=6 && "$tests/engine_test" || fail "engine_test with XGMI engines"
+
 # Parameters that make no sense: nothing is loaded.
 for bad in gpus=9 gpu_id=0 gpu_id=65536 gpu_id=7,7 "gpus=2 gpu_id=65535" vram_mb=1,2,3\ gpus=2 vram_mb=0 \
-	compute_units=9\ num_xcc=2 sdma_engines=17 numa_node=4 num_xcc=0; do
+	compute_units=9\ num_xcc=2 sdma_engines=17 sdma_engines=4\ sdma_xgmi_engines=13 numa_node=4 num_xcc=0; do
 	# shellcheck disable=SC2086
 	if load $bad 2>/dev/null; then fail "$bad was accepted"; fi
 	[ ! -e /dev/dri/renderD128 ] && [ ! -e /dev/kfd ] || fail "$bad left a device"

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <xf86drm.h>
 
+#include "child.h"
 #include "devcgroup.h"
 #include "gpus.h"
 
@@ -343,34 +343,22 @@ static void test_visible(void)
 	test_fault(&g[nr_nodes - 1]);
 }
 
-/* Each part is a process of its own: what a process may see is settled once. */
-static void part(const char *name, int number)
+static void test_alone(void)
 {
-	int status;
-
-	fflush(stdout);
-	if (!fork()) {
-		checks = failures = 0;
-		switch (number) {
-		case 0:
-			test_visible();
-			break;
-		case 1:
-			test_unbound(open("/dev/kfd", O_RDWR | O_CLOEXEC));
-			break;
-		case 2:
-			test_all_hidden();
-			break;
-		default:
-			test_hidden(number - 3);
-		}
-		exit(report(name));
-	}
-	wait(&status);
-	CHECK(status == 0);
-	CHECK(gone(5000));
+	test_unbound(open("/dev/kfd", O_RDWR | O_CLOEXEC));
 }
 
+static void test_first_hidden(void)
+{
+	test_hidden(0);
+}
+
+static void test_last_hidden(void)
+{
+	test_hidden(nr_nodes - 1);
+}
+
+/* Each part is a process of its own: what a process may see is settled once. */
 int main(void)
 {
 	find_nodes();
@@ -379,10 +367,10 @@ int main(void)
 		printf("gpus_bare needs two GPUs: load the module with gpus=2\n");
 		return 1;
 	}
-	part("gpus_bare, all visible", 0);
-	part("gpus_bare, without a VM", 1);
-	part("gpus_bare, none visible", 2);
-	part("gpus_bare, first hidden", 3);
-	part("gpus_bare, last hidden", 2 + nr_nodes);
+	in_child("gpus_bare, all visible", test_visible);
+	in_child("gpus_bare, without a VM", test_alone);
+	in_child("gpus_bare, none visible", test_all_hidden);
+	in_child("gpus_bare, first hidden", test_first_hidden);
+	in_child("gpus_bare, last hidden", test_last_hidden);
 	return report("gpus_bare");
 }

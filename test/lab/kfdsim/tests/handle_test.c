@@ -34,10 +34,10 @@ static void test_list(void)
 
 	IS(list_handles(fd, e, &n), -EINVAL);
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_LIST_HANDLES, NULL), -EINVAL);
-	set_interface("gem_list_handles", "disabled");
+	set_parameter("gem_list_handles", "disabled");
 	IS(list_handles(fd, e, &n), -EINVAL);
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_LIST_HANDLES, NULL), -EFAULT);
-	set_interface("gem_list_handles", "working\n");
+	set_parameter("gem_list_handles", "working\n");
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_LIST_HANDLES, &bad), -EINVAL);
 
 	IS(list_handles(fd, e, &n), 0);
@@ -67,7 +67,7 @@ static void test_list(void)
 	CHECK(create(fd, 4096, AMDGPU_GEM_DOMAIN_GTT, 0) == 2);
 	close(fd);
 	free(page);
-	set_interface("gem_list_handles", "absent");
+	set_parameter("gem_list_handles", "absent");
 }
 
 static void test_mappings(void)
@@ -80,9 +80,9 @@ static void test_mappings(void)
 	long long maps = counter("maps");
 
 	IS(list_maps(fd, h, e, &n), -EINVAL);
-	set_interface("gem_mapping_info", "disabled");
+	set_parameter("gem_mapping_info", "disabled");
 	IS(list_maps(fd, h, e, &n), -EINVAL);
-	set_interface("gem_mapping_info", "working");
+	set_parameter("gem_mapping_info", "working");
 	IS(list_maps(fd, h + 1, e, &n), -ENOENT);
 	bad.handle = h;
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_OP, &bad), -EINVAL);
@@ -121,7 +121,7 @@ static void test_mappings(void)
 	close(dmabuf);
 	close(fd);
 	close(other);
-	set_interface("gem_mapping_info", "absent");
+	set_parameter("gem_mapping_info", "absent");
 }
 
 static void test_change(void)
@@ -134,10 +134,10 @@ static void test_change(void)
 
 	IS(change(fd, h, 57), -EINVAL);
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_CHANGE_HANDLE, NULL), -EINVAL);
-	set_interface("gem_change_handle", "disabled");
+	set_parameter("gem_change_handle", "disabled");
 	IS(change(fd, h, 57), -EINVAL);
 	IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_CHANGE_HANDLE, NULL), -EFAULT);
-	set_interface("gem_change_handle", "working");
+	set_parameter("gem_change_handle", "working");
 	IS(change(fd, 99, 57), -ENOENT);
 	IS(change(fd, h, second), -ENOSPC);
 	IS(change(fd, h, 0), -EINVAL);
@@ -158,10 +158,10 @@ static void test_change(void)
 	again = share(fd, 57);
 	CHECK(inode(again) == inode(dmabuf));
 	close(again);
-	set_interface("gem_mapping_info", "working");
+	set_parameter("gem_mapping_info", "working");
 	IS(list_maps(fd, 57, &e, &n), 0);
 	CHECK(n == 1 && e.addr == VA);
-	set_interface("gem_mapping_info", "absent");
+	set_parameter("gem_mapping_info", "absent");
 	m.in.handle = 57;
 	MUST(!try_ioctl(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &m));
 	munmap(p, 64 * KIB);
@@ -177,7 +177,7 @@ static void test_change(void)
 	CHECK(same == 3);
 	close(dmabuf);
 	close(fd);
-	set_interface("gem_change_handle", "absent");
+	set_parameter("gem_change_handle", "absent");
 }
 
 static void test_ids(void)

@@ -61,6 +61,20 @@ static inline struct gpu open_gpu(void)
 	return g;
 }
 
+static inline int criu_op(int kfd, uint32_t op, struct kfd_ioctl_criu_args *a)
+{
+	a->op = op;
+	return try_ioctl(kfd, AMDKFD_IOC_CRIU_OP, a);
+}
+
+/* An operation that needs no more than a pid, or nothing. */
+static inline int criu_simple(int kfd, uint32_t op, pid_t pid)
+{
+	struct kfd_ioctl_criu_args a = { .pid = pid };
+
+	return criu_op(kfd, op, &a);
+}
+
 static inline int acquire(const struct gpu *g, int render)
 {
 	struct kfd_ioctl_acquire_vm_args a = { .drm_fd = render, .gpu_id = g->id };
@@ -202,12 +216,15 @@ static inline void find_queue(struct sdma_queue *q, uint64_t va)
 	q->words = (uint64_t *)q->words_va;
 }
 
-static inline int create_queue(const struct gpu *g, struct sdma_queue *q, uint64_t va)
+/* type: KFD_IOC_QUEUE_TYPE_SDMA...; engine: for SDMA_BY_ENG_ID. */
+static inline int create_queue_on(const struct gpu *g, struct sdma_queue *q, uint64_t va,
+				  uint32_t type, uint32_t engine)
 {
 	struct kfd_ioctl_create_queue_args a = {
 		.ring_base_address = va, .read_pointer_address = va + RING_BYTES,
 		.write_pointer_address = va + RING_BYTES + 64, .ring_size = RING_BYTES,
-		.gpu_id = g->id, .queue_type = KFD_IOC_QUEUE_TYPE_SDMA, .queue_percentage = 100,
+		.gpu_id = g->id, .queue_type = type, .queue_percentage = 100,
+		.sdma_engine_id = engine,
 	};
 	int ret = try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &a);
 
@@ -216,6 +233,11 @@ static inline int create_queue(const struct gpu *g, struct sdma_queue *q, uint64
 	find_queue(q, va);
 	q->doorbell = ret ? NULL : map_doorbell(g, a.doorbell_offset);
 	return ret;
+}
+
+static inline int create_queue(const struct gpu *g, struct sdma_queue *q, uint64_t va)
+{
+	return create_queue_on(g, q, va, KFD_IOC_QUEUE_TYPE_SDMA, 0);
 }
 
 /* Into the ring, then the write pointer, then the doorbell. */

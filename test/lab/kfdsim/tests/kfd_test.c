@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "child.h"
 #include "kfd.h"
 
 #define MIB (1024ull * 1024)
@@ -233,18 +234,10 @@ static void child(void)
 		usleep(300000);
 		_exit(0);
 	}
-	exit(report("kfd_test"));
 }
 
 int main(void)
 {
-	int status;
-
-	if (!fork())
-		child();
-	wait(&status);
-	checks = failures = 0;
-	CHECK(gone(5000));
-	report("kfd_test, everything released");
-	return status || failures;
+	in_child("kfd_test, a life", child);
+	return report("kfd_test");
 }

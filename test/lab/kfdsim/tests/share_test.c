@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "child.h"
 #include "gem.h"
 
 static int importer(int dmabuf, ino_t want)
@@ -172,11 +173,11 @@ static void test_foreign(const struct gpu *g)
 	again = share(file, h);
 	CHECK(inode(again) == inode(a.fd));
 	close(again);
-	set_interface("gem_list_handles", "working");
+	set_parameter("gem_list_handles", "working");
 	IS(list_handles(file, e, &n), 0);
 	CHECK(n == 1 && e[0].flags == SIM_GEM_HANDLE_IMPORT && e[0].size == 64 * KIB);
 	CHECK(e[0].preferred_domains == AMDGPU_GEM_DOMAIN_GTT);
-	set_interface("gem_list_handles", "absent");
+	set_parameter("gem_list_handles", "absent");
 	place.handle = h;
 	IS(try_ioctl(file, DRM_IOCTL_AMDGPU_GEM_OP, &place), -EINVAL);
 	info.dmabuf_fd = a.fd;
@@ -232,10 +233,10 @@ static void test_gpus(const struct gpu *g)
 	MUST(!drmPrimeFDToHandle(fd, again, &same));
 	CHECK(same == h);
 	close(again);
-	set_interface("gem_list_handles", "working");
+	set_parameter("gem_list_handles", "working");
 	IS(list_handles(second, e, &n), 0);
 	CHECK(n == 1 && e[0].flags == SIM_GEM_HANDLE_IMPORT);
-	set_interface("gem_list_handles", "absent");
+	set_parameter("gem_list_handles", "absent");
 	m.in.handle = theirs;
 	IS(try_ioctl(second, DRM_IOCTL_AMDGPU_GEM_MMAP, &m), 0);
 	if (!fork()) {
@@ -276,7 +277,6 @@ static void child(void)
 {
 	struct gpu g = open_gpu();
 
-	failures = 0;
 	IS(acquire(&g, g.render), 0);
 	test_dmabuf_info(&g);
 	test_kfd_and_gem(&g);
@@ -285,20 +285,11 @@ static void child(void)
 	else
 		printf("share_test: there is one GPU only, nothing is shared between GPUs\n");
 	test_foreign(&g);
-	exit(report("share_test, KFD"));
 }
 
 int main(void)
 {
-	int status;
-
-	test_processes();
-	CHECK(gone(2000));
-	fflush(stdout);
-	if (!fork())
-		child();
-	wait(&status);
-	CHECK(status == 0);
-	CHECK(gone(4000));
+	in_child("share_test, processes", test_processes);
+	in_child("share_test, KFD", child);
 	return report("share_test");
 }

@@ -13,7 +13,6 @@
 #define KIB 1024ull
 #define MIB (1024ull * KIB)
 #define MAP_FLAGS (AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)
-#define RATE_FILE "/sys/module/amdgpu/parameters/dma_mbps"
 
 struct buffer {
 	amdgpu_bo_handle bo;
@@ -102,15 +101,6 @@ static inline void fill(void *p, uint64_t size, uint32_t seed)
 
 	for (uint64_t i = 0; i < size / 4; i++)
 		w[i] = seed + i * 2654435761u;
-}
-
-static inline void set_rate(unsigned int mbps)
-{
-	FILE *f = fopen(RATE_FILE, "w");
-
-	MUST(f);
-	fprintf(f, "%u", mbps);
-	MUST(!fclose(f));
 }
 
 /* The first GPU, a context, and room for 64 IBs of 1 KiB. */

@@ -3,9 +3,9 @@
  * The SVM ioctl and SVM ranges in CRIU_OP: absent as in Debian's 6.12, then as in 7.3.
  */
 #define _GNU_SOURCE
-#include <sys/wait.h>
-
 #include "blob.h"
+#include "child.h"
+#include "image.h"
 
 #define PAGE 4096ull
 #define MIB (1024ull * 1024)
@@ -274,36 +274,18 @@ static void child_main(void)
 	test_dump(saved);
 }
 
-static void in_child(void (*run)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	MUST(pid >= 0);
-	if (!pid) {
-		failures = 0;
-		run();
-		fflush(stdout);
-		_exit(failures ? 1 : 0);
-	}
-	MUST(waitpid(pid, &status, 0) == pid);
-	IS(status, 0);
-	CHECK(gone(5000));
-}
-
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	saved = mmap(NULL, sizeof(*saved), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(saved != MAP_FAILED);
+	saved = shared_memory(sizeof(*saved));
 	set_parameter("behaves_as", "7.3");
-	in_child(child_main);
-	in_child(child_restores);
-	in_child(child_without_memory);
-	in_child(child_6_12);
-	in_child(child_bad_range);
+	in_child("svm_test, a life", child_main);
+	in_child("svm_test, restored", child_restores);
+	in_child("svm_test, restored without memory", child_without_memory);
+	in_child("svm_test, 6.12", child_6_12);
+	in_child("svm_test, range that cannot be", child_bad_range);
 	put64(saved->data + 16 + 16, 1);
-	in_child(child_bad_attribute);
+	in_child("svm_test, attribute that cannot be", child_bad_attribute);
 	set_parameter("behaves_as", "6.12");
 	return report("svm_test");
 }

@@ -5,10 +5,11 @@
 #include <sys/wait.h>
 #include <xf86drm.h>
 
+#include "child.h"
 #include "submit.h"
 
 #define MS 1000000ull
-#define COPY_MBPS 20	/* 4 MiB take 209.7 ms */
+#define COPY_MBPS "20"	/* 4 MiB take 209.7 ms */
 #define COPY_BYTES (4 * MIB)
 
 static struct buffer from, to;
@@ -58,7 +59,7 @@ static void test_plain(void)
 	IS(wait_syncobj(first, 0), -EINVAL);
 	IS(wait_syncobj(signalled, 0), 0);
 
-	set_rate(COPY_MBPS);
+	set_parameter("dma_mbps", COPY_MBPS);
 	out[0] = sync_chunk(AMDGPU_CHUNK_ID_SYNCOBJ_OUT, &first);
 	IS(submit_copy(0, COPY_BYTES, out, 1, &seq), 0);
 	/* The other engine is idle, but has to wait for the first. */
@@ -75,7 +76,7 @@ static void test_plain(void)
 	ns = now_ns() - start;
 	CHECK(ns >= 262 * MS && ns < 500 * MS);
 	CHECK(!memcmp(to.cpu, from.cpu, COPY_BYTES));
-	set_rate(0);
+	set_parameter("dma_mbps", "0");
 
 	IS(amdgpu_cs_syncobj_reset(dev, &first, 1), 0);
 	IS(wait_syncobj(first, 0), -EINVAL);
@@ -118,7 +119,7 @@ static void test_timeline(void)
 	missing.point = 6;
 	out = sync_chunk(AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL, &point);
 	in = sync_chunk(AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT, &missing);
-	set_rate(COPY_MBPS);
+	set_parameter("dma_mbps", COPY_MBPS);
 	IS(submit_copy(0, COPY_BYTES, &out, 1, &seq), 0);
 	IS(wait_point(line, 5, 0), -ETIME);
 	IS(amdgpu_cs_syncobj_query(dev, &line, &value, 1), 0);
@@ -136,7 +137,7 @@ static void test_timeline(void)
 	IS(wait_point(line, 5, 1000 * MS), 0);
 	IS(wait_point(line, 3, 0), 0);
 	IS(wait_syncobj(copy, 0), 0);
-	set_rate(0);
+	set_parameter("dma_mbps", "0");
 	IS(amdgpu_cs_syncobj_query(dev, &line, &value, 1), 0);
 	CHECK(value == 5);
 	IS(amdgpu_cs_syncobj_timeline_signal(dev, &line, &signal, 1), 0);
@@ -154,7 +155,7 @@ static void test_fence_to_handle(void)
 	uint64_t ns;
 	int exported;
 
-	set_rate(COPY_MBPS);
+	set_parameter("dma_mbps", COPY_MBPS);
 	ns = now_ns();
 	IS(submit_copy(0, COPY_BYTES, NULL, 0, &fence.fence), 0);
 	IS(amdgpu_cs_fence_to_handle(dev, &fence, AMDGPU_FENCE_TO_HANDLE_GET_SYNCOBJ, &handle), 0);
@@ -179,7 +180,7 @@ static void test_fence_to_handle(void)
 	IS(wait_syncobj(handle, 0), 0);
 	IS(wait_syncobj(imported, 0), 0);
 	IS(wait_syncobj(again, 0), 0);
-	set_rate(0);
+	set_parameter("dma_mbps", "0");
 	CHECK(!amdgpu_cs_destroy_syncobj(dev, handle));
 	CHECK(!amdgpu_cs_destroy_syncobj(dev, imported));
 	CHECK(!amdgpu_cs_destroy_syncobj(dev, again));
@@ -207,7 +208,7 @@ static void test_processes(void)
 	MUST(!amdgpu_cs_create_syncobj(dev, &handle));
 	MUST(!amdgpu_cs_export_syncobj(dev, handle, &shared));
 	out = sync_chunk(AMDGPU_CHUNK_ID_SYNCOBJ_OUT, &handle);
-	set_rate(COPY_MBPS);
+	set_parameter("dma_mbps", COPY_MBPS);
 	if (!fork()) {
 		failures = 0;
 		other = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
@@ -222,7 +223,7 @@ static void test_processes(void)
 	CHECK(status == 0);
 	/* Everything is left to the end of the process, with a fence that is not over. */
 	IS(submit_copy(0, COPY_BYTES, &out, 1, &seq), 0);
-	set_rate(0);
+	set_parameter("dma_mbps", "0");
 	close(shared);
 }
 
@@ -236,17 +237,10 @@ static void child(void)
 	test_timeline();
 	test_fence_to_handle();
 	test_processes();
-	exit(report("sync_test"));
 }
 
 int main(void)
 {
-	int status;
-
-	if (!fork())
-		child();
-	wait(&status);
-	CHECK(status == 0);
-	CHECK(gone(4000));
-	return report("sync_test, everything released");
+	in_child("sync_test, a life", child);
+	return report("sync_test");
 }
