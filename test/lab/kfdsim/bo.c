@@ -9,6 +9,7 @@
 #include <linux/vmalloc.h>
 #include <drm/drm_prime.h>
 
+#include "kernels.h"
 #include "kfdsim.h"
 
 static int sim_charge(struct sim_bo *bo)
@@ -72,7 +73,7 @@ static int sim_alloc_pages(struct sim_bo *bo)
 	if (!bo->pages)
 		return -ENOMEM;
 	while (done < n) {
-		got = alloc_pages_bulk_array(gfp, min(n - done, 512UL), bo->pages + done);
+		got = alloc_pages_bulk(gfp, min(n - done, 512UL), bo->pages + done);
 		if (!got)
 			return -ENOMEM;
 		done += got;

@@ -6,6 +6,7 @@
  */
 #include <linux/sched/mm.h>
 
+#include "kernels.h"
 #include "kfdsim.h"
 
 #define SIM_DOORBELL_PAGES (SIM_DOORBELL_SLICE / PAGE_SIZE)
@@ -51,7 +52,8 @@ void sim_doorbell_arm(struct sim_process *p)
 	mmap_read_lock(p->mm);
 	for_each_vma(vmi, vma)
 		if (vma->vm_ops == &sim_doorbell_vm_ops)
-			zap_vma_ptes(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+			zap_special_vma_range(vma, vma->vm_start,
+					      vma->vm_end - vma->vm_start);
 	mmap_read_unlock(p->mm);
 	mmput_async(p->mm);
 }

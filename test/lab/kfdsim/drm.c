@@ -5,6 +5,7 @@
 #include <drm/drm_drv.h>
 #include <drm/drm_ioctl.h>
 
+#include "kernels.h"
 #include "kfdsim.h"
 #include "later_uapi.h"
 
@@ -214,7 +215,7 @@ static const struct drm_driver sim_drm_driver = {
 	.fops = &sim_drm_fops,
 	.name = "amdgpu",
 	.desc = "AMD GPU (simulated)",
-	.date = "20150101",
+	SIM_DRIVER_DATE
 	.major = 3,
 	.minor = 61,
 };

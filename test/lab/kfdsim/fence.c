@@ -3,8 +3,7 @@
  * Submissions as dma_fences: signalled at the time at which the time model says the
  * submission ends. For syncobjs and sync files; WAIT_CS sleeps by the time alone.
  */
-#include <linux/hrtimer.h>
-
+#include "kernels.h"
 #include "kfdsim.h"
 
 struct sim_fence {
@@ -87,8 +86,7 @@ struct dma_fence *sim_fence_start(struct sim_fence *f, u64 context, u64 seq, u64
 	atomic64_inc(&sim_count.fences);
 	spin_lock_init(&f->lock);
 	f->done = done;
-	hrtimer_init(&f->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	f->timer.function = sim_fence_fire;
+	hrtimer_setup(&f->timer, sim_fence_fire, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	dma_fence_init(&f->base, &sim_fence_ops, &f->lock, context, seq);
 	if (error)
 		dma_fence_set_error(&f->base, error);

@@ -35,8 +35,11 @@ static int sim_kfd_dbg_trap(struct sim_process *p, void *data)
 	return -EINVAL;
 }
 
+/* What later kernels have more, CREATE_PROCESS and PROFILER, is not there: the table ends as in 6.12. */
+#define SIM_COMMAND_END (_IOC_NR(AMDKFD_IOC_DBG_TRAP) + 1)
+
 /* Numbers without an entry answer -EINVAL, beyond the table -ENOTTY. */
-static const struct sim_ioctl sim_ioctl_table[AMDKFD_COMMAND_END] = {
+static const struct sim_ioctl sim_ioctl_table[SIM_COMMAND_END] = {
 	SIM_KFD(GET_VERSION, sim_kfd_get_version, 0),
 	SIM_KFD(CREATE_QUEUE, sim_kfd_create_queue, 0),
 	SIM_KFD(DESTROY_QUEUE, sim_kfd_destroy_queue, 0),
@@ -96,7 +99,7 @@ static long sim_kfd_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned
 	u8 stack[128] __aligned(8) = {}, *data = stack;
 	long ret;
 
-	if (nr < AMDKFD_COMMAND_START || nr >= AMDKFD_COMMAND_END)
+	if (nr < AMDKFD_COMMAND_START || nr >= SIM_COMMAND_END)
 		return -ENOTTY;
 	ioctl = &sim_ioctl_table[nr];
 	if (!sim_may_call(p, ioctl))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Start and stop of the module. Its GPUs are made in gpus.c. */
+#include "kernels.h"
 #include "kfdsim.h"
 
 struct sim_device sim;
@@ -39,4 +40,4 @@ module_init(sim_init);
 module_exit(sim_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_DESCRIPTION("kfdsim: simulated AMD GPUs with the amdgpu/KFD user interface");
-MODULE_IMPORT_NS(DMA_BUF);
+MODULE_IMPORT_NS(SIM_NS_DMA_BUF);
