@@ -1,7 +1,7 @@
 /**
- * `main.js FOLDER`: the programs of an installation, from what tsc made. Each is one file with all it needs: a
- * start of Node.js that opens a hundred modules takes half as long again as one that opens none, and the
- * starts of the session and of podman's hook are on the way of every container with a GPU.
+ * `main.js FOLDER`: the programs of an installation, from what tsc made. Each is one file with all it needs, for
+ * starts that open many modules are slow, and those of the session and of podman's hook are on the way of every
+ * container with a GPU.
  */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -13,7 +13,10 @@ interface StandIn {
   readonly code: string;
 }
 
-/** Modules that dependencies ask for and never use here, and that take a third of a session's start. */
+/**
+ * Modules that dependencies ask for and never use here. They are a quarter of the instructions that loading
+ * the session takes beyond those of Node.js itself (callgrind, Node.js 20).
+ */
 const standIns: readonly StandIn[] = [
   {
     // Our log lines are written by the process itself; transports need threads and files of their own.

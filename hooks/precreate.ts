@@ -1,7 +1,8 @@
 /**
  * The part of the precreate hook that runs for containers with `/dev/kfd`: spec in, annotated spec
  * out. `hooks/precreate` starts it and prints the original whenever this fails or says anything else.
- * Both pipes are read and written at once and whole: streams would be half of the time this takes.
+ * Both pipes are read and written at once and whole: streams would double the
+ * instructions this takes beyond those of Node.js itself (callgrind, Node.js 20).
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
