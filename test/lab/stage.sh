@@ -17,7 +17,7 @@ parts=(
 )
 
 missing=
-for part in dist/bundle/main.js "${parts[@]:1}"; do
+for part in dist/src/bundle/main.js "${parts[@]:1}"; do
 	[ -e "${part% *}" ] || missing+=" ${part% *}"
 done
 [ -z "$missing" ] || die "cannot stage, not built:$missing (npm run build makes them)"

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { notices } from '../../bundle/notices.js';
+import { notices } from '../../src/bundle/notices.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const spec = '{"linux": {"devices": [{"path":"/dev/kfd","type":"c","major":234,"minor":0}]}}';
@@ -16,7 +16,7 @@ function node(program: string, args: readonly string[], input = '') {
 
 test('bundled programs need no other file and do what the modules do', async (t) => {
   const folder = await temporaryFolder(t);
-  const bundler = node(join(repository, 'dist/bundle/main.js'), [folder]);
+  const bundler = node(join(repository, 'dist/src/bundle/main.js'), [folder]);
   assert.equal(bundler.stderr, '');
   assert.equal(bundler.status, 0);
   await t.test('the hook annotates alike', () => {

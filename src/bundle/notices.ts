@@ -35,7 +35,9 @@ function notice({ name, path }: Package): string {
     readonly license?: string;
   };
   if (license === undefined || !known.has(license)) {
-    throw new Error(`${name}: licence ${license}: look at it, then add it to bundle/notices.ts`);
+    throw new Error(
+      `${name}: licence ${license}: look at it, then add it to src/bundle/notices.ts`,
+    );
   }
   const texts = readdirSync(path).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file));
   if (texts.length === 0) throw new Error(`${name}: there is no licence text in ${path}`);
