@@ -62,6 +62,7 @@ build_root() {
 	chroot "$tree" depmod "$release"
 	cp -r --remove-destination "$LAB/guest-files/." "$tree/"
 	mkdir -p "$tree"/{repo,share,lab}
+	gcc -O2 -Wall -Wextra -Werror -static -s -o "$tree/lab/hold-keys" "$LAB/hold-keys.c"
 	install -m755 "$node/node" "$tree/usr/local/bin/node" # found before Debian's, which stays
 	if [ -d "$next_criu" ]; then
 		cp -a "$next_criu" "$tree/opt/next-criu"

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{next-criu.list,next-criu,node.sh,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-criu.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
 next_criu_dir() { echo "$CACHE/next-criu-$(digest "$LAB/rootfs.sh" "$LAB/next-criu.list")"; }
 node_dir() { echo "$CACHE/node-$(digest "$LAB/node.sh")"; }

@@ -59,6 +59,7 @@ async function keepEvidence(name: string): Promise<void> {
       cp "$log" '${folder}/'$(basename "\${log%/userdata/*}" | cut -c1-12)-$(basename "$log")
     done`,
   );
+  writeFileSync('/proc/sysrq-trigger', 't'); // where every task is, into dmesg
   writeFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
 }
 
