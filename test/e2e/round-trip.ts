@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
+import { until } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
 import { type Operation, sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
@@ -14,15 +15,23 @@ interface Trip {
   readonly network: 'none' | 'bridge';
   readonly compress: 'none' | 'gzip' | 'zstd';
   readonly command?: readonly string[];
+  /** A dispatch runs all the while: both operations fall into its middle. */
+  readonly dispatch?: boolean;
 }
+
+/** ms on the GPU: longer than it takes from the start of the program to the answer of the restored one. */
+const dispatchMs = 20_000;
 
 async function roundTrip(trip: Trip): Promise<void> {
   const archive = archivePath(trip.engine, `job.tar.${trip.compress}`);
   const job = await Container.start({
     engine: trip.engine,
     network: trip.network,
-    ...(trip.command === undefined ? { worker } : { command: trip.command }),
+    ...(trip.command === undefined
+      ? { worker: trip.dispatch ? [...worker, '--dispatch-ms', String(dispatchMs)] : worker }
+      : { command: trip.command }),
   });
+  const begun = trip.dispatch ? await until('the dispatch', () => dispatched(job), 20) : 0;
   const saved = await job.checkpoint('--keep', '--compress', trip.compress, '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
   await assertTimings(job, 'dump');
@@ -32,10 +41,22 @@ async function roundTrip(trip: Trip): Promise<void> {
   assert.equal(restored.status, 0, restored.stderr);
   await assertTimings(job, 'restore');
   await assertNoForeignDescriptors(job);
+  if (trip.dispatch) {
+    const now = (await dispatched(job)) ?? 0;
+    assert.ok(now >= begun && now < 256, `steps of the dispatch: ${begun}, then ${now} of 256`);
+  }
+  assert.match(await job.control.ask('churn'), /^churned /);
+  // Waits for the end of the dispatch, which has to have done every step once.
   const answer = await job.control.ask('verify');
   assert.match(answer, /^verified bytes=33554432 barrier=completed .*waiter=woken/);
-  assert.match(await job.control.ask('churn'), /^churned /);
+  assert.match(answer, trip.dispatch ? / dispatch=completed/ : / dispatch=none/);
   assert.match(await job.control.ask('exit'), /^exiting /);
+}
+
+/** Steps the worker's dispatch has done, of 256; undefined while there is none. */
+async function dispatched(job: Container): Promise<number | undefined> {
+  const steps = Number(/ dispatch=(\d+)\/256/.exec(await job.control.ask('status'))?.[1]);
+  return steps > 0 ? steps : undefined;
 }
 
 /** The phases of a session sum to its wall time within 2 %. */
@@ -71,8 +92,8 @@ function readFileLines(path: string): number[] {
     .map(Number);
 }
 
-scenario('root task, no network, uncompressed', ({ engine }) =>
-  roundTrip({ engine, network: 'none', compress: 'none' }),
+scenario('root task in the middle of a dispatch, no network, uncompressed', ({ engine }) =>
+  roundTrip({ engine, network: 'none', compress: 'none', dispatch: true }),
 );
 scenario('root task, bridge, gzip', ({ engine }) =>
   roundTrip({ engine, network: 'bridge', compress: 'gzip' }),

@@ -17,6 +17,7 @@ busybox=${BUSYBOX:-$root/usr/bin/busybox}
 
 mkdir -p "$work/src/core" "$work/bin"
 cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
+cp "$here/../kfdsim/microop.h" "$work/src/"
 (cd "$here/../../../native/core" && cp error.cc error.h fd.h "$work/src/core/")
 builder_make "$work/src" BIN="${work#"$root"}/bin"
 cp "$here/gpu-ctl" "$work/bin/"

@@ -36,6 +36,7 @@ struct Number {
 constexpr std::uint64_t kMaxMib = std::uint64_t{1} << 20;  // 1 TiB: no shift below overflows
 constexpr std::uint64_t kMaxKib = kMaxMib << 10;
 constexpr std::uint64_t kMaxMs = 3'600'000;
+constexpr std::uint64_t kMaxDispatchMs = 200'000;  // of 256 steps, each of at most a second
 constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
 constexpr Number kNumbers[] = {
@@ -44,6 +45,8 @@ constexpr Number kNumbers[] = {
     {"--bo-kib", kMaxKib, [](Options& o, std::uint64_t n) { o.buffer_bytes = n << 10; }},
     {"--host-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.host_bytes = n << 20; }},
     {"--seed", kMax64, [](Options& o, std::uint64_t n) { o.seed = n; }},
+    {"--dispatch-ms", kMaxDispatchMs,
+     [](Options& o, std::uint64_t n) { o.dispatch = std::chrono::milliseconds(n); }},
     {"--step-ms", kMaxMs,
      [](Options& o, std::uint64_t n) { o.step_every = std::chrono::milliseconds(n); }},
     {"--timeout-ms", kMaxMs,
@@ -132,13 +135,15 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --double-kfd       open /dev/kfd a second time
   --split            split the mapping of a BO, and put a mapped file between BOs
   --share            share a BO with a second GPU process
+  --dispatch-ms MS   keep a dispatch running that takes MS ms on the GPU (simulated GPU only)
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)
   --timeout-ms MS    limit of every wait for the GPU (60000)
   --control DIR      where commands come from and replies go to (/ctl)
   --status FILE      where the line "ready ..." goes (DIR/status)
 Commands, one line in DIR/cmd, with an optional id that the reply repeats:
-  verify [id]        release the barrier, wake the waiter, read back and compare everything
-  status [id]        the counter
+  verify [id]        release the barrier, wake the waiter, wait for the dispatch, read back and
+                     compare everything
+  status [id]        the counter, and how far the dispatch is
   churn [id]         new buffers, copies and one more queue
   spoil [id]         flip one bit of VRAM: every verify after it has to fail
   exit [id]          end with exit code 0

@@ -25,6 +25,7 @@ struct Options {
   bool double_kfd = false;
   bool split = false;
   bool share = false;
+  std::chrono::milliseconds dispatch{0};      // how long one takes on the GPU; 0: none
   std::chrono::milliseconds step_every{100};  // 0: the counter stands still
   std::chrono::milliseconds limit{60'000};    // for every wait for the GPU
   std::string control_dir = "/ctl";

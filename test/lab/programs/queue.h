@@ -1,9 +1,10 @@
-// AQL queues with barrier packets: work that can stay pending across a checkpoint.
+// AQL queues, and barrier packets: work that can stay pending across a checkpoint.
 #pragma once
 
 #include <hsa/hsa.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include "runtime.h"
 
@@ -21,8 +22,14 @@ class ComputeQueue {
   /// Submits a BARRIER_AND packet: it completes when `dependency` (null handle: none) is 0, and
   /// then decrements `completion`. Throws Error{gpu} when the queue is full.
   void submit_barrier(hsa_signal_t dependency, const Signal& completion);
+  /// Submits a KERNEL_DISPATCH packet of one work item, which decrements `completion` at its end.
+  /// Throws Error{gpu} when the queue is full.
+  void submit_dispatch(const void* kernel_object, void* arguments, const Signal& completion);
 
  private:
+  /// Puts a packet of 64 bytes, its header aside, into the next slot and rings the doorbell.
+  void submit(const void* packet, std::uint16_t header);
+
   hsa_queue_t* queue_ = nullptr;
 };
 

@@ -33,6 +33,7 @@ Worker::Worker(const Options& options, const Peer* peer)
   pattern_.write(kHostMemory, 0, host_memory_.bytes());
   if (options_.pending_barrier) barrier_.emplace(runtime_);
   if (options_.events_waiter) waiter_.emplace(runtime_);
+  if (options_.dispatch.count() != 0) dispatch_.emplace(runtime_, options_.dispatch);
   if (options_.dmabuf) held_.push_back(hold_dmabuf(vram_.front()));
   if (options_.gem) held_.push_back(hold_gem(runtime_, pattern_, false));
   if (options_.double_render) held_.push_back(hold_gem(runtime_, pattern_, true));
@@ -62,13 +63,15 @@ std::string Worker::counter_text() const { return " counter=" + std::to_string(c
 std::string Worker::verify() {
   if (barrier_) barrier_->release(options_.limit);
   if (waiter_) waiter_->poke(options_.limit);
+  if (dispatch_) dispatch_->finish(options_.limit);
   vram_.verify(dma_, pattern_);
   pattern_.check("host memory", kHostMemory, 0, host_memory_.bytes());
   counter_.step();
   std::string line = "verified bytes=" + std::to_string(vram_.bytes()) +
                      " barrier=" + (barrier_ ? "completed" : "none") + counter_text() +
                      " host_bytes=" + std::to_string(host_memory_.size()) +
-                     " waiter=" + (waiter_ ? "woken" : "none");
+                     " waiter=" + (waiter_ ? "woken" : "none") +
+                     " dispatch=" + (dispatch_ ? "completed" : "none");
   for (const auto& holding : held_) {
     holding->check();
     line += std::string(" holds=") + holding->name();
@@ -79,7 +82,9 @@ std::string Worker::verify() {
 std::string Worker::answer(const Command& command) {
   if (command.verb == "exit") return "exiting" + counter_text();
   if (!step_failure_.empty()) throw kfdcp::Error(kfdcp::ErrorCode::gpu, step_failure_);
-  if (command.verb == "status") return "running" + counter_text();
+  if (command.verb == "status") {
+    return "running" + counter_text() + " dispatch=" + (dispatch_ ? dispatch_->progress() : "none");
+  }
   if (command.verb == "verify") return verify();
   if (command.verb == "churn") {
     const std::uint64_t bytes = churn(runtime_, dma_, pattern_, options_.limit);

@@ -8,6 +8,7 @@
 
 #include "core/fd.h"
 #include "counter.h"
+#include "dispatch.h"
 #include "dma.h"
 #include "holding.h"
 #include "mailbox.h"
@@ -46,6 +47,7 @@ class Worker {
   Counter counter_;
   std::optional<PendingBarrier> barrier_;
   std::optional<EventWaiter> waiter_;
+  std::optional<LongDispatch> dispatch_;
   std::vector<std::unique_ptr<Holding>> held_;
   std::chrono::milliseconds since_step_{0};
   std::string step_failure_;
