@@ -1,31 +1,41 @@
 #!/bin/bash
-# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated GPU by software that knows nothing of it, in a guest; then asks the real
-# driver of the same kernel, in a guest without a GPU, the same table of calls. CALLS and SEED are the fuzzer's. The last
-# line has the totals. Logs are kept in build/test-logs.
+# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated GPU by software that knows nothing of it, in a guest; asks the real
+# driver of the same kernel the same table of calls; then judges the simulated GPU on the kernel that follows, where one can be
+# had. CALLS and SEED are the fuzzer's. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
-build_tests() (
+# part FUNCTION: one of the lab's parts.
+part() (
 	set -e
 	. test/lab/lib.sh
 	. test/lab/parts.sh
-	build_kfdsim_tests
+	"$1"
 )
 
-# The repository is the guest's working directory, so the folder has the same name there.
+# guest simulated|real DRIVER LAB_OPTION: the repository is the guest's working directory, so files have the same names there.
 guest() {
-	test/lab/lab.sh "${@:2}" --memory 6144 --timeout 2400 -- test/lab/kfdsim/conformance.sh "$1" build/lab/kfdsim-tests $fuzzer |
+	test/lab/lab.sh "$3" --memory 6144 --timeout 2400 -- test/lab/kfdsim/conformance.sh "$1" "$2" build/lab/kfdsim-tests $fuzzer |
 		live '^ *(not )?ok |^# fuzz_test'
+}
+
+next_kernel() {
+	if ! part build_next_kernel >"$LOGS/next-kernel.out" 2>&1; then
+		not_run kfdsim-next-kernel "Debian's backports give no newer kernel here: build/test-logs/next-kernel.out"
+	elif suite kfdsim-next-kernel-build one part build_next_kfdsim; then
+		suite kfdsim-next-kernel tap guest simulated build/lab/next-kernel/amdgpu.ko --next-kernel
+	fi
 }
 
 cd "$REPO" || exit 1
 fuzzer=$*
 forget_logs
-if suite set-up one set_up && suite kfdsim-tests one build_tests; then
-	suite kfdsim tap guest simulated
-	suite kfdsim-real-driver tap guest real --no-gpu
+if suite set-up one set_up && suite kfdsim-tests one part build_kfdsim_tests; then
+	suite kfdsim tap guest simulated build/lab/amdgpu.ko --no-gpu
+	suite kfdsim-real-driver tap guest real build/lab/real-driver --no-gpu
+	next_kernel
 else
 	not_run kfdsim "the machine could not be set up"
 fi

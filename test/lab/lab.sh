@@ -9,6 +9,7 @@
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
 #   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
 #   --no-gpu             a guest without the simulated GPU
+#   --next-kernel        a guest with the kernel that follows, without the simulated GPU (npm run test:kfdsim makes its image)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
 #
 # The repository is at /repo, read-only, and is COMMAND's working directory. Status: COMMAND's; 64 wrong usage;
@@ -23,7 +24,7 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
@@ -41,6 +42,7 @@ while [ $# -gt 0 ]; do
 		shift 2
 		;;
 	--no-gpu) with_gpu= && shift ;;
+	--next-kernel) with_gpu= next_kernel=1 && shift ;;
 	--) shift && break ;;
 	-*) usage ;;
 	*) break ;;
@@ -51,6 +53,7 @@ done
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
 image=$(image_dir)
+[ -z "$next_kernel" ] || image=$(next_image_dir)
 [ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
 [ -d "$(emulator_dir)" ] || die "the emulator is missing or its recipe changed: run npm run setup"
 [ -z "$with_gpu" ] || [ -f "$OUT/amdgpu.ko" ] || die "build/lab/amdgpu.ko is missing: run npm run setup, or use --no-gpu"

@@ -17,6 +17,12 @@ image_dir() {
 	echo "$name"
 }
 
+# Of the kernel that follows the guest's: a root file system with it and what compiles for it, and a guest's image.
+next_kernel_dir() { echo "$CACHE/next-kernel-$(digest "$LAB"/next-kernel.{sh,list})"; }
+next_image_dir() {
+	echo "$CACHE/next-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "$LAB"/next-kernel.{sh,list} "$LAB/next-image.sh")"
+}
+
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
@@ -51,30 +57,41 @@ build_guest() {
 	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(node_dir)" "$(next_criu_dir)"
 }
 
-# from_sources NAME OUTPUT SOURCES COMMAND...: runs COMMAND unless OUTPUT was made from these very SOURCES (a folder).
+# build_next_kernel: the next kernel and its guest. Only tests of the simulated GPU itself need it, and can do without.
+build_next_kernel() {
+	build_cached "next kernel" "$(next_kernel_dir)" "$LAB/next-kernel.sh" "$LAB/next-kernel.list" || return 1
+	build_cached "next kernel's guest image" "$(next_image_dir)" \
+		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(next_criu_dir)"
+}
+
+# from_sources NAME OUTPUT SOURCES BUILDER SCRIPT: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES (a
+# folder) in this BUILDER.
 from_sources() {
-	local name=$1 output=$2 sources=$3 stamp
-	shift 3
-	stamp="$(digest "$sources") $(basename "$(builder_dir)")"
+	local name=$1 output=$2 sources=$3 builder=$4 script=$5 stamp
+	stamp="$(digest "$sources") $(basename "$builder")"
 	if [ -e "$output" ] && [ "$(cat "$output.from" 2>/dev/null)" = "$stamp" ]; then return 0; fi
 	rm -rf "$output" "$output.from"
-	mkdir -p "$OUT"
-	step "$name" "$@" || return 1
+	mkdir -p "$(dirname "$output")"
+	step "$name" "$script" "$builder" "$output" || return 1
 	[ -e "$output" ] || die "$name: made no $output"
 	echo "$stamp" >"$output.from"
 }
 
 build_kfdsim() {
-	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$LAB/kfdsim" "$LAB/kfdsim/build.sh" "$(builder_dir)" "$OUT/amdgpu.ko"
+	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$LAB/kfdsim" "$(builder_dir)" "$LAB/kfdsim/build.sh"
+}
+
+build_next_kfdsim() {
+	from_sources "simulated GPU for the next kernel" "$OUT/next-kernel/amdgpu.ko" "$LAB/kfdsim" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh"
 }
 
 build_programs() {
-	from_sources "test programs" "$OUT/programs" "$LAB/programs" "$LAB/programs/build.sh" "$(builder_dir)" "$OUT/programs"
+	from_sources "test programs" "$OUT/programs" "$LAB/programs" "$(builder_dir)" "$LAB/programs/build.sh"
 }
 
 # build_kfdsim_tests: the simulated GPU's tests, and the real driver they compare it with.
 build_kfdsim_tests() {
-	from_sources "simulated GPU's tests" "$OUT/kfdsim-tests" "$LAB/kfdsim" "$LAB/kfdsim/tests/build.sh" "$(builder_dir)" "$OUT/kfdsim-tests"
+	from_sources "simulated GPU's tests" "$OUT/kfdsim-tests" "$LAB/kfdsim" "$(builder_dir)" "$LAB/kfdsim/tests/build.sh"
 	rm -rf "$OUT/real-driver" # made in a second, so there is no need to know whether it is the kernel's
 	step "real driver" "$LAB/kfdsim/real-driver.sh" "$(rootfs_dir)" "$OUT/real-driver"
 }

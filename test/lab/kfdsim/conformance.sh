@@ -1,13 +1,14 @@
 #!/bin/bash
-# conformance.sh simulated|real TESTS [CALLS [SEED]]: runs in the guest. Judges the simulated GPU by programs; or makes the table
-# of calls, whose answers the simulated driver is to give too, of the real driver on this machine without a GPU.
-#   TESTS  folder with the built tests; real: also the folder real-driver beside it
+# conformance.sh simulated|real DRIVER TESTS [CALLS [SEED]]: runs in a guest without a GPU. Judges the simulated GPU by programs; or
+# makes the table of calls, whose answers the simulated driver is to give too, of the real driver.
+#   DRIVER the simulated GPU's module; real: a folder with the real driver's modules, in load order
+#   TESTS  folder with the built tests
 #   CALLS  of the fuzzer (default 100000)     SEED  of the fuzzer (default: another one each time, printed)
 # TAP on standard output with the summary test/tap.sh reads. After each program nothing may be left on the simulated GPU,
 # and the kernel must not have complained.
 set -uo pipefail
 
-which=$1 tests=$(realpath "$2") calls=${3:-100000} seed=${4:-}
+which=$1 driver=$(realpath "$2") tests=$(realpath "$3") calls=${4:-100000} seed=${5:-}
 counters=/sys/kernel/debug/kfdsim/counters
 number=0 failed=0 complaints=0
 
@@ -60,9 +61,16 @@ rocminfo_sees_gpus() {
 	return 1
 }
 
+load_simulated_driver() {
+	local depends
+	depends=$(modinfo -F depends "$driver" | tr , ' ')
+	# shellcheck disable=SC2086 # a list
+	modprobe -a $depends && insmod "$driver" && [ -c /dev/kfd ] && [ -c /dev/dri/renderD128 ]
+}
+
 load_real_driver() {
 	local module
-	for module in "$tests"/../real-driver/*.ko; do
+	for module in "$driver"/*.ko; do
 		insmod "$module" 2>&1 | grep -v 'File exists'
 	done
 	[ -c /dev/kfd ]
@@ -71,6 +79,7 @@ load_real_driver() {
 echo "TAP version 13"
 case $which in
 simulated)
+	judge "the simulated driver is there, on Linux $(uname -r)" load_simulated_driver
 	judge rocminfo rocminfo_sees_gpus
 	# What is there, whoever added it. Last, because a kernel that was hurt fails whatever comes after.
 	for test in "$tests"/*_test; do
@@ -80,12 +89,12 @@ simulated)
 		esac
 	done
 	# Loads the module with one set of parameters after the other, with the usual ones in the end.
-	judge "several GPUs" sh "$(pwd)/test/lab/kfdsim/tests/gpus.sh" "$(pwd)/build/lab/amdgpu.ko" "$tests"
+	judge "several GPUs" sh "$(pwd)/test/lab/kfdsim/tests/gpus.sh" "$driver" "$tests"
 	judge "500 processes killed at random moments" ./stress_test 500
 	judge "$calls calls with malformed arguments" ./fuzz_test "$calls" $seed
 	;;
 real)
-	judge "the real driver is there" load_real_driver
+	judge "the real driver is there, on Linux $(uname -r)" load_real_driver
 	judge "calls_test, answers of the real driver" ./calls_test
 	;;
 *)

@@ -1,0 +1,13 @@
+#!/bin/bash
+# next-kernel.sh PACKAGE_LIST DIR: a root file system of Debian 13 in DIR, with the listed packages from its backports where
+# they have them.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+list=$1 dir=$2 mirror=http://deb.debian.org/debian
+trap 'rm -rf "$dir"' ERR
+mmdebstrap --variant=minbase --include="$(packages "$list" | paste -sd,)" \
+	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+	--dpkgopt='path-exclude=/usr/share/locale/*' \
+	--aptopt='Acquire::Check-Valid-Until "false"' --aptopt='APT::Default-Release "trixie-backports"' \
+	trixie "$dir" "deb $mirror trixie main" "deb $mirror trixie-backports main"
