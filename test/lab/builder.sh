@@ -10,9 +10,10 @@ builder_enter() {
 	trap 'exit 143' TERM
 }
 
-# builder_make FOLDER [MAKE ARGUMENTS...]: make in a folder below work, inside the builder.
+# builder_make FOLDER [MAKE ARGUMENTS...]: make in a folder below work, inside the builder. It sees a /proc there, which the build
+# of modules for later kernels wants, in a mount namespace of its own.
 builder_make() {
 	folder=$1
 	shift
-	chroot "$root" make -s -j2 -C "${folder#"$root"}" "$@"
+	unshare --mount sh -c 'mount -t proc proc "$1/proc" && exec chroot "$@"' sh "$root" make -s -j2 -C "${folder#"$root"}" "$@"
 }

@@ -3,6 +3,7 @@
 #include <linux/sched/mm.h>
 #include <linux/vmalloc.h>
 
+#include "kernels.h"
 #include "kfdsim.h"
 
 #define SIM_FAULT_AROUND 64
@@ -99,7 +100,7 @@ int sim_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 
 	if (!bo->pages || bo->create_flags & AMDGPU_GEM_CREATE_NO_CPU_ACCESS)
 		return -EPERM;
-	if (is_cow_mapping(vma->vm_flags)) {
+	if (vma_is_cow_mapping(vma)) {
 		/* The thunk maps invisible VRAM PROT_NONE and private; allow just that. */
 		if (vma->vm_flags & VM_ACCESS_FLAGS)
 			return -EINVAL;

@@ -39,6 +39,11 @@ static inline void zap_special_vma_range(struct vm_area_struct *vma, unsigned lo
 {
 	zap_vma_ptes(vma, address, size);
 }
+
+static inline bool vma_is_cow_mapping(const struct vm_area_struct *vma)
+{
+	return is_cow_mapping(vma->vm_flags);
+}
 #endif
 
 #endif

@@ -36,7 +36,7 @@ static int sim_kfd_dbg_trap(struct sim_process *p, void *data)
 }
 
 /* What later kernels have more, CREATE_PROCESS and PROFILER, is not there: the table ends as in 6.12. */
-#define SIM_COMMAND_END (_IOC_NR(AMDKFD_IOC_DBG_TRAP) + 1)
+#define SIM_COMMAND_END 0x27
 
 /* Numbers without an entry answer -EINVAL, beyond the table -ENOTTY. */
 static const struct sim_ioctl sim_ioctl_table[SIM_COMMAND_END] = {
