@@ -6,6 +6,8 @@ set -euo pipefail
 
 list=$1 dir=$2 mirror=http://deb.debian.org/debian
 trap 'rm -rf "$dir"' ERR
+# Its package would have an initrd made, which takes minutes and is of no use here.
+export INITRD=No
 mmdebstrap --variant=minbase --include="$(packages "$list" | paste -sd,)" \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' \
