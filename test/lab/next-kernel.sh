@@ -4,7 +4,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-list=$1 dir=$2 mirror=http://deb.debian.org/debian
+list=$1 dir=$2
 trap 'rm -rf "$dir"' ERR
 # Its package would have an initrd made, which takes minutes and is of no use here.
 export INITRD=No
@@ -12,4 +12,5 @@ mmdebstrap --variant=minbase --include="$(packages "$list" | paste -sd,)" \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' \
 	--aptopt='Acquire::Check-Valid-Until "false"' --aptopt='APT::Default-Release "trixie-backports"' \
-	trixie "$dir" "deb $mirror trixie main" "deb $mirror trixie-backports main"
+	--setup-hook='sed -n "s/ trixie / trixie-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"' \
+	trixie "$dir"

@@ -61,7 +61,7 @@ build_guest() {
 build_next_kernel() {
 	build_cached "next kernel" "$(next_kernel_dir)" "$LAB/next-kernel.sh" "$LAB/next-kernel.list" || return 1
 	build_cached "next kernel's guest image" "$(next_image_dir)" \
-		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(next_criu_dir)"
+		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_criu_dir)"
 }
 
 # from_sources NAME OUTPUT SOURCES BUILDER SCRIPT: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES (a

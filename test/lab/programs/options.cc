@@ -135,14 +135,13 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --double-kfd       open /dev/kfd a second time
   --split            split the mapping of a BO, and put a mapped file between BOs
   --share            share a BO with a second GPU process
-  --dispatch-ms MS   keep a dispatch running that takes MS ms on the GPU (simulated GPU only)
+  --dispatch-ms MS   start a dispatch that takes MS ms on the GPU (simulated GPU only)
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)
   --timeout-ms MS    limit of every wait for the GPU (60000)
   --control DIR      where commands come from and replies go to (/ctl)
   --status FILE      where the line "ready ..." goes (DIR/status)
 Commands, one line in DIR/cmd, with an optional id that the reply repeats:
-  verify [id]        release the barrier, wake the waiter, wait for the dispatch, read back and
-                     compare everything
+  verify [id]        release the barrier, wake the waiter, read back and compare everything
   status [id]        the counter, and how far the dispatch is
   churn [id]         new buffers, copies and one more queue
   spoil [id]         flip one bit of VRAM: every verify after it has to fail

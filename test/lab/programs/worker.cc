@@ -63,7 +63,6 @@ std::string Worker::counter_text() const { return " counter=" + std::to_string(c
 std::string Worker::verify() {
   if (barrier_) barrier_->release(options_.limit);
   if (waiter_) waiter_->poke(options_.limit);
-  if (dispatch_) dispatch_->finish(options_.limit);
   vram_.verify(dma_, pattern_);
   pattern_.check("host memory", kHostMemory, 0, host_memory_.bytes());
   counter_.step();
@@ -71,7 +70,7 @@ std::string Worker::verify() {
                      " barrier=" + (barrier_ ? "completed" : "none") + counter_text() +
                      " host_bytes=" + std::to_string(host_memory_.size()) +
                      " waiter=" + (waiter_ ? "woken" : "none") +
-                     " dispatch=" + (dispatch_ ? "completed" : "none");
+                     " dispatch=" + (dispatch_ ? dispatch_->progress() : "none");
   for (const auto& holding : held_) {
     holding->check();
     line += std::string(" holds=") + holding->name();
