@@ -70,13 +70,15 @@ async function life(engine: Engine, name: string): Promise<void> {
   const folder = `/tmp/ctl/${job}`;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const program = 'echo kept > /kept; while :; do cp /kept /ctl/kept; sleep 1; done';
+  // Not before it is asked: a checkpoint in the middle of the copy would want its file again.
+  const program =
+    'echo kept > /kept; until [ -e /ctl/ask ]; do sleep 1; done; cp /kept /ctl/; sleep 600';
   const flags = ['-d', '--name', job, '-v', `${folder}:/ctl`];
   await podman('--runtime', engine, 'run', ...flags, image, 'sh', '-c', program);
   await podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
   await podman('rm', '-f', job);
-  rmSync(join(folder, 'kept'), { force: true });
   await podman('container', 'restore', '--import', archive);
+  writeFileSync(join(folder, 'ask'), '');
   const kept = () => existsSync(join(folder, 'kept'));
   await until(`${name}: the restored program`, kept, 30);
   const annotations = await podman('inspect', '-f', '{{json .Config.Annotations}}', job);
