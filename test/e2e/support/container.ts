@@ -66,6 +66,11 @@ export class Control {
   }
 }
 
+/** The counter in a reply of the worker: steps its GPU has made. */
+export function counter(reply: string): number {
+  return Number(/counter=(\d+)/.exec(reply)?.[1] ?? Number.NaN);
+}
+
 export class Container {
   readonly name: string;
   readonly engine: Engine;
@@ -123,6 +128,13 @@ export class Container {
   /** Host pid of the container's first process. */
   async pid(): Promise<number> {
     return Number(await this.#inspect('{{.State.Pid}}'));
+  }
+
+  /** Waits until the worker's GPU has made another step; two questions alone may come between two steps. */
+  async computesOn(): Promise<void> {
+    const now = async () => counter(await this.control.ask('status'));
+    const before = await now();
+    await until(`a counter above ${before}`, async () => (await now()) > before, 20);
   }
 
   status(): Promise<string> {
