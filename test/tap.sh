@@ -91,7 +91,7 @@ suite() {
 	return 1
 }
 
-# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already.
+# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already, or is not to be had here.
 not_run() {
 	total_skipped=$((total_skipped + 1))
 	printf -v line '%-4s  %-22s %11s %s' skip "$1" '' "not run: $2"
