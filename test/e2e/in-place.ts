@@ -30,7 +30,7 @@ async function mountOthers(): Promise<void> {
 }
 
 async function unmountOthers(): Promise<void> {
-  await run('umount', '/usr/local/bin/node');
+  await run('umount', '--lazy', '/usr/local/bin/node'); // a session may still be about to end
   if (haveNextCriu) await run('umount', '/usr/sbin/criu');
 }
 

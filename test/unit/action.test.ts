@@ -24,6 +24,7 @@ const stages = [
   'status-ready',
   'query-ext-files',
   'of-the-future',
+  '',
 ];
 
 /** The folder the script is copied to, with `launcher` in the place of the program. */
