@@ -71,15 +71,20 @@ int kfd_major(const std::string& root) {
   return -1;
 }
 
-int gpu_count(const std::string& root) {
-  int count = 0;
+std::map<std::uint32_t, std::uint32_t> gpus_by_minor(const std::string& root) {
+  std::map<std::uint32_t, std::uint32_t> gpus;
   const std::string nodes = root + "/sys/class/kfd/kfd/topology/nodes";
   for (const std::string& node : names_in(nodes)) {
-    std::ifstream file(nodes + "/" + node + "/gpu_id");
-    std::uint64_t id = 0;
-    if (file >> id && id != 0) ++count;
+    std::ifstream id_file(nodes + "/" + node + "/gpu_id");
+    std::uint32_t id = 0;
+    if (!(id_file >> id) || id == 0) continue;  // a CPU
+    std::ifstream properties(nodes + "/" + node + "/properties");
+    std::string key;
+    for (std::uint64_t value = 0; properties >> key >> value;) {
+      if (key == "drm_render_minor") gpus[static_cast<std::uint32_t>(value)] = id;
+    }
   }
-  return count;
+  return gpus;
 }
 
 bool is_kfd(mode_t mode, dev_t rdev, int kfd_major) {
@@ -167,11 +172,12 @@ bool same_file(int a, int b) {
   return order == 0;
 }
 
-std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
-  std::vector<VmaRecord> vmas;
+std::vector<DeviceVma> device_vmas(int pid, int kfd_major) {
+  std::vector<DeviceVma> vmas;
   std::ifstream maps(proc(pid, "maps"));
   for (std::string line; std::getline(maps, line);) {
-    VmaRecord vma{};
+    DeviceVma device_vma{};
+    VmaRecord& vma = device_vma.record;
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &vma.start, &vma.end,
                     &vma.pgoff) != 3) {
       throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
@@ -188,10 +194,11 @@ std::vector<VmaRecord> device_vmas(int pid, int kfd_major) {
       vma.kind = VmaRecord::kfd;
     } else if (is_render(info.st_mode, info.st_rdev)) {
       vma.kind = VmaRecord::render;
+      device_vma.render_minor = minor(info.st_rdev);
     } else {
       continue;
     }
-    vmas.push_back(vma);
+    vmas.push_back(device_vma);
   }
   return vmas;
 }

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace kfdcp::procfs {
 /// Major number of /dev/kfd (dynamic, from /proc/devices), or -1 when there is no KFD.
 /// `root`, here and below: the directory that holds `proc` and `sys`, without a slash at its end.
 int kfd_major(const std::string& root = "");
-/// Number of GPU nodes in the KFD topology (a node with a gpu_id other than 0).
-int gpu_count(const std::string& root = "");
+/// The GPUs of the KFD topology: minor of the render node to gpu_id.
+std::map<std::uint32_t, std::uint32_t> gpus_by_minor(const std::string& root = "");
 
 bool is_kfd(mode_t mode, dev_t rdev, int kfd_major);
 /// A DRM render node: major 226, minor 128 and above (drivers/gpu/drm/drm_drv.c).
@@ -52,6 +53,10 @@ bool same_file(int a, int b);
 
 /// The KFD and render-node mappings of `pid`, in address order, whatever path they were opened by.
 /// Throws Error{io}.
-std::vector<VmaRecord> device_vmas(int pid, int kfd_major);
+struct DeviceVma {
+  VmaRecord record;            // gpu_id is for the caller to fill in
+  std::uint32_t render_minor;  // 0 for KFD
+};
+std::vector<DeviceVma> device_vmas(int pid, int kfd_major);
 
 }  // namespace kfdcp::procfs

@@ -54,7 +54,7 @@ const char* vma_fault(const std::vector<VmaRecord>& vmas) {
     if (vma.start >= vma.end) return "empty mapping";
     if (vma.start < end) return "mappings overlap or are out of order";
     if (vma.kind > VmaRecord::render) return "mapping of an unknown kind";
-    if (vma.reserved != 0) return "unknown flag of a mapping";
+    if (vma.kind == VmaRecord::kfd && vma.gpu_id != 0) return "mapping of KFD with a GPU";
     end = vma.end;
   }
   return nullptr;

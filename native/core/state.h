@@ -17,7 +17,9 @@ struct VmaRecord {
   std::uint64_t end;
   std::uint64_t pgoff;  // bytes
   std::uint32_t kind;
-  std::uint32_t reserved;  // 0
+  /// Render nodes: gpu_id as the BO buckets have it, since GPUs number their offsets on their own;
+  /// 0 where it was not recorded (one GPU). KFD: 0.
+  std::uint32_t gpu_id;
 };
 
 /// Everything needed to give one KFD process back to the kernel.

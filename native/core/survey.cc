@@ -1,5 +1,7 @@
 #include "core/survey.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -19,7 +21,8 @@ struct Collected {
   std::vector<UniqueFd> render;
 };
 
-void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, UniqueFd fd, int pid) {
+void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, UniqueFd fd, int pid,
+              dev_t device) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!procfs::same_file(files[i].get(), fd.get())) continue;
     std::vector<int>& holders = facts[i].holders;
@@ -27,7 +30,7 @@ void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, Uniqu
     return;
   }
   files.push_back(std::move(fd));
-  facts.push_back({{pid}});
+  facts.push_back({.holders = {pid}, .minor = minor(device)});
 }
 
 ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Collected& into) {
@@ -46,9 +49,9 @@ ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Co
   };
   for (const procfs::OpenFile& file : procfs::open_files(pid)) {
     if (procfs::is_kfd(file.mode, file.rdev, kfd_major)) {
-      add_file(into.kfd, into.facts.kfd, copy(file.fd), pid);
+      add_file(into.kfd, into.facts.kfd, copy(file.fd), pid, file.rdev);
     } else if (procfs::is_render(file.mode, file.rdev)) {
-      add_file(into.render, into.facts.render, copy(file.fd), pid);
+      add_file(into.render, into.facts.render, copy(file.fd), pid, file.rdev);
     } else if (file.link.starts_with("/dmabuf:")) {
       facts.dmabufs.push_back({file.fd, file.inode});
     } else if (file.link == "anon_inode:kfd_smi_ev") {
@@ -67,7 +70,6 @@ Collected collect(int root, int kfd_major, const std::string& host) {
     found.facts.render[i].gem_objects = owns_gem_objects(found.render[i].get());
     found.facts.render[i].contexts = owns_contexts(found.render[i].get());
   }
-  found.facts.gpus = procfs::gpu_count(host);
   return found;
 }
 
@@ -90,7 +92,9 @@ Survey survey_tree(int root, const std::string& host) {
   }
   for (std::size_t i = 0; i < decision.render_owners.size(); ++i) {
     const int owner = decision.render_owners[i];
-    if (owner != Decision::kNobody) processes.at(owner).render_file = std::move(found.render[i]);
+    if (owner == Decision::kNobody) continue;
+    const std::uint32_t node = found.facts.render[i].minor;
+    processes.at(owner).render_files.push_back({std::move(found.render[i]), node});
   }
   Survey survey;
   for (auto& [pid, process] : processes) survey.processes.push_back(std::move(process));

@@ -2,6 +2,7 @@
 // anything is paused.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,11 @@ struct GpuProcess {
   int pid = 0;
   UniqueFd pidfd;
   std::vector<UniqueFd> kfd_files;  // every distinct struct file of /dev/kfd that it opened
-  UniqueFd render_file;             // the struct file with its GPU VM; none when it opened none
+  struct RenderFile {
+    UniqueFd file;
+    std::uint32_t minor;
+  };
+  std::vector<RenderFile> render_files;  // those with its GPU VMs: at most one of each render node
 };
 
 struct Survey {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace kfdcp {
 
@@ -17,13 +18,8 @@ class Rules {
     for (const FileFacts& file : facts_.render) {
       decision_.render_owners.push_back(render_owner(file));
     }
-    check_owners();
     check_user_namespaces();
     for (const ProcessFacts& process : facts_.processes) check_rest(process);
-    if (facts_.gpus > 1) {
-      refuse("this host has " + std::to_string(facts_.gpus) +
-             " GPUs: hosts with several GPUs are not supported yet");
-    }
     return std::move(decision_);
   }
 
@@ -49,28 +45,28 @@ class Rules {
     }
   }
 
-  /// The process that opened a KFD file. A holder that KFD does not list only inherited it.
+  /// The process that opened a KFD file. A holder that KFD does not list only inherited it. Of
+  /// several that it lists, the eldest opened the file before it forked the others, which opened
+  /// theirs later: PROCESS_INFO tells at the pause whether that is so.
   int kfd_owner(const FileFacts& file) {
-    std::vector<int> owners;
+    std::vector<int> users;
     for (const int pid : file.holders) {
-      if (process(pid).kfd_process) owners.push_back(pid);
+      if (process(pid).kfd_process) users.push_back(pid);
     }
-    with_kfd_file_.insert(owners.begin(), owners.end());
+    with_kfd_file_.insert(users.begin(), users.end());
     // CRIU reopens a shared file in the holder with the lowest pid in the container, but only the
     // owner may restore it.
     const int lowest = *std::ranges::min_element(file.holders, {},
                                                  [this](int pid) { return process(pid).ns_pid; });
-    if (owners.size() == 1 && owners.front() == lowest) {
+    if (std::ranges::find(users, lowest) != users.end()) {
       owners_.insert(lowest);
       return lowest;
     }
-    if (owners.empty()) {
+    if (users.empty()) {
       refuse(who(lowest) + " holds /dev/kfd of a process outside the container");
-    } else if (owners.size() > 1) {
-      refuse(who(owners[0]) + " and " + who(owners[1]) +
-             " share one /dev/kfd file and both use the GPU: its owner is ambiguous");
     } else {
-      refuse(who(owners.front()) + " owns a /dev/kfd file that " + who(lowest) +
+      misplaced_.insert(users.begin(), users.end());
+      refuse(who(users.front()) + " owns a /dev/kfd file that " + who(lowest) +
              " with a lower pid inherited: this order cannot be restored");
     }
     return Decision::kNobody;
@@ -96,21 +92,13 @@ class Rules {
     if (file.contexts) {
       refuse(who(owner) + " has command submission contexts on a render node: not supported yet");
     }
-    if (!with_render_file_.insert(owner).second) {
+    if (!with_render_file_.insert({owner, file.minor}).second) {
       refuse(who(owner) +
-             " opened a render node more than once: which file holds its GPU memory is "
+             " opened one render node more than once: which file holds its GPU memory is "
              "ambiguous, not supported yet");
       return Decision::kNobody;
     }
     return owners_.contains(owner) ? owner : Decision::kNobody;
-  }
-
-  /// Buffers may be shared between GPU processes; each would come back as a private copy.
-  void check_owners() {
-    if (owners_.size() < 2) return;
-    std::string names;
-    for (const int pid : owners_) names += (names.empty() ? "" : ", ") + who(pid);
-    refuse(names + " use the GPU: several GPU processes in one container are not supported yet");
   }
 
   void check_user_namespaces() {
@@ -122,7 +110,7 @@ class Rules {
   }
 
   void check_rest(const ProcessFacts& process) {
-    if (with_kfd_file_.contains(process.pid)) return;
+    if (owners_.contains(process.pid) || misplaced_.contains(process.pid)) return;
     if (process.kfd_process) {
       refuse(who(process.pid) + " uses KFD but closed its /dev/kfd descriptor: not supported");
     } else if (process.maps_gpu) {
@@ -132,9 +120,10 @@ class Rules {
 
   const TreeFacts& facts_;
   Decision decision_;
-  std::set<int> with_kfd_file_;  // KFD processes with a file, also those that were refused
+  std::set<int> with_kfd_file_;  // KFD processes that hold one, whoever opened it
   std::set<int> owners_;
-  std::set<int> with_render_file_;
+  std::set<int> misplaced_;                                   // refused as owners already
+  std::set<std::pair<int, std::uint32_t>> with_render_file_;  // pid, minor
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct ProcessFacts {
 /// One struct file of /dev/kfd or a render node.
 struct FileFacts {
   std::vector<int> holders;  // pids, at least one; all are among the processes
+  std::uint32_t minor = 0;   // of the device node
   bool gem_objects = false;  // render nodes only
   bool contexts = false;     // render nodes only
 };
@@ -34,7 +35,6 @@ struct TreeFacts {
   std::vector<ProcessFacts> processes;
   std::vector<FileFacts> kfd;
   std::vector<FileFacts> render;
-  int gpus = 0;  // of the host
 
   /// Nothing of a GPU is open, in use or mapped.
   bool without_gpu() const;

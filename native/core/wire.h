@@ -24,20 +24,22 @@ enum class MessageType : std::uint32_t {
   dump_buffers = 22,   // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
   dump_begin = 23,     // args: number of processes; answered once draining has begun;
                        // answer text: the session's log
-  dump_file = 24,      // args: CRIU file id, FileKind, process ordinal
+  dump_file = 24,      // args: CRIU file id, FileKind, process ordinal, minor (render nodes)
   dump_end = 25,       // args: CRIU result, final state; answer args[0]: 1 = stay paused
   dump_state = 26,     // args: ordinal; fds: state memfd
   dump_unpaused = 27,  // the plugin undid its pauses; answered, so the session knows in time
 
-  open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal, render minor;
-                         // answer fds: for kfd the state memfd, then the render file once known
+  open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal, gpu_id (render
+                         // nodes); answer fds: for kfd the state memfd
   restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
   restored = 32,         // args: ordinal; answered when the session has what it needs;
                          // answer text: the session's log
-  render_file = 33,      // args: ordinal; answer fds: the render file of that process
+  render_file = 33,      // args: ordinal, gpu_id as the process knows it; answer fds: the render
+                         // file of that process on that GPU, or none yet: then text: what to open
   vmas_mapped = 34,      // args: ordinal, count
   restore_failed = 35,   // args: ordinal; text
-  render_opened = 36,    // args: ordinal; fds: the render file, opened by the task; answered
+  render_opened = 36,    // args: ordinal, gpu_id; fds: the render file, opened by the task;
+                         // answered
 };
 
 /// What a CRIU file id stands for.

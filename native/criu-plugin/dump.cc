@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,27 +101,47 @@ kfd::ProcessInfo pause(DumpState& state, const GpuProcess& process, std::size_t 
   return info;
 }
 
+[[noreturn]] void cannot_be_restored(const GpuProcess& process, const std::string& what) {
+  throw Error(ErrorCode::unsupported, "pid " + std::to_string(process.pid) + " (" +
+                                          procfs::comm(process.pid) + ") maps " + what +
+                                          ": such a mapping cannot be restored");
+}
+
+/// The gpu_id that the BO buckets have for the GPU with render node `minor`.
+std::uint32_t user_gpu_id(const GpuProcess& process, const ProcessState& state,
+                          std::uint32_t minor) {
+  static const std::map<std::uint32_t, std::uint32_t> gpus = procfs::gpus_by_minor();
+  if (const auto gpu = gpus.find(minor); gpu != gpus.end()) {
+    const auto device =
+        std::ranges::find(state.devices, gpu->second, &kfd_criu_device_bucket::actual_gpu_id);
+    if (device != state.devices.end()) return device->user_gpu_id;
+  }
+  cannot_be_restored(process, "renderD" + std::to_string(minor) + ", no GPU of its KFD state");
+}
+
 /// DRM maps a buffer from its start only (drm_gem_mmap looks the offset up exactly), and CRIU maps
 /// every piece by itself: a piece from the middle of a buffer could never come back.
-void check_mappings(const GpuProcess& process, const ProcessState& state) {
-  for (const VmaRecord& vma : state.vmas) {
+std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& state) {
+  std::vector<VmaRecord> records;
+  for (auto& [vma, minor] : procfs::device_vmas(process.pid, procfs::kfd_major())) {
+    records.push_back(vma);
     if (vma.kind != VmaRecord::render) continue;
-    if (std::ranges::find(state.bos, vma.pgoff, &kfd_criu_bo_bucket::offset) != state.bos.end()) {
-      continue;
-    }
-    throw Error(ErrorCode::unsupported,
-                "pid " + std::to_string(process.pid) + " (" + procfs::comm(process.pid) +
-                    ") maps a GPU buffer in pieces (mprotect or munmap of a part of it): such a "
-                    "mapping cannot be restored");
+    const std::uint32_t gpu_id = user_gpu_id(process, state, minor);
+    records.back().gpu_id = gpu_id;
+    const auto starts_at = [&](const kfd_criu_bo_bucket& bo) {
+      return bo.gpu_id == gpu_id && bo.offset == vma.pgoff;
+    };
+    if (std::ranges::any_of(state.bos, starts_at)) continue;
+    cannot_be_restored(process, "a GPU buffer in pieces (mprotect or munmap of a part of it)");
   }
+  return records;
 }
 
 void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ordinal,
                   const kfd::ProcessInfo& info) {
   kfd::Checkpoint saved = kfd::checkpoint(process.kfd_files.front().get(), info);
   saved.state.ordinal = ordinal;
-  saved.state.vmas = procfs::device_vmas(process.pid, procfs::kfd_major());
-  check_mappings(process, saved.state);
+  saved.state.vmas = mappings(process, saved.state);
   const std::vector<std::byte> bytes = encode_state(saved.state);
   const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
   const int socket = state.session.get();
@@ -198,19 +219,19 @@ void checkpoint_tree(int root_pid) {
 
 bool dump_file(int fd, int id) {
   if (!dump) return false;
-  const auto send = [&](FileKind kind, std::size_t ordinal) {
+  const auto send = [&](FileKind kind, std::size_t ordinal, std::uint32_t minor) {
     send_message(dump->session.get(), MessageType::dump_file,
-                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal}, "",
-                 {});
+                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal, minor},
+                 "", {});
     return true;
   };
   for (std::size_t i = 0; i < dump->processes.size(); ++i) {
     const GpuProcess& process = dump->processes[i];
     for (const UniqueFd& file : process.kfd_files) {
-      if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i);
+      if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i, 0);
     }
-    if (process.render_file && procfs::same_file(process.render_file.get(), fd)) {
-      return send(FileKind::render, i);
+    for (const auto& [file, minor] : process.render_files) {
+      if (procfs::same_file(file.get(), fd)) return send(FileKind::render, i, minor);
     }
   }
   return false;

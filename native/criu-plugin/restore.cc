@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,12 +30,17 @@ namespace {
 constexpr int kAnswerTimeoutMs = 600'000;
 constexpr std::size_t kMaxStateBytes = 1u << 30;
 
+/// The render file of one GPU, for the mappings of it.
+struct MappedFile {
+  UniqueFd file;        // taken at the first mapping, given away at the last
+  std::size_t to_come;  // mappings
+};
+
 /// What UPDATE_VMA_MAP needs to know about this task.
 struct RestoredProcess {
   std::uint32_t ordinal;
-  ProcessState state;       // buckets carry restored_offset
-  UniqueFd render;          // taken at the first render mapping, given away at the last
-  std::size_t render_vmas;  // render mappings still to come
+  ProcessState state;                          // buckets carry restored_offset
+  std::map<std::uint32_t, MappedFile> render;  // by the gpu_id of the BO buckets
   std::size_t mapped = 0;
 };
 
@@ -83,9 +89,18 @@ Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>
   return answer;
 }
 
-std::size_t count_render_vmas(const ProcessState& state) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      state.vmas, [](const VmaRecord& vma) { return vma.kind == VmaRecord::render; }));
+/// The GPU of a render mapping. An image of a process with one GPU need not name it.
+std::uint32_t gpu_of(const ProcessState& state, const VmaRecord& vma) {
+  if (vma.gpu_id != 0 || state.devices.size() != 1) return vma.gpu_id;
+  return state.devices.front().user_gpu_id;
+}
+
+std::map<std::uint32_t, MappedFile> files_to_map(const ProcessState& state) {
+  std::map<std::uint32_t, MappedFile> files;
+  for (const VmaRecord& vma : state.vmas) {
+    if (vma.kind == VmaRecord::render) ++files[gpu_of(state, vma)].to_come;
+  }
+  return files;
 }
 
 UniqueFd open_kfd() {
@@ -94,15 +109,15 @@ UniqueFd open_kfd() {
   return kfd;
 }
 
-/// The one render file that carries the GPU memory of this process. Whichever of its files comes
-/// back first opens it, and the session keeps a copy for the others. It must be opened here: the
-/// mount of a file from outside the container is unknown to CRIU at the next checkpoint.
-UniqueFd render_file(int socket, Message& answer, std::size_t place) {
-  if (answer.fds.size() > place) return std::move(answer.fds[place]);
-  const std::string path = "/dev/dri/renderD" + std::to_string(answer.args[2]);
-  UniqueFd render(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!render) throw io_error(path + " in the container");
-  request(socket, MessageType::render_opened, {answer.args[1]}, {render.get()});
+/// The one render file that carries the memory of this process on one GPU. Whichever of its files
+/// comes back first opens it, and the session keeps a copy for the others. It must be opened here:
+/// the mount of a file from outside the container is unknown to CRIU at the next checkpoint.
+UniqueFd render_file(int socket, std::uint64_t ordinal, std::uint64_t gpu_id) {
+  Message known = request(socket, MessageType::render_file, {ordinal, gpu_id});
+  if (known.fds.size() == 1) return std::move(known.fds[0]);
+  UniqueFd render(::open(known.text.c_str(), O_RDWR | O_CLOEXEC));
+  if (!render) throw io_error(known.text + " in the container");
+  request(socket, MessageType::render_opened, {ordinal, gpu_id}, {render.get()});
   return render;
 }
 
@@ -118,16 +133,19 @@ UniqueFd restore_kfd(int socket, Message& answer) {
     throw Error(ErrorCode::unsupported, "the KFD state of pid " + std::to_string(state.ns_pid) +
                                             " was asked for in pid " + std::to_string(::getpid()));
   }
-  const UniqueFd render = render_file(socket, answer, 1);
-  const std::vector<int> drm_fds(state.devices.size(), render.get());
+  std::vector<UniqueFd> render;
+  std::vector<int> drm_fds;
+  for (const kfd_criu_device_bucket& device : state.devices) {
+    render.push_back(render_file(socket, ordinal, device.user_gpu_id));
+    drm_fds.push_back(render.back().get());
+  }
 
   UniqueFd kfd = open_kfd();
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
   const Message known = request(socket, MessageType::restored, {ordinal});
-  restored =
-      std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), UniqueFd(), 0});
-  restored->render_vmas = count_render_vmas(restored->state);
+  restored = std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), {}});
+  restored->render = files_to_map(restored->state);
   log_info("restored the KFD state of process " + std::to_string(ordinal) +
            "; session log: " + known.text);
   return kfd;
@@ -136,24 +154,27 @@ UniqueFd restore_kfd(int socket, Message& answer) {
 /// The mapping's descriptor. CRIU gives every device mapping a file id of its own
 /// (criu/file-ids.c, fd_id_generate_special), so it takes one descriptor for each and closes it
 /// after mapping. Any other would stay open in the application: the last gets the original.
-int render_for_vma() {
-  if (!restored->render) {
+int render_for_vma(std::uint32_t gpu_id) {
+  MappedFile& render = restored->render.at(gpu_id);
+  if (!render.file) {
     const UniqueFd session = connect_session();
-    Message answer = request(session.get(), MessageType::render_file, {restored->ordinal});
-    if (answer.fds.size() != 1) throw Error(ErrorCode::protocol, "the session sent no render file");
-    restored->render = std::move(answer.fds[0]);
+    render.file = render_file(session.get(), restored->ordinal, gpu_id);
   }
-  if (restored->render_vmas == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
-  if (--restored->render_vmas == 0) return restored->render.release();
-  const int copy = ::fcntl(restored->render.get(), F_DUPFD_CLOEXEC, 0);
+  if (render.to_come == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
+  if (--render.to_come == 0) return render.file.release();
+  const int copy = ::fcntl(render.file.get(), F_DUPFD_CLOEXEC, 0);
   if (copy == -1) throw io_error("render file: duplicate");
   return copy;
 }
 
-const kfd_criu_bo_bucket* bo_at(std::uint64_t offset) {
+/// The buffer of a mapping. Offsets on /dev/kfd carry their GPU, those on render nodes do not.
+const kfd_criu_bo_bucket* bo_of(const VmaRecord& vma) {
+  const bool render = vma.kind == VmaRecord::render;
+  const std::uint32_t gpu_id = gpu_of(restored->state, vma);
   for (const kfd_criu_bo_bucket& bo : restored->state.bos) {
     if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) continue;
-    if (offset >= bo.offset && offset - bo.offset < bo.size) return &bo;
+    if (render && bo.gpu_id != gpu_id) continue;
+    if (vma.pgoff >= bo.offset && vma.pgoff - bo.offset < bo.size) return &bo;
   }
   return nullptr;
 }
@@ -180,7 +201,7 @@ int restore_file(int id) {
       case FileKind::none:
         return -ENOTSUP;
       case FileKind::render:
-        return render_file(session.get(), answer, 0).release();
+        return render_file(session.get(), answer.args[1], answer.args[2]).release();
       case FileKind::kfd:
         return restore_kfd(session.get(), answer).release();
     }
@@ -197,13 +218,13 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
   const bool render = name.starts_with("/dev/dri/renderD");
   if ((!render && name != "/dev/kfd") || !restored) return false;
   const VmaRecord* vma = vma_at(address);
-  const kfd_criu_bo_bucket* bo = bo_at(old_offset);
-  if (vma == nullptr || bo == nullptr) {
+  const kfd_criu_bo_bucket* bo = vma == nullptr ? nullptr : bo_of(*vma);
+  if (bo == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
     throw Error(ErrorCode::corrupt,
                 "no recorded buffer for the mapping at address " + std::to_string(address));
   }
   new_offset = bo->restored_offset + (old_offset - bo->offset);
-  fd = render ? render_for_vma() : -1;
+  fd = render ? render_for_vma(bo->gpu_id) : -1;
   if (++restored->mapped == restored->state.vmas.size()) {
     // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.
     const UniqueFd session = connect_session();

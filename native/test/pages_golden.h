@@ -44,7 +44,9 @@ inline std::vector<GoldenPages> golden_pages() {
 }
 
 inline std::vector<std::pair<std::string, ProcessState>> golden_states() {
-  return {{"state-empty.img", {}}, {"state-sample.img", sample_state()}};
+  return {{"state-empty.img", {}},
+          {"state-sample.img", sample_state()},
+          {"state-two-gpus.img", two_gpu_state()}};
 }
 
 }  // namespace kfdcp::test

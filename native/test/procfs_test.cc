@@ -47,14 +47,20 @@ TEST_CASE("procfs: the major of kfd is a character device's, by its whole name")
 
 TEST_CASE("procfs: GPUs are topology nodes with an id, KFD processes are directories") {
   const Folder root;
-  CHECK(procfs::gpu_count(root.path()) == 0);
+  CHECK(procfs::gpus_by_minor(root.path()).empty());
   const std::string kfd = "sys/class/kfd/kfd/";
   root.write(kfd + "topology/nodes/0/gpu_id", "0\n");
   root.write(kfd + "topology/nodes/1/gpu_id", "51966\n");
   root.write(kfd + "topology/nodes/2/gpu_id", "47806\n");
+  root.write(kfd + "topology/nodes/0/properties", "cpu_cores_count 8\ndrm_render_minor 0\n");
+  root.write(kfd + "topology/nodes/1/properties",
+             "simd_count 416\ndrm_render_minor 129\nhive_id 0\n");
+  root.write(kfd + "topology/nodes/2/properties",
+             "unique_id 18446744073709551615\ndrm_render_minor 128\n");
   root.write(kfd + "topology/nodes/3/name", "no id\n");
   root.write(kfd + "proc/4711/pasid", "32769\n");
-  CHECK(procfs::gpu_count(root.path()) == 2);
+  CHECK(procfs::gpus_by_minor(root.path()) ==
+        std::map<std::uint32_t, std::uint32_t>{{128, 47806}, {129, 51966}});
   CHECK(procfs::is_kfd_process(4711, root.path()));
   CHECK_FALSE(procfs::is_kfd_process(471, root.path()));
 }
@@ -217,7 +223,11 @@ TEST_CASE("procfs: device mappings are found by the node they came from, whereve
     map("/dev/zero", 4096, 0x5000);
     map(node.c_str(), 8192, 0x3000);
   });
-  std::vector<VmaRecord> vmas = procfs::device_vmas(child.pid(), kMemMajor);
+  std::vector<VmaRecord> vmas;
+  for (const auto& [record, minor] : procfs::device_vmas(child.pid(), kMemMajor)) {
+    CHECK(minor == 0);
+    vmas.push_back(record);
+  }
   CHECK(std::ranges::is_sorted(vmas, {}, &VmaRecord::start));
   std::ranges::sort(vmas, {}, &VmaRecord::pgoff);
   REQUIRE(vmas.size() == 2);

@@ -30,4 +30,12 @@ inline ProcessState sample_state() {
   return state;
 }
 
+/// The same with the GPU of each render mapping.
+inline ProcessState two_gpu_state() {
+  ProcessState state = sample_state();
+  state.vmas[1].gpu_id = 0x1234;
+  state.vmas[2].gpu_id = 0xabcd;
+  return state;
+}
+
 }  // namespace kfdcp::test

@@ -52,6 +52,13 @@ TEST_CASE("state: round trip, with descriptors cleared") {
   CHECK(encode_state(out) == encode_state(in));
 }
 
+TEST_CASE("state: a render mapping keeps its GPU") {
+  const ProcessState out = decode_state(encode_state(two_gpu_state()));
+  CHECK(out.vmas[0].gpu_id == 0);
+  CHECK(out.vmas[1].gpu_id == 0x1234);
+  CHECK(out.vmas[2].gpu_id == 0xabcd);
+}
+
 TEST_CASE("state: a process without objects") {
   const ProcessState out = decode_state(encode_state({}));
   CHECK(out.devices.empty());

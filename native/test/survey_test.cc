@@ -68,7 +68,7 @@ TEST_CASE("survey: the owner's files come with it, each struct file once") {
   CHECK(process.pid == child.pid());
   CHECK(process.pidfd);
   CHECK(process.kfd_files.size() == 2);
-  CHECK_FALSE(process.render_file);
+  CHECK(process.render_files.empty());
 }
 
 TEST_CASE("survey: facts of a process reach the rules") {
@@ -117,8 +117,6 @@ TEST_CASE("survey: facts of a process reach the rules") {
 TEST_CASE("survey: objects of a render file that does not answer count as there") {
   const Folder host;
   host.write("proc/devices", kDevices);
-  host.write("sys/class/kfd/kfd/topology/nodes/1/gpu_id", "5\n");
-  host.write("sys/class/kfd/kfd/topology/nodes/2/gpu_id", "6\n");
   const std::string node = host.path() + "/render";
   REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
   const Child child([&] {
@@ -129,11 +127,11 @@ TEST_CASE("survey: objects of a render file that does not answer count as there"
   list_in_kfd(host, child.pid());
   const Survey survey = survey_tree(child.pid(), host.path());
   REQUIRE(survey.processes.size() == 1);
-  CHECK(survey.processes[0].render_file);
-  REQUIRE(survey.refusals.size() == 3);
+  REQUIRE(survey.processes[0].render_files.size() == 1);
+  CHECK(survey.processes[0].render_files[0].minor == 128);
+  REQUIRE(survey.refusals.size() == 2);
   CHECK(survey.refusals[0].find("GEM buffers") != std::string::npos);
   CHECK(survey.refusals[1].find("contexts") != std::string::npos);
-  CHECK(survey.refusals[2].find("2 GPUs") != std::string::npos);
 }
 
 }  // namespace kfdcp::test

@@ -31,10 +31,19 @@ export function hasContents(kind: string): kind is ManifestBuffer['kind'] {
 }
 
 /**
- * The pages files of one process: one per GPU that holds contents of it. Buffers are numbered from
- * `firstId` across the whole image. Throws E_PROTOCOL when a BO with contents came without dma-buf.
+ * The pages files of all processes: of each one per GPU that holds contents of it. Buffers are numbered
+ * across the whole image. Throws E_PROTOCOL when a BO with contents came without dma-buf.
  */
-export function planDrain(host: Host, process: DumpedProcess, firstId: number): DrainPart[] {
+export function planDrain(host: Host, processes: readonly DumpedProcess[]): DrainPart[] {
+  const parts: DrainPart[] = [];
+  for (const process of processes) {
+    const firstId = parts.reduce((sum, { buffers }) => sum + buffers.length, 0);
+    parts.push(...planProcess(host, process, firstId));
+  }
+  return parts;
+}
+
+function planProcess(host: Host, process: DumpedProcess, firstId: number): DrainPart[] {
   const { summary } = process;
   if (summary === undefined) throw new KfdError('E_PROTOCOL', 'plugin: a process without state');
   const parts: DrainPart[] = [];

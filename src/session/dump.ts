@@ -16,6 +16,7 @@ import { composeManifest } from './compose-manifest.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
+import { Lanes } from './lanes.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 /** A KFD process of the tree, as far as the plugin has told. */
@@ -139,25 +140,29 @@ export class DumpSession {
     return { text: this.#context.logPath };
   }
 
-  /** One process after the other: they share the GPU and the staging budget. */
+  /** All GPUs at once. On each one file after the other, for they share its link and the staging budget. */
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
-    const files: DrainedFile[] = [];
-    for (const process of processes) {
-      const firstId = files.reduce((sum, file) => sum + file.buffers.length, 0);
-      const plan = planDrain(this.#hostOrThrow(), process, firstId);
-      for (const part of plan) files.push(await drain(this.#context, part, this.#cancels));
+    const lanes = new Lanes();
+    const drains = planDrain(this.#hostOrThrow(), processes).map((part) =>
+      lanes.run(part.gpu.record.ordinal, () => drain(this.#context, part, this.#cancels)),
+    );
+    try {
+      return await Promise.all(drains);
+    } finally {
+      await Promise.allSettled(drains);
+      this.#drainedAt = performance.now();
     }
-    this.#drainedAt = performance.now();
-    return files;
   }
 
   #file(message: Message): undefined {
-    const [criuId = -1, kind, process = -1] = message.args;
-    this.#extFiles.push(
-      kind === fileKind.kfd
-        ? { criu_id: criuId, kind: 'kfd', process }
-        : { criu_id: criuId, kind: 'render', process, gpu: 0 },
-    );
+    const [criuId = -1, kind, process = -1, minor] = message.args;
+    if (kind === fileKind.kfd) {
+      this.#extFiles.push({ criu_id: criuId, kind: 'kfd', process });
+      return;
+    }
+    const gpu = this.#hostOrThrow().gpus.find(({ record }) => record.render_minor === minor);
+    if (gpu === undefined) throw protocol(`renderD${minor} is none of KFD's GPUs`);
+    this.#extFiles.push({ criu_id: criuId, kind: 'render', process, gpu: gpu.record.ordinal });
   }
 
   async #stage(message: Message): Promise<Answer> {

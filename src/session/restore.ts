@@ -3,22 +3,25 @@
  * while CRIU restores memory, and lets nothing run before every frame was verified.
  */
 
-import { join } from 'node:path';
+import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
+import type { GpuPair } from '../gpu/compare.js';
+import type { HostGpu } from '../gpu/host.js';
 import type { Manifest } from '../manifest/schema.js';
-import { type Descriptor, fromNative, native, type TransferJob } from '../native.js';
+import { type Descriptor, fromNative, native } from '../native.js';
+import { deviceId } from '../os/device-id.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
 import { renderNode } from './drain.js';
 import { type Preflight, type PreparedProcess, preflight } from './preflight.js';
-import { stagingRing } from './staging.js';
+import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 /** A process of the image on its way back. */
 interface Returning {
   readonly prepared: PreparedProcess;
-  /** The one render file that carries its GPU memory; the application's own is a copy of it. */
-  render?: Descriptor;
+  /** By GPU, as the process knows it: the one render file that carries its memory there; the application's own is a copy of it. */
+  readonly render: Map<number, Descriptor>;
   /** Host pid of the task that called RESTORE. */
   pid?: number;
   readonly dmabufs: Map<number, Descriptor>;
@@ -29,14 +32,11 @@ interface Returning {
 export class RestoreSession {
   readonly #context: SessionContext;
   readonly #returning = new Map<number, Returning>();
-  readonly #jobs: TransferJob[] = [];
   #plan: Preflight | undefined;
+  #uploads: Uploads | undefined;
   #failure: KfdError | undefined;
   #resumed = false;
-  #uploadBegan: number | undefined;
-  #uploadEnded = 0;
   #gateBegan: number | undefined;
-  #bytes = 0;
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -45,15 +45,16 @@ export class RestoreSession {
   /** Refuses what cannot work here, before any task exists. Throws KfdError with all reasons. */
   async start(): Promise<void> {
     this.#plan = await preflight(this.#context.image);
+    if (this.#plan !== undefined) this.#uploads = new Uploads(this.#context, this.#plan);
     for (const prepared of this.#plan?.processes ?? []) {
-      this.#returning.set(prepared.ordinal, { prepared, dmabufs: new Map() });
+      this.#returning.set(prepared.ordinal, { prepared, render: new Map(), dmabufs: new Map() });
     }
     const handlers: [number, Handler][] = [
       [messageType.openFile, (m) => this.#openFile(m)],
       [messageType.restoreBuffers, (m) => this.#buffers(m)],
       [messageType.restored, (m) => this.#restored(m)],
       [messageType.renderOpened, (m) => this.#renderOpened(m)],
-      [messageType.renderFile, (m) => ({ fds: this.#known(this.#process(m)) })],
+      [messageType.renderFile, (m) => this.#renderFile(m)],
       [messageType.vmasMapped, (m) => this.#vmasMapped(m)],
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -66,8 +67,7 @@ export class RestoreSession {
 
   /** After CRIU has ended, or when it can no longer succeed: everything of the GPU is let go. */
   async finish(): Promise<void> {
-    for (const job of this.#jobs) job.cancel();
-    await Promise.allSettled([...this.#returning.values()].map((process) => process.upload));
+    await this.#uploads?.cancel();
     this.#release();
     const timings = this.#context.phases.timings();
     this.#context.log.info(
@@ -76,8 +76,8 @@ export class RestoreSession {
         err: this.#failure,
         max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#returning.size,
-        content_bytes: this.#bytes,
-        timings_us: { ...timings, ...this.#uploadTimings() },
+        content_bytes: this.#uploads?.bytes ?? 0,
+        timings_us: { ...timings, ...this.#uploads?.timings(this.#gateBegan) },
       },
       'session ended',
     );
@@ -88,24 +88,40 @@ export class RestoreSession {
     if (file === undefined) return { args: [fileKind.none] };
     const process = this.#returning.get(file.process);
     if (process === undefined) throw protocol(`process ${file.process} has no state`);
-    const minor = this.#renderMinor();
-    const render = this.#known(process);
-    if (file.kind === 'render')
-      return { args: [fileKind.render, file.process, minor], fds: render };
-    this.#context.phases.enter('restore_state');
     const { state, summary } = process.prepared;
-    const ids = summary.devices.map(({ actualGpuId }) => this.#presentId(actualGpuId));
+    if (file.kind === 'render') {
+      const recorded = this.#manifest().gpus.find(({ ordinal }) => ordinal === file.gpu);
+      const device = summary.devices.find(({ actualGpuId }) => actualGpuId === recorded?.gpu_id);
+      if (device === undefined)
+        throw protocol(`GPU ${file.gpu} is not in the state of its process`);
+      return { args: [fileKind.render, file.process, device.userGpuId] };
+    }
+    this.#context.phases.enter('restore_state');
+    const ids = summary.devices.map(
+      ({ actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id,
+    );
     const memfd = native().stateForRestore(state, ids);
-    return { args: [fileKind.kfd, file.process, minor], fds: [memfd, ...render] };
+    return { args: [fileKind.kfd, file.process], fds: [memfd] };
+  }
+
+  /** The descriptor once a file of the process has opened it; before, what to open in the container. */
+  #renderFile(message: Message): Answer {
+    const process = this.#process(message);
+    const known = process.render.get(message.args[1] ?? -1);
+    if (known !== undefined) return { fds: [known] };
+    return { text: renderNode(this.#pairOf(process, message).present) };
   }
 
   /** Opened by the task itself, in the container; the application's descriptor is a copy of it. */
   #renderOpened(message: Message): Answer {
     const process = this.#process(message);
+    const [gpu = -1] = message.args.slice(1);
     const [render] = message.fds;
     if (render === undefined) throw protocol('a render file without its descriptor');
-    if (process.render !== undefined) throw protocol('a second render file for one process');
-    process.render = render;
+    if (process.render.has(gpu))
+      throw protocol(`a second render file of GPU ${gpu} for one process`);
+    assertDevice(render, this.#pairOf(process, message).present);
+    process.render.set(gpu, render);
     return {};
   }
 
@@ -121,9 +137,8 @@ export class RestoreSession {
   async #restored(message: Message): Promise<Answer> {
     const process = this.#process(message);
     process.pid = message.pid;
-    this.#uploadBegan ??= performance.now();
     this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
-    const upload = this.#upload(process);
+    const upload = this.#uploadsOrThrow().start(process.prepared.ordinal, process.dmabufs);
     process.upload = upload;
     upload.catch((error: unknown) => {
       this.#failure ??= fromNative(error, 'upload');
@@ -131,41 +146,6 @@ export class RestoreSession {
     this.#context.phases.enter('overlap');
     if (!this.#context.config.parallel) await upload;
     return { text: this.#context.logPath };
-  }
-
-  async #upload(process: Returning): Promise<void> {
-    const { ordinal } = process.prepared;
-    const { config, log } = this.#context;
-    for (const pair of this.#plan?.pairs ?? []) {
-      const buffers = this.#manifest().buffers.filter(
-        (buffer) => buffer.process === ordinal && buffer.gpu === pair.recorded.ordinal,
-      );
-      const [first] = buffers;
-      if (first === undefined) continue;
-      const job = new (native().TransferJob)({
-        operation: 'upload',
-        path: join(this.#context.image, first.pages_file),
-        renderNode: renderNode(pair.present),
-        engine: config.engine,
-        ...stagingRing(config),
-        buffers: buffers.map(({ id, size, bo_index }) => {
-          const dmabuf = process.dmabufs.get(bo_index);
-          if (dmabuf === undefined) throw protocol(`BO ${bo_index} came back without a dma-buf`);
-          return { id, size, dmabuf };
-        }),
-      });
-      this.#jobs.push(job);
-      try {
-        const result = await job.done;
-        this.#bytes += result.bytes;
-        log.info({ file: first.pages_file, result }, 'uploaded');
-      } catch (error) {
-        throw fromNative(error, first.pages_file);
-      }
-    }
-    for (const dmabuf of process.dmabufs.values()) dmabuf.close();
-    process.dmabufs.clear();
-    this.#uploadEnded = performance.now();
   }
 
   #vmasMapped(message: Message): Answer {
@@ -199,8 +179,7 @@ export class RestoreSession {
       this.#resumed = true;
     } catch (error) {
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
-      for (const job of this.#jobs) job.cancel();
-      await Promise.allSettled([...this.#returning.values()].map((process) => process.upload));
+      await this.#uploads?.cancel();
       this.#release();
       throw error;
     }
@@ -246,45 +225,37 @@ export class RestoreSession {
     }
   }
 
-  #uploadTimings(): Record<string, number> {
-    if (this.#uploadBegan === undefined || this.#uploadEnded === 0) return {};
-    const us = (from: number, to: number) => Math.max(0, Math.round((to - from) * 1000));
-    const gate = this.#gateBegan ?? this.#uploadEnded;
-    return {
-      upload: us(this.#uploadBegan, this.#uploadEnded),
-      upload_overlapped: us(this.#uploadBegan, Math.min(this.#uploadEnded, gate)),
-    };
-  }
-
   #release(): void {
     for (const process of this.#returning.values()) {
       for (const dmabuf of process.dmabufs.values()) dmabuf.close();
       process.dmabufs.clear();
-      process.render?.close();
+      for (const render of process.render.values()) render.close();
     }
   }
 
-  #known({ render }: Returning): Descriptor[] {
-    return render === undefined ? [] : [render];
-  }
-
-  #renderMinor(): number {
-    const [pair] = this.#plan?.pairs ?? [];
-    if (pair === undefined)
-      throw new KfdError('E_NO_GPU', 'no GPU takes the place of the recorded');
-    return pair.present.record.render_minor;
-  }
-
-  #presentId(recordedId: number): number {
+  #pair(recordedId: number): GpuPair {
     const pair = this.#plan?.pairs.find(({ recorded }) => recorded.gpu_id === recordedId);
     if (pair === undefined) throw protocol(`GPU ${recordedId} is not in the manifest`);
-    return pair.present.record.gpu_id;
+    return pair;
+  }
+
+  /** Of the GPU a message names as the process knows it. */
+  #pairOf({ prepared }: Returning, message: Message): GpuPair {
+    const [, gpu] = message.args;
+    const device = prepared.summary.devices.find(({ userGpuId }) => userGpuId === gpu);
+    if (device === undefined) throw protocol(`process ${prepared.ordinal} has no GPU ${gpu}`);
+    return this.#pair(device.actualGpuId);
   }
 
   #process(message: Message): Returning {
     const process = this.#returning.get(message.args[0] ?? -1);
     if (process === undefined) throw protocol(`process ${message.args[0]} is not in the image`);
     return process;
+  }
+
+  #uploadsOrThrow(): Uploads {
+    if (this.#uploads === undefined) throw new KfdError('E_INTERNAL', 'session: no image');
+    return this.#uploads;
   }
 
   #manifest(): Manifest {
@@ -295,4 +266,13 @@ export class RestoreSession {
 
 function protocol(reason: string): KfdError {
   return new KfdError('E_PROTOCOL', `restore: ${reason}`);
+}
+
+/** A container may have another device under the name of a render node. */
+function assertDevice(render: Descriptor, { renderDevice }: HostGpu): void {
+  const { rdev } = fstatSync(render.fd);
+  if (renderDevice !== undefined && rdev === deviceId(renderDevice)) return;
+  throw new KfdError('E_DEVICE_MOVED', `container: its render node is device number ${rdev}`, {
+    hint: 'the archive was made where render nodes had other numbers',
+  });
 }

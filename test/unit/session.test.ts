@@ -150,7 +150,7 @@ async function twoGpus(): Promise<Host> {
 }
 
 test('contents are drained into one file per GPU, numbered across the image', async () => {
-  const parts = planDrain(await twoGpus(), dumped(), 10);
+  const parts = planDrain(await twoGpus(), [dumped()]);
   assert.deepEqual(
     parts.map(({ name, gpu, buffers }) => [
       name,
@@ -162,11 +162,25 @@ test('contents are drained into one file per GPU, numbered across the image', as
         'amdgpu-pages-0-0000.img',
         51966,
         [
-          [10, 0, 8192, 'vram', 0],
-          [11, 3, 4096, 'gtt', 0],
+          [0, 0, 8192, 'vram', 0],
+          [1, 3, 4096, 'gtt', 0],
         ],
       ],
-      ['amdgpu-pages-0-0001.img', 47806, [[12, 2, 16384, 'vram', 1]]],
+      ['amdgpu-pages-0-0001.img', 47806, [[2, 2, 16384, 'vram', 1]]],
+    ],
+  );
+});
+
+test('buffers are numbered across processes', async () => {
+  const second = { ...dumped(), ordinal: 1 };
+  const parts = planDrain(await twoGpus(), [dumped(), second]);
+  assert.deepEqual(
+    parts.map(({ name, buffers }) => [name, buffers.map(({ id }) => id)]),
+    [
+      ['amdgpu-pages-0-0000.img', [0, 1]],
+      ['amdgpu-pages-0-0001.img', [2]],
+      ['amdgpu-pages-1-0000.img', [3, 4]],
+      ['amdgpu-pages-1-0001.img', [5]],
     ],
   );
 });
@@ -175,13 +189,13 @@ test('a BO that would be lost stops the checkpoint', async () => {
   const host = await twoGpus();
   const noDmabuf = dumped();
   noDmabuf.dmabufs.delete(3);
-  assert.throws(() => planDrain(host, noDmabuf, 0), { code: 'E_PROTOCOL' });
+  assert.throws(() => planDrain(host, [noDmabuf]), { code: 'E_PROTOCOL' });
   const oneDevice = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 51966 }] });
-  assert.throws(() => planDrain(host, oneDevice, 0), { code: 'E_GPU_MISMATCH' });
+  assert.throws(() => planDrain(host, [oneDevice]), { code: 'E_GPU_MISMATCH' });
   const stranger = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 1 }] });
-  assert.throws(() => planDrain(host, stranger, 0), { code: 'E_GPU_MISMATCH' });
+  assert.throws(() => planDrain(host, [stranger]), { code: 'E_GPU_MISMATCH' });
   const { summary: _, ...bare } = dumped();
-  assert.throws(() => planDrain(host, bare, 0), { code: 'E_PROTOCOL' });
+  assert.throws(() => planDrain(host, [bare]), { code: 'E_PROTOCOL' });
 });
 
 test('the composed manifest is sound and says what was dumped', async () => {
@@ -203,7 +217,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     host,
     processes: [process],
     extFiles: [{ criu_id: 5, kind: 'kfd', process: 0 }],
-    drained: planDrain(host, process, 0).map((part) => ({ ...part, result })),
+    drained: planDrain(host, [process]).map((part) => ({ ...part, result })),
     timings: { total: 5 },
   });
   assert.doesNotThrow(() => encodeManifest(manifest));

@@ -1,0 +1,115 @@
+/** Uploading the contents of all processes: each GPU has its own lane, all lanes run at once. */
+
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import type { GpuPair } from '../gpu/compare.js';
+import { type Descriptor, fromNative, native, type TransferJob } from '../native.js';
+import type { SessionContext } from './context.js';
+import { renderNode } from './drain.js';
+import { Lanes } from './lanes.js';
+import type { Preflight } from './preflight.js';
+import { stagingRing } from './staging.js';
+
+export class Uploads {
+  readonly #context: SessionContext;
+  readonly #plan: Preflight;
+  readonly #lanes = new Lanes();
+  readonly #jobs: TransferJob[] = [];
+  readonly #running: Promise<void>[] = [];
+  #cancelled = false;
+  #began: number | undefined;
+  #ended = 0;
+  #bytes = 0;
+
+  constructor(context: SessionContext, plan: Preflight) {
+    this.#context = context;
+    this.#plan = plan;
+  }
+
+  /** Bytes of contents uploaded. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Fills the buffers of process `ordinal`; `dmabufs` go by BO index and are closed at the end. On each GPU one file
+   * follows the other, for they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   */
+  start(ordinal: number, dmabufs: Map<number, Descriptor>): Promise<void> {
+    this.#began ??= performance.now();
+    const upload = this.#all(ordinal, dmabufs);
+    this.#running.push(upload);
+    return upload;
+  }
+
+  /** Stops what runs and waits for its end: no descriptor is in use any more then. */
+  async cancel(): Promise<void> {
+    this.#cancelled = true;
+    for (const job of this.#jobs) job.cancel();
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Microseconds; `gate`: when post-restore came, by performance.now(). Empty before the first upload has ended. */
+  timings(gate: number | undefined): Record<string, number> {
+    if (this.#began === undefined || this.#ended === 0) return {};
+    const us = (from: number, to: number) => Math.max(0, Math.round((to - from) * 1000));
+    return {
+      upload: us(this.#began, this.#ended),
+      upload_overlapped: us(this.#began, Math.min(this.#ended, gate ?? this.#ended)),
+    };
+  }
+
+  async #all(ordinal: number, dmabufs: Map<number, Descriptor>): Promise<void> {
+    const lanes = this.#plan.pairs.map((pair) =>
+      this.#lanes.run(pair.recorded.ordinal, () => this.#file(pair, ordinal, dmabufs)),
+    );
+    try {
+      await Promise.all(lanes);
+    } finally {
+      await Promise.allSettled(lanes);
+      for (const dmabuf of dmabufs.values()) dmabuf.close();
+      dmabufs.clear();
+    }
+    this.#ended = performance.now();
+  }
+
+  async #file(
+    { recorded, present }: GpuPair,
+    ordinal: number,
+    dmabufs: ReadonlyMap<number, Descriptor>,
+  ): Promise<void> {
+    const { config, log, image } = this.#context;
+    const buffers = this.#plan.manifest.buffers.filter(
+      (buffer) => buffer.process === ordinal && buffer.gpu === recorded.ordinal,
+    );
+    const [first] = buffers;
+    if (first === undefined) return;
+    if (this.#cancelled) throw new KfdError('E_CANCELLED', `${first.pages_file}: cancelled`);
+    try {
+      const job = new (native().TransferJob)({
+        operation: 'upload',
+        path: join(image, first.pages_file),
+        renderNode: renderNode(present),
+        engine: config.engine,
+        ...stagingRing(config),
+        buffers: buffers.map(({ id, size, bo_index }) => ({
+          id,
+          size,
+          dmabuf: dmabufOf(dmabufs, bo_index),
+        })),
+      });
+      this.#jobs.push(job);
+      const result = await job.done;
+      this.#bytes += result.bytes;
+      log.info({ file: first.pages_file, result }, 'uploaded');
+    } catch (error) {
+      throw fromNative(error, first.pages_file);
+    }
+  }
+}
+
+function dmabufOf(dmabufs: ReadonlyMap<number, Descriptor>, index: number): Descriptor {
+  const dmabuf = dmabufs.get(index);
+  if (dmabuf !== undefined) return dmabuf;
+  throw new KfdError('E_PROTOCOL', `restore: BO ${index} came back without a dma-buf`);
+}
