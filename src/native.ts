@@ -148,6 +148,8 @@ export interface Native {
   kill(pidfd: Descriptor): void;
   /** Calls once when the process has ended; the returned function stops watching. */
   watchExit(pidfd: Descriptor, onExit: () => void): () => void;
+  /** The processes of the cgroup v2 with directory `cgroup` can open no other render nodes. Throws KFD_IO. */
+  attachDeviceFilter(cgroup: string, renderMinors: readonly number[]): void;
   kfdVersion(): { readonly major: number; readonly minor: number };
   /** Only after a successful RESTORE in `pid`: on any other process kernels oops. */
   kfdResume(pid: number): void;

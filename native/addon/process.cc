@@ -9,9 +9,11 @@
 #include <csignal>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
+#include "core/device_filter.h"
 #include "core/kfd.h"
 #include "core/procfs.h"
 
@@ -84,6 +86,18 @@ void js_kfd_resume(const Napi::CallbackInfo& info) {
   });
 }
 
+void js_attach_device_filter(const Napi::CallbackInfo& info) {
+  const std::string cgroup = info[0].As<Napi::String>();
+  const auto minors = info[1].As<Napi::Array>();
+  guarded(info.Env(), [&] {
+    std::vector<std::uint32_t> allowed;
+    for (std::uint32_t i = 0; i < minors.Length(); ++i) {
+      allowed.push_back(to_uint32(minors.Get(i), "renderMinors"));
+    }
+    attach_device_filter(cgroup, allowed);
+  });
+}
+
 /// KFD obeys only the very thread that traces the process, so seizing, the call and letting go
 /// happen on one thread made for it.
 Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
@@ -115,6 +129,7 @@ void init_process(Napi::Env env, Napi::Object exports) {
   exports.Set("isAlive", Napi::Function::New(env, js_is_alive));
   exports.Set("kill", Napi::Function::New(env, js_kill));
   exports.Set("watchExit", Napi::Function::New(env, js_watch_exit));
+  exports.Set("attachDeviceFilter", Napi::Function::New(env, js_attach_device_filter));
   exports.Set("kfdVersion", Napi::Function::New(env, js_kfd_version));
   exports.Set("kfdResume", Napi::Function::New(env, js_kfd_resume));
   exports.Set("kfdUnpause", Napi::Function::New(env, js_kfd_unpause));

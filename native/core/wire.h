@@ -30,7 +30,7 @@ enum class MessageType : std::uint32_t {
   dump_unpaused = 27,  // the plugin undid its pauses; answered, so the session knows in time
 
   open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal, gpu_id (render
-                         // nodes); answer fds: for kfd the state memfd
+                         // nodes); answer fds: for kfd the state memfd, unless there is no state
   restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
   restored = 32,         // args: ordinal; answered when the session has what it needs;
                          // answer text: the session's log

@@ -127,7 +127,11 @@ UniqueFd restore_kfd(int socket, Message& answer) {
     if (restored->ordinal == ordinal) return open_kfd();  // a further file of the same process
     throw Error(ErrorCode::unsupported, "one task was asked to restore two KFD processes");
   }
-  if (answer.fds.empty()) throw Error(ErrorCode::protocol, "the session sent no state");
+  if (answer.fds.empty()) {  // the process had nothing on the GPU
+    UniqueFd kfd = open_kfd();
+    request(socket, MessageType::restored, {ordinal});
+    return kfd;
+  }
   ProcessState state = decode_state(read_memfd(answer.fds[0].get(), kMaxStateBytes));
   if (state.ns_pid != static_cast<std::uint32_t>(::getpid())) {
     throw Error(ErrorCode::unsupported, "the KFD state of pid " + std::to_string(state.ns_pid) +

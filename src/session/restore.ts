@@ -12,6 +12,7 @@ import { type Descriptor, fromNative, native } from '../native.js';
 import { deviceId } from '../os/device-id.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
+import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
 import { type Preflight, type PreparedProcess, preflight } from './preflight.js';
 import { Uploads } from './upload.js';
@@ -25,6 +26,8 @@ interface Returning {
   /** Host pid of the task that called RESTORE. */
   pid?: number;
   readonly dmabufs: Map<number, Descriptor>;
+  /** While its task opens /dev/kfd. */
+  filter?: DeviceFilter;
   upload?: Promise<void>;
   vmasMapped?: number;
 }
@@ -68,7 +71,7 @@ export class RestoreSession {
   /** After CRIU has ended, or when it can no longer succeed: everything of the GPU is let go. */
   async finish(): Promise<void> {
     await this.#uploads?.cancel();
-    this.#release();
+    await this.#release();
     const timings = this.#context.phases.timings();
     this.#context.log.info(
       {
@@ -83,7 +86,7 @@ export class RestoreSession {
     );
   }
 
-  #openFile(message: Message): Answer {
+  async #openFile(message: Message): Promise<Answer> {
     const file = this.#manifest().ext_files.find(({ criu_id }) => criu_id === message.args[0]);
     if (file === undefined) return { args: [fileKind.none] };
     const process = this.#returning.get(file.process);
@@ -97,11 +100,30 @@ export class RestoreSession {
       return { args: [fileKind.render, file.process, device.userGpuId] };
     }
     this.#context.phases.enter('restore_state');
+    await this.#narrow(process, message.pid);
+    if (this.#isUntouched(process)) {
+      return { args: [fileKind.kfd, file.process] };
+    }
     const ids = summary.devices.map(
       ({ actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id,
     );
     const memfd = native().stateForRestore(state, ids);
     return { args: [fileKind.kfd, file.process], fds: [memfd] };
+  }
+
+  /**
+   * It opened /dev/kfd and did nothing more: a new open is all it needs. RESTORE would bind its GPUs to render files
+   * which it could never exchange for those it will open itself.
+   */
+  #isUntouched({ prepared: { ordinal, summary } }: Returning): boolean {
+    const { bos, numObjects, devices } = summary;
+    const opened = this.#manifest().ext_files.some(
+      ({ kind, process }) => kind === 'render' && process === ordinal,
+    );
+    const sameIds = devices.every(
+      ({ userGpuId, actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id === userGpuId,
+    );
+    return bos.length === 0 && numObjects === 0 && !opened && sameIds;
   }
 
   /** The descriptor once a file of the process has opened it; before, what to open in the container. */
@@ -133,9 +155,29 @@ export class RestoreSession {
     });
   }
 
+  /** On a host with more GPUs than the process saw it must not see the others either. */
+  async #narrow(process: Returning, pid: number): Promise<void> {
+    const { devices } = process.prepared.summary;
+    if (process.filter !== undefined || process.upload !== undefined) return; // a further file of it
+    if (this.#plan === undefined || this.#plan.host.gpus.length <= devices.length) return;
+    const gpus = devices.map(({ actualGpuId }) => this.#pair(actualGpuId).present);
+    process.filter = await DeviceFilter.enter(pid, gpus);
+  }
+
+  async #widen(process: Returning): Promise<void> {
+    const { filter } = process;
+    delete process.filter;
+    await filter?.leave();
+  }
+
   /** RESTORE zeroes the event page, so contents are uploaded only after it has returned. */
   async #restored(message: Message): Promise<Answer> {
     const process = this.#process(message);
+    await this.#widen(process);
+    if (this.#isUntouched(process)) {
+      process.upload = Promise.resolve();
+      return { text: this.#context.logPath };
+    }
     process.pid = message.pid;
     this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
     const upload = this.#uploadsOrThrow().start(process.prepared.ordinal, process.dmabufs);
@@ -180,7 +222,7 @@ export class RestoreSession {
     } catch (error) {
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
       await this.#uploads?.cancel();
-      this.#release();
+      await this.#release();
       throw error;
     }
     this.#context.phases.enter('finish');
@@ -225,7 +267,13 @@ export class RestoreSession {
     }
   }
 
-  #release(): void {
+  async #release(): Promise<void> {
+    for (const process of this.#returning.values()) {
+      // What is left of it goes with the container's cgroup.
+      await this.#widen(process).catch((err: unknown) => {
+        this.#context.log.warn({ err, process: process.prepared.ordinal }, 'cannot leave a cgroup');
+      });
+    }
     for (const process of this.#returning.values()) {
       for (const dmabuf of process.dmabufs.values()) dmabuf.close();
       process.dmabufs.clear();

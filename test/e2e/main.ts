@@ -9,6 +9,7 @@ await Promise.all([install(), run('podman', 'load', '-q', '-i', image)]);
 const wanted = process.argv.slice(2);
 for (const part of [
   'round-trip',
+  'several',
   'in-place',
   'leave-running',
   'large',

@@ -19,6 +19,8 @@ export interface ContainerOptions {
   /** The command; by default gpu-worker with `worker`. */
   readonly command?: readonly string[];
   readonly worker?: readonly string[];
+  /** Folders below /ctl of further programs that `command` starts. */
+  readonly folders?: readonly string[];
 }
 
 let serial = 0;
@@ -75,14 +77,23 @@ export class Container {
   readonly name: string;
   readonly engine: Engine;
   readonly control: Control;
+  /** Of the programs with folders of their own, in that order. */
+  readonly inner: readonly Control[];
   /** Folder of the engine's logs and, after a checkpoint in place, of the image. */
   readonly bundle: string;
 
-  private constructor(name: string, engine: Engine, control: Control, bundle: string) {
+  private constructor(
+    name: string,
+    engine: Engine,
+    bundle: string,
+    control: Control,
+    inner: readonly Control[],
+  ) {
     this.name = name;
     this.engine = engine;
-    this.control = control;
     this.bundle = bundle;
+    this.control = control;
+    this.inner = inner;
   }
 
   /** `podman run` with both GPU devices; returns once the program is ready. */
@@ -91,6 +102,8 @@ export class Container {
     const control = new Control(name);
     rmSync(control.folder, { recursive: true, force: true });
     mkdirSync(control.folder, { recursive: true });
+    const inner = (options.folders ?? []).map((folder) => new Control(join(name, folder)));
+    for (const { folder } of inner) mkdirSync(folder);
     const command = options.command ?? ['gpu-worker', ...(options.worker ?? ['--vram-mib', '16'])];
     const id = await run(
       'podman',
@@ -113,8 +126,8 @@ export class Container {
       ...command,
     );
     const bundle = join(storage, id, 'userdata');
-    await control.ready();
-    return new Container(name, options.engine, control, bundle);
+    await Promise.all([control, ...inner].map((program) => program.ready()));
+    return new Container(name, options.engine, bundle, control, inner);
   }
 
   checkpoint(...flags: string[]): Promise<Outcome> {

@@ -45,6 +45,7 @@ constexpr Number kNumbers[] = {
     {"--bo-kib", kMaxKib, [](Options& o, std::uint64_t n) { o.buffer_bytes = n << 10; }},
     {"--host-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.host_bytes = n << 20; }},
     {"--seed", kMax64, [](Options& o, std::uint64_t n) { o.seed = n; }},
+    {"--gpu", 7, [](Options& o, std::uint64_t n) { o.gpu = n; }},
     {"--dispatch-ms", kMaxDispatchMs,
      [](Options& o, std::uint64_t n) { o.dispatch = std::chrono::milliseconds(n); }},
     {"--step-ms", kMaxMs,
@@ -126,6 +127,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --bo-kib K         their size in KiB (64), a multiple of 4
   --host-mib N       N MiB of anonymous host memory
   --seed S           of all contents (1)
+  --gpu N            work on the N-th GPU it sees (0)
   --pending-barrier  keep an AQL barrier packet pending
   --events-waiter    keep a thread asleep in a wait for a GPU event
   --dmabuf           hold a dma-buf of the first VRAM buffer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <vector>
 #include <utility>
 
 #include "core/error.h"
@@ -15,7 +16,8 @@ using kfdcp::Error;
 using kfdcp::ErrorCode;
 
 struct Agents {
-  std::optional<hsa_agent_t> gpu, cpu;
+  std::vector<hsa_agent_t> gpus;
+  std::optional<hsa_agent_t> cpu;
 };
 
 hsa_status_t note_agent(hsa_agent_t agent, void* data) {
@@ -23,7 +25,7 @@ hsa_status_t note_agent(hsa_agent_t agent, void* data) {
   hsa_device_type_t type{};
   const hsa_status_t status = hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type);
   if (status != HSA_STATUS_SUCCESS) return status;
-  if (type == HSA_DEVICE_TYPE_GPU && !found.gpu) found.gpu = agent;
+  if (type == HSA_DEVICE_TYPE_GPU) found.gpus.push_back(agent);
   if (type == HSA_DEVICE_TYPE_CPU && !found.cpu) found.cpu = agent;
   return HSA_STATUS_SUCCESS;
 }
@@ -62,7 +64,7 @@ void check_hsa(hsa_status_t status, const std::string& what) {
   throw Error(ErrorCode::gpu, what + ": " + text);
 }
 
-Runtime::Runtime() {
+Runtime::Runtime(std::size_t gpu) {
   {
     const Watchdog watchdog("hsa_init");
     check_hsa(hsa_init(), "hsa_init");
@@ -70,8 +72,11 @@ Runtime::Runtime() {
   try {
     Agents found;
     check_hsa(hsa_iterate_agents(note_agent, &found), "hsa_iterate_agents");
-    if (!found.gpu || !found.cpu) throw Error(ErrorCode::gpu, "ROCr: it shows no GPU agent");
-    gpu_ = *found.gpu;
+    if (found.gpus.size() <= gpu || !found.cpu) {
+      throw Error(ErrorCode::gpu,
+                  "ROCr: it shows " + std::to_string(found.gpus.size()) + " GPU agent(s)");
+    }
+    gpu_ = found.gpus[gpu];
     cpu_ = *found.cpu;
     vram_ = find_pool(gpu_, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED, "VRAM");
     host_ = find_pool(cpu_, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED, "system memory");

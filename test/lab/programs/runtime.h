@@ -17,11 +17,12 @@ namespace lab {
 /// Throws Error{gpu} "<what>: <ROCr's text>" unless `status` is success.
 void check_hsa(hsa_status_t status, const std::string& what);
 
-/// ROCr initialised, with the first GPU agent. One per process, on the main thread.
+/// ROCr initialised, with one GPU agent. One per process, on the main thread.
 class Runtime {
  public:
-  /// Throws Error{gpu} when ROCr does not start or shows no GPU.
-  Runtime();
+  /// `gpu`: which of the GPUs the process sees. Throws Error{gpu} when ROCr does not start or does
+  /// not show so many.
+  explicit Runtime(std::size_t gpu = 0);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

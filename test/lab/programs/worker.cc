@@ -23,6 +23,7 @@ kfdcp::Mapping anonymous_memory(std::size_t size) {
 
 Worker::Worker(const Options& options, const Peer* peer)
     : options_(options),
+      runtime_(options.gpu),
       pattern_(options.seed),
       dma_(runtime_, options.limit),
       host_memory_(anonymous_memory(options.host_bytes)),

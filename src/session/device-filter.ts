@@ -1,0 +1,64 @@
+/**
+ * KFD shows a process the GPUs whose render nodes its cgroup lets it open at the moment when it opens `/dev/kfd`, and
+ * RESTORE wants exactly the recorded ones. But crun with cgroupfs sets a container's device rules only after CRIU, so a
+ * container that was given some of the host's GPUs would see all of them (runc sets its rules before). So a restored
+ * task opens `/dev/kfd` in a cgroup below its own which narrows what it sees, and goes back.
+ */
+
+import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import type { HostGpu } from '../gpu/host.js';
+import { native } from '../native.js';
+
+const cgroups = '/sys/fs/cgroup';
+
+export class DeviceFilter {
+  readonly #pid: number;
+  readonly #own: string;
+  readonly #narrow: string;
+
+  private constructor(pid: number, own: string) {
+    this.#pid = pid;
+    this.#own = own;
+    this.#narrow = join(own, `kfd-checkpoint-${pid}`);
+  }
+
+  /** Moves task `pid` (of the host) to where it can open the render nodes of `gpus` at most. Throws E_UNSUPPORTED_STATE, E_IO. */
+  static async enter(pid: number, gpus: readonly HostGpu[]): Promise<DeviceFilter> {
+    const filter = new DeviceFilter(pid, await cgroupOf(pid));
+    await mkdir(filter.#narrow);
+    try {
+      const minors = gpus.map(({ record }) => record.render_minor);
+      native().attachDeviceFilter(filter.#narrow, minors);
+      await writeFile(join(filter.#narrow, 'cgroup.procs'), String(pid));
+    } catch (error) {
+      await rmdir(filter.#narrow);
+      throw error;
+    }
+    return filter;
+  }
+
+  /** Moves the task back, if it still lives, and removes the cgroup. Throws E_IO. */
+  async leave(): Promise<void> {
+    try {
+      await writeFile(join(this.#own, 'cgroup.procs'), String(this.#pid));
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+    }
+    await rmdir(this.#narrow);
+  }
+}
+
+async function cgroupOf(pid: number): Promise<string> {
+  const unified = await access(join(cgroups, 'cgroup.controllers')).then(
+    () => true,
+    () => false,
+  );
+  const path = /^0::(\/.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1];
+  if (unified && path !== undefined) return join(cgroups, path);
+  const reason = "container: it was given some of the host's GPUs, and this host has cgroup v1";
+  throw new KfdError('E_UNSUPPORTED_STATE', reason, {
+    hint: 'boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or give the container all GPUs',
+  });
+}
