@@ -2,11 +2,17 @@
 
 import * as v from 'valibot';
 import { KfdError } from './errors.js';
+import { gpuSelector } from './gpu/gpu-map.js';
 import { readTextIfAny } from './os/files.js';
 
 export const defaultConfigPath = '/etc/kfd-checkpoint/config.json';
 
 const absolutePath = v.pipe(v.string(), v.regex(/^\/[^\0]*$/, 'must be an absolute path'));
+
+const gpuName = v.pipe(
+  v.string(),
+  v.regex(gpuSelector, 'must name GPUs by renderD128, 0000:03:00.0 or a KFD id'),
+);
 
 function whole(min: number, max: number) {
   const range = `must be a whole number from ${min} to ${max}`;
@@ -26,6 +32,8 @@ const configSchema = v.strictObject({
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
+  /** Which GPU takes the place of which recorded one, where likeness is not to decide. */
+  gpu_map: v.optional(v.record(gpuName, gpuName), {}),
 });
 
 export type Config = Readonly<v.InferOutput<typeof configSchema>>;

@@ -1,4 +1,4 @@
-/** A podman archive, read as a stream: tar, plain or in one gzip or zstd stream. */
+/** A podman archive: tar, plain or in one gzip or zstd stream. A compressed one is read as a stream. */
 
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -7,15 +7,14 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { type ExtractEvents, extract, type Header } from 'tar-stream';
 import { asKfdError, KfdError } from '../errors.js';
-import { plainName } from './names.js';
+import { Entries } from './entries.js';
+import { walkPlainTar } from './plain-tar.js';
 import type { Visit, WalkOptions, WalkResult } from './source.js';
+import { blockBytes, padded } from './tar-header.js';
 
 type EntryStream = ExtractEvents['entry'][1];
 
 export type Compression = 'none' | 'gzip' | 'zstd';
-
-/** More than any real checkpoint; a hostile archive ends here. */
-const limits = { entries: 65_536, entryBytes: 2 ** 50 } as const;
 
 /** Two zero blocks end an archive. */
 const endMarkerBytes = 1024;
@@ -29,8 +28,21 @@ export async function walkArchive(
   visit: Visit,
 ): Promise<WalkResult> {
   const compression = await compressionOf(path);
-  const ignored: string[] = [];
-  const names = new Set<string>();
+  try {
+    if (compression === 'none') return await walkPlainTar(path, options, visit);
+    return await walkStream(path, compression, options, visit);
+  } catch (error) {
+    throw asArchiveError(error, path);
+  }
+}
+
+async function walkStream(
+  path: string,
+  compression: 'gzip' | 'zstd',
+  options: WalkOptions,
+  visit: Visit,
+): Promise<WalkResult> {
+  const entries = new Entries(path);
   const tar = extract();
   const tail = new Tail();
   let endOfEntries = 0;
@@ -45,55 +57,33 @@ export async function walkArchive(
   async function takeEntry(header: Header, source: EntryStream): Promise<void> {
     // tar-stream's streams are streamx: the shape of Node's, but not its types.
     const content = source as unknown as AsyncIterable<Buffer>;
-    endOfEntries = source.offset + 512 + (header.type === 'directory' ? 0 : padded(header.size));
-    const name = believedName(header);
-    if (name !== undefined) {
-      // The engine would unpack the later one over what was looked at here.
-      if (names.has(name)) throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${name} is there twice`);
-      names.add(name);
-      if (names.size > limits.entries || header.size > limits.entryBytes) {
-        throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${name}: beyond the limits of an archive`);
-      }
-      await visit({ name, size: header.size }, content);
-    } else if (header.type !== 'directory' && ignored.length < 20) {
-      ignored.push(header.name.slice(0, 200));
-    }
+    endOfEntries =
+      source.offset + blockBytes + (header.type === 'directory' ? 0 : padded(header.size));
+    const name = entries.take(header.name, kindOf(header), header.size);
+    if (name !== undefined) await visit({ name, size: header.size }, content);
     if (!source.destroyed) await drain(content);
   }
 
-  try {
-    const stages: Transform[] = [];
-    if (compression === 'gzip') stages.push(createGunzip({ chunkSize: 1 << 18 }));
-    if (compression === 'zstd') stages.push(options.zstdDecoder());
-    await pipeline(
-      [
-        createReadStream(path, { highWaterMark: 1 << 20 }),
-        ...stages,
-        tail,
-        tar as unknown as NodeJS.WritableStream,
-      ],
-      options.signal === undefined ? {} : { signal: options.signal },
-    );
-    await lastEntry;
-    // tar-stream takes an archive that was cut between two entries for a complete one.
-    if (tail.bytes < endOfEntries + endMarkerBytes || !tail.endsInZeros()) {
-      throw new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
-    }
-  } catch (error) {
-    throw asArchiveError(error, path);
+  await pipeline(
+    [
+      createReadStream(path, { highWaterMark: 1 << 20 }),
+      compression === 'gzip' ? createGunzip({ chunkSize: 1 << 18 }) : options.zstdDecoder(),
+      tail,
+      tar as unknown as NodeJS.WritableStream,
+    ],
+    options.signal === undefined ? {} : { signal: options.signal },
+  );
+  await lastEntry;
+  // tar-stream takes an archive that was cut between two entries for a complete one.
+  if (tail.bytes < endOfEntries + endMarkerBytes || !tail.endsInZeros()) {
+    throw new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
   }
-  return { kind: 'archive', compression, ignored };
+  return { kind: 'archive', compression, ignored: entries.ignored };
 }
 
-/** The plain name of a regular file; undefined for anything that is not to be believed. */
-function believedName(header: Header): string | undefined {
-  const name = plainName(header.name);
-  const isFile = header.type === 'file' || header.type === 'contiguous-file';
-  return isFile && name !== '' ? name : undefined;
-}
-
-function padded(bytes: number): number {
-  return Math.ceil(bytes / 512) * 512;
+function kindOf({ type }: Header): 'file' | 'directory' | 'other' {
+  if (type === 'file' || type === 'contiguous-file') return 'file';
+  return type === 'directory' ? 'directory' : 'other';
 }
 
 async function drain(content: AsyncIterable<Buffer>): Promise<void> {
@@ -102,7 +92,8 @@ async function drain(content: AsyncIterable<Buffer>): Promise<void> {
   }
 }
 
-async function compressionOf(path: string): Promise<Compression> {
+/** Told by the first bytes. Throws E_IMAGE_CORRUPT for what is none of them. */
+export async function compressionOf(path: string): Promise<Compression> {
   const handle = await open(path, 'r');
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);

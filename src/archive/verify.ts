@@ -9,13 +9,11 @@ import type {
   ManifestFile,
   ManifestProcess,
 } from '../manifest/schema.js';
+import { maxStateBytes } from './completeness.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { CheckpointEntry, WalkOptions } from './source.js';
 import type { ImageVerifier, PagesFacts, StateFacts } from './verifier.js';
-
-/** Bytes of the largest state file that is read. */
-const maxStateBytes = 512 << 20;
 
 /** The verdict on one file. */
 export interface FileVerdict {

@@ -1,7 +1,11 @@
-/** `kfd-checkpoint check`: can this host checkpoint and restore GPU containers, and if not, why. */
+/**
+ * `kfd-checkpoint check`: can this host checkpoint and restore GPU containers, and if not, why. With
+ * a checkpoint: can this host restore that one.
+ */
 
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { asKfdError, KfdError } from '../errors.js';
+import { checkArchive } from './check-archive.js';
 import { criu, podman, runtimes } from './checks/engines.js';
 import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
@@ -33,15 +37,33 @@ function broken(check: Check, error: unknown): Finding {
   return fail(check.name, known.message, known.hint ?? 'run as root');
 }
 
+interface CheckOptions {
+  readonly format: 'table' | 'json';
+  readonly prefix: string;
+  readonly root: string;
+  readonly gpuMap?: string;
+}
+
+export const gpuMapOption = () =>
+  new Option('--gpu-map <from=to,...>', 'which GPU here takes the place of which recorded one');
+
 export function checkCommand(surroundings: Surroundings): Command {
   return new Command('check')
-    .description('check this host and say how to mend what is missing')
+    .description(
+      'check this host, or whether it can restore a checkpoint, and say how to mend what is missing',
+    )
+    .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
     .addOption(
       new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
     )
+    .addOption(gpuMapOption())
     .option('--prefix <dir>', 'folder of the installation', surroundings.prefix)
     .option('--root <dir>', 'look at the system below this folder', '/')
-    .action(async (options: { format: 'table' | 'json'; prefix: string; root: string }) => {
+    .action(async (checkpoint: string | undefined, options: CheckOptions) => {
+      if (checkpoint !== undefined) return checkArchive(checkpoint, surroundings, options);
+      if (options.gpuMap !== undefined) {
+        throw new KfdError('E_USAGE', '--gpu-map: is of use with a checkpoint only');
+      }
       const findings = await findingsOf({
         root: options.root,
         prefix: options.prefix,

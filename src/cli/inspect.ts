@@ -1,8 +1,8 @@
 /** `kfd-checkpoint inspect`: what a checkpoint holds, without unpacking it. */
 
 import { Argument, Command, Option } from 'commander';
+import { unsealed } from '../archive/completeness.js';
 import { readContents } from '../archive/contents.js';
-import { KfdError } from '../errors.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
@@ -37,11 +37,4 @@ export function inspectCommand(surroundings: Surroundings): Command {
       }
       if (report.gpu_state === 'unsealed') throw unsealed(path);
     });
-}
-
-/** GPU files without a manifest: the checkpoint failed half way, or the manifest was lost. */
-export function unsealed(path: string): KfdError {
-  return new KfdError('E_IMAGE_UNSEALED', `${path}: its GPU state was never sealed`, {
-    hint: 'the checkpoint did not finish; take another one',
-  });
 }

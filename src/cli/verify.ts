@@ -1,10 +1,11 @@
 /** `kfd-checkpoint verify`: every byte of GPU state against its checksums and the manifest. */
 
 import { Command, Option } from 'commander';
+import { unsealed } from '../archive/completeness.js';
 import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
 import { KfdError } from '../errors.js';
 import { json, printable, size, table } from './format.js';
-import { checkpointArgument, unsealed } from './inspect.js';
+import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
 import type { Surroundings } from './surroundings.js';
 

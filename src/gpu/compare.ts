@@ -3,57 +3,60 @@
  * exists. Pure: everything was read before.
  */
 
-import type { ErrorCode } from '../errors.js';
-import type { Manifest, ManifestGpu } from '../manifest/schema.js';
-import type { Host, HostGpu } from './host.js';
-import { gfxName } from './properties.js';
-
-/** One reason why a restore here would fail. */
-export interface Mismatch {
-  readonly code: ErrorCode;
-  /** "<subject>: <reason>". */
-  readonly message: string;
-  /** What to do next. */
-  readonly hint: string;
-  /** Ordinal of the recorded GPU, when it is about one. */
-  readonly gpu?: number;
-}
-
-/** A recorded GPU and the one of this host that takes its place. */
-export interface GpuPair {
-  readonly recorded: ManifestGpu;
-  readonly present: HostGpu;
-}
+import type { Manifest } from '../manifest/schema.js';
+import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
+import type { GpuMap } from './gpu-map.js';
+import type { Host } from './host.js';
+import type { Mismatch } from './mismatch.js';
+import { type GpuPair, neededGpus, pairGpus } from './pair.js';
 
 /** Features of the image a restore knows; a required one beyond them is refused. */
 const builtFeatures: ReadonlySet<string> = new Set();
 
+/** What a restore of an image on a host would be. */
+export interface Placement {
+  readonly pairs: readonly GpuPair[];
+  /** Every reason why it cannot be, whatever is done to the archive; empty when it can. */
+  readonly mismatches: readonly Mismatch[];
+  /** What in the archive does not fit yet: `kfd-checkpoint restore` makes it fit. */
+  readonly moves: readonly DeviceMove[];
+}
+
+/** Where each recorded GPU could go, if the archive may be rewritten for it. */
+export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
+  const general = [...featureMismatches(manifest), ...kernelMismatches(manifest, host)];
+  if (host.kfdDevice === undefined) {
+    return { pairs: [], mismatches: [...general, noKfd()], moves: [] };
+  }
+  const { pairs, mismatches } = pairGpus(manifest, host, map);
+  return {
+    pairs,
+    mismatches: [...general, ...tooFew(manifest, host), ...mismatches],
+    moves: deviceMoves(manifest, host, pairs),
+  };
+}
+
 /**
- * Which GPU here is which recorded one: by render node, since the restored container has the
- * source's nodes. GPUs no process could see, and those without a counterpart, are left out.
+ * As `placeOnHost` for an image that is being restored as it is: a move is a reason against. An
+ * archive that was rewritten says where its GPUs go; that was decided here, and holds.
  */
-export function pairGpus(manifest: Manifest, host: Host): GpuPair[] {
-  return neededGpus(manifest).flatMap((recorded) => {
-    const present = host.gpus.find((gpu) => gpu.record.render_minor === recorded.render_minor);
-    return present === undefined ? [] : [{ recorded, present }];
-  });
+export function placeAsIs(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
+  const { assigned } = manifest.devices;
+  const decided = assigned === undefined ? map : decidedMap(manifest, assigned);
+  const placement = placeOnHost(manifest, host, decided);
+  const moved = placement.moves.map(movedMismatch);
+  return { ...placement, mismatches: [...placement.mismatches, ...moved] };
 }
 
-/** The recorded GPUs that any process could see; the others of the source host do not matter. */
-export function neededGpus(manifest: Manifest): ManifestGpu[] {
-  const seen = new Set(manifest.processes.flatMap((process) => process.gpus));
-  return manifest.gpus.filter((gpu) => seen.has(gpu.ordinal));
-}
+type Assigned = NonNullable<Manifest['devices']['assigned']>;
 
-/** Every reason why `manifest` cannot be restored on `host`; empty when it can. */
-export function compareHost(manifest: Manifest, host: Host): Mismatch[] {
-  return [
-    ...featureMismatches(manifest),
-    ...kernelMismatches(manifest, host),
-    ...(host.kfdDevice === undefined
-      ? [noKfd()]
-      : [...deviceMismatches(manifest, host), ...gpuMismatches(manifest, host)]),
-  ];
+function decidedMap({ gpus }: Manifest, assigned: Assigned): GpuMap {
+  return Object.fromEntries(
+    assigned.map(({ gpu, render_minor }) => [
+      `renderD${gpus[gpu]?.render_minor}`,
+      `renderD${render_minor}`,
+    ]),
+  );
 }
 
 function featureMismatches({ features }: Manifest): Mismatch[] {
@@ -101,133 +104,14 @@ function kernelMismatches({ host: source }: Manifest, host: Host): Mismatch[] {
   return mismatches;
 }
 
-function deviceMismatches({ devices }: Manifest, host: Host): Mismatch[] {
-  const kfd = host.kfdDevice;
-  if (kfd === undefined) return [];
-  if (kfd.major === devices.kfd_major && kfd.minor === devices.kfd_minor) return [];
-  return [
-    {
-      code: 'E_DEVICE_MOVED',
-      message: `/dev/kfd: was ${devices.kfd_major}:${devices.kfd_minor}, is ${kfd.major}:${kfd.minor} here; the device rules in the archive name the old number`,
-      hint: 'load the modules in the order of the source host (the major of kfd is given out at load)',
-    },
-  ];
-}
-
-function gpuMismatches(manifest: Manifest, host: Host): Mismatch[] {
-  const mismatches: Mismatch[] = [];
-  const needed = neededGpus(manifest);
-  if (host.gpus.length < needed.length) {
-    mismatches.push({
-      code: 'E_NO_GPU',
-      message: `gpus: ${needed.length} are needed, ${host.gpus.length} on this host`,
-      hint: `restore on a host with at least ${needed.length} GPUs`,
-    });
-  }
-  const pairs = new Map(pairGpus(manifest, host).map((pair) => [pair.recorded.ordinal, pair]));
-  for (const recorded of needed) {
-    const present = pairs.get(recorded.ordinal)?.present;
-    const found =
-      present === undefined
-        ? nodeMismatch(recorded, host)
-        : [
-            ...modelMismatches(recorded, present.record),
-            ...majorMismatch(manifest, recorded, present),
-            ...vramMismatch(manifest, recorded, present),
-          ];
-    mismatches.push(...found.map((mismatch) => ({ ...mismatch, gpu: recorded.ordinal })));
-  }
-  return mismatches;
-}
-
-/** No GPU has the recorded render node: a fitting one elsewhere has moved, else there is none. */
-function nodeMismatch(recorded: ManifestGpu, host: Host): Mismatch[] {
-  const fitting = host.gpus.filter((gpu) => modelMismatches(recorded, gpu.record).length === 0);
-  if (fitting.length > 0) {
-    const nodes = fitting.map((gpu) => `renderD${gpu.record.render_minor}`).join(', ');
-    return [
-      {
-        code: 'E_DEVICE_MOVED',
-        message: `${name(recorded)}: not here; a GPU of its kind is at ${nodes}`,
-        hint: 'moving a container to another render node is not built; restore where the GPU has its old number',
-      },
-    ];
-  }
+function tooFew(manifest: Manifest, host: Host): Mismatch[] {
+  const needed = neededGpus(manifest).length;
+  if (host.gpus.length >= needed) return [];
   return [
     {
       code: 'E_NO_GPU',
-      message: `${name(recorded)}: no GPU of its kind (${gfxName(recorded.gfx_target_version)}) on this host`,
-      hint: `restore on a host with a ${gfxName(recorded.gfx_target_version)} at renderD${recorded.render_minor}`,
+      message: `gpus: ${needed} are needed, ${host.gpus.length} on this host`,
+      hint: `restore on a host with at least ${needed} GPUs`,
     },
   ];
-}
-
-function modelMismatches(recorded: ManifestGpu, present: ManifestGpu): Mismatch[] {
-  const mismatches: Mismatch[] = [];
-  const differ = (what: string, was: string | number, is: string | number, hint: string) => {
-    if (was === is) return;
-    mismatches.push({
-      code: 'E_GPU_MISMATCH',
-      message: `${name(recorded)}: ${what} was ${was}, is ${is} here`,
-      hint,
-    });
-  };
-  const gfx = gfxName(recorded.gfx_target_version);
-  differ(
-    'gfx version',
-    gfx,
-    gfxName(present.gfx_target_version),
-    `restore on a ${gfx}: code and queue state are of that version`,
-  );
-  differ(
-    'number of compute dies (num_xcc)',
-    recorded.num_xcc,
-    present.num_xcc,
-    'set the compute partition mode of the source host (amd-smi set --compute-partition)',
-  );
-  differ(
-    'simd_count',
-    recorded.simd_count,
-    present.simd_count,
-    'restore on the same GPU model: saved waves are laid out for its compute units',
-  );
-  return mismatches;
-}
-
-function majorMismatch({ devices }: Manifest, recorded: ManifestGpu, present: HostGpu): Mismatch[] {
-  const was = devices.render.find((node) => node.minor === recorded.render_minor);
-  const is = present.renderDevice;
-  if (was === undefined || is === undefined) return [];
-  if (was.major === is.major && was.minor === is.minor) return [];
-  return [
-    {
-      code: 'E_DEVICE_MOVED',
-      message: `${name(recorded)}: was ${was.major}:${was.minor}, is ${is.major}:${is.minor} here; the device rules in the archive name the old number`,
-      hint: 'restore on a host whose render nodes have the numbers of the source host',
-    },
-  ];
-}
-
-function vramMismatch(manifest: Manifest, recorded: ManifestGpu, present: HostGpu): Mismatch[] {
-  const needed = vramNeeded(manifest, recorded.ordinal);
-  const free = present.vramFreeBytes ?? present.record.vram_bytes;
-  if (needed <= free) return [];
-  return [
-    {
-      code: 'E_VRAM',
-      message: `${name(recorded)}: ${needed} bytes of VRAM are needed, ${free} are free`,
-      hint: 'stop other GPU work on this host, or restore on a GPU with more memory',
-    },
-  ];
-}
-
-/** Bytes of VRAM the image will allocate on one recorded GPU. */
-export function vramNeeded(manifest: Manifest, gpu: number): number {
-  return manifest.buffers
-    .filter((buffer) => buffer.kind === 'vram' && buffer.gpu === gpu)
-    .reduce((sum, buffer) => sum + buffer.size, 0);
-}
-
-function name(gpu: ManifestGpu): string {
-  return `gpu ${gpu.ordinal} (renderD${gpu.render_minor})`;
 }

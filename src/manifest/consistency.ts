@@ -8,6 +8,7 @@ export function inconsistencies(manifest: Manifest): string[] {
   return [
     ...ordinals('gpus', manifest.gpus),
     ...ordinals('processes', manifest.processes),
+    ...deviceProblems(manifest),
     ...processProblems(manifest),
     ...bufferProblems(manifest),
     ...extFileProblems(manifest),
@@ -21,6 +22,24 @@ function ordinals(list: string, items: readonly { ordinal: number }[]): string[]
       ? []
       : [`${list}.${index}.ordinal: is ${item.ordinal}, must be its position`],
   );
+}
+
+function deviceProblems({ devices, gpus }: Manifest): string[] {
+  const nodes = new Set(devices.render.map(({ minor }) => minor));
+  const seen = new Set<number>();
+  const taken = new Set<number>();
+  return (devices.assigned ?? []).flatMap(({ gpu, render_minor }, index) => {
+    const at = `devices.assigned.${index}`;
+    const problems: string[] = [];
+    if (gpu >= gpus.length) problems.push(`${at}.gpu: there is no GPU ${gpu}`);
+    if (seen.has(gpu)) problems.push(`${at}.gpu: GPU ${gpu} is named twice`);
+    if (!nodes.has(render_minor)) problems.push(`${at}.render_minor: not among devices.render`);
+    if (taken.has(render_minor))
+      problems.push(`${at}.render_minor: ${render_minor} is taken twice`);
+    seen.add(gpu);
+    taken.add(render_minor);
+    return problems;
+  });
 }
 
 function processProblems({ processes, gpus, files }: Manifest): string[] {

@@ -113,6 +113,16 @@ export const manifestSchema = v.strictObject({
       v.array(v.strictObject({ minor: u32, major: u32 })),
       v.maxLength(manifestLimits.gpus),
     ),
+    /**
+     * Which render node took the place of a recorded GPU when the archive was rewritten for another
+     * host; the numbers above are then those of that host.
+     */
+    assigned: v.exactOptional(
+      v.pipe(
+        v.array(v.strictObject({ gpu: gpuOrdinal, render_minor: u32 })),
+        v.maxLength(manifestLimits.gpus),
+      ),
+    ),
   }),
   processes: v.pipe(v.array(process), v.minLength(1), v.maxLength(manifestLimits.processes)),
   ext_files: v.pipe(v.array(extFile), v.maxLength(65536)),

@@ -4,8 +4,10 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
-import { compareHost, type GpuPair, pairGpus } from '../gpu/compare.js';
+import { placeAsIs } from '../gpu/compare.js';
+import type { GpuMap } from '../gpu/gpu-map.js';
 import { type Host, type HostOptions, readHost } from '../gpu/host.js';
+import type { GpuPair } from '../gpu/pair.js';
 import { imageState } from '../manifest/image.js';
 import { stateFileName, statePattern } from '../manifest/names.js';
 import type { Manifest, ManifestFile } from '../manifest/schema.js';
@@ -36,6 +38,7 @@ const maxStateBytes = 1 << 30;
  */
 export async function preflight(
   directory: string,
+  gpuMap: GpuMap,
   hostOptions?: HostOptions,
 ): Promise<Preflight | undefined> {
   const image = await imageState(directory);
@@ -49,7 +52,7 @@ export async function preflight(
   }
   const { manifest } = image;
   const host = await readHost(hostOptions ?? (await kfdVersionIfAny()));
-  const mismatches = compareHost(manifest, host);
+  const { pairs, mismatches } = placeAsIs(manifest, host, gpuMap);
   const [first] = mismatches;
   if (first !== undefined) {
     throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
@@ -65,7 +68,7 @@ export async function preflight(
     else checkPages(path, file);
   }
   for (const process of processes) checkBuffers(manifest, process);
-  return { manifest, host, pairs: pairGpus(manifest, host), processes };
+  return { manifest, host, pairs, processes };
 }
 
 /** A BO whose contents nobody uploads would come back as zeroes. Throws E_IMAGE_CORRUPT. */

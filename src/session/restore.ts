@@ -5,8 +5,8 @@
 
 import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
-import type { GpuPair } from '../gpu/compare.js';
 import type { HostGpu } from '../gpu/host.js';
+import type { GpuPair } from '../gpu/pair.js';
 import type { Manifest } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native } from '../native.js';
 import { deviceId } from '../os/device-id.js';
@@ -47,7 +47,7 @@ export class RestoreSession {
 
   /** Refuses what cannot work here, before any task exists. Throws KfdError with all reasons. */
   async start(): Promise<void> {
-    this.#plan = await preflight(this.#context.image);
+    this.#plan = await preflight(this.#context.image, this.#context.config.gpu_map);
     if (this.#plan !== undefined) this.#uploads = new Uploads(this.#context, this.#plan);
     for (const prepared of this.#plan?.processes ?? []) {
       this.#returning.set(prepared.ordinal, { prepared, render: new Map(), dmabufs: new Map() });

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
-import type { GpuPair } from '../gpu/compare.js';
+import type { GpuPair } from '../gpu/pair.js';
 import { type Descriptor, fromNative, native, type TransferJob } from '../native.js';
 import type { SessionContext } from './context.js';
 import { renderNode } from './drain.js';

@@ -19,6 +19,7 @@ test('a missing file means the defaults', async (t) => {
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
+    gpu_map: {},
   });
 });
 
@@ -29,6 +30,11 @@ test('a file overrides what it names', async (t) => {
     ...defaultConfig(),
     compress: 'zstd',
     staging_mib: 256,
+  });
+  await writeFile(path, '{"gpu_map":{"renderD128":"0000:03:00.0","51966":"renderD129"}}');
+  assert.deepEqual((await loadConfig(path)).gpu_map, {
+    renderD128: '0000:03:00.0',
+    '51966': 'renderD129',
   });
 });
 
@@ -46,6 +52,8 @@ test('wrong keys are all named', () => {
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);
   refused('{"zstd_level":1.5}', /"zstd_level"/);
   refused('{"log_dir":"relative"}', /"log_dir" must be an absolute path/);
+  refused('{"gpu_map":{"renderD128":"/dev/dri/renderD129"}}', /"gpu_map.*must name GPUs by/);
+  refused('{"gpu_map":{"first":"renderD129"}}', /must name GPUs by/);
   refused('{"run_dir":"/run/x"}', /unknown key "run_dir"/);
   refused('[]', /c\.json: /);
   refused('{', /not JSON/);

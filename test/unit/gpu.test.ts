@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { compareHost, pairGpus, vramNeeded } from '../../src/gpu/compare.js';
+import { placeAsIs } from '../../src/gpu/compare.js';
+import { vramNeeded } from '../../src/gpu/fit.js';
 import { type Host, hostRecord, readHost } from '../../src/gpu/host.js';
 import { gfxName, parseProperties } from '../../src/gpu/properties.js';
 import type { Manifest } from '../../src/manifest/schema.js';
@@ -16,6 +17,8 @@ const node1 = 'sys/class/kfd/kfd/topology/nodes/1';
 async function twoGpus(): Promise<Host> {
   return { ...(await readHost({ root: sysfs('two-gpus'), kfdVersion })), machine: 'x86_64' };
 }
+
+const compareHost = (manifest: Manifest, host: Host) => placeAsIs(manifest, host).mismatches;
 
 function codes(manifest: Manifest, host: Host): string[] {
   return compareHost(manifest, host).map((mismatch) => mismatch.code);
@@ -98,7 +101,7 @@ test('a GPU with another gpu_id at the same node fits', async (t) => {
   const root = await bentHost(t, 'two-gpus', { [`${node1}/gpu_id`]: '777\n' });
   const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
   assert.deepEqual(compareHost(sampleManifest(), host), []);
-  assert.equal(pairGpus(sampleManifest(), host)[0]?.present.record.gpu_id, 777);
+  assert.equal(placeAsIs(sampleManifest(), host).pairs[0]?.present.record.gpu_id, 777);
 });
 
 test('a host without KFD is one sentence, beside the kernel', async () => {
@@ -144,7 +147,7 @@ test('too little free VRAM names the bytes on both sides', async (t) => {
     'sys/devices/pci0000:00/0000:03:00.0/mem_info_vram_used': '68702699519\n',
   });
   const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
-  assert.equal(vramNeeded(sampleManifest(), 0), 2097152);
+  assert.deepEqual(vramNeeded(sampleManifest()), [2097152, 1048576]);
   const found = compareHost(sampleManifest(), host);
   assert.deepEqual(
     found.map((mismatch) => mismatch.code),
@@ -180,6 +183,7 @@ test('moved device numbers are told apart from missing GPUs', async (t) => {
   const root = await bentHost(t, 'one-gpu', {
     [`${node1}/properties`]:
       'simd_count 416\ngfx_target_version 90010\nlocation_id 768\ndrm_render_minor 131\nnum_xcc 1\n',
+    'sys/class/drm/renderD131/dev': '226:131\n',
   });
   const one = sampleManifest();
   one.gpus.pop();

@@ -116,6 +116,11 @@ test('sizes are bounded and whole', () => {
 });
 
 test('contradictions between the parts are found', () => {
+  const assign =
+    (...pairs: [gpu: number, minor: number][]) =>
+    ({ devices }: Manifest) => {
+      devices.assigned = pairs.map(([gpu, render_minor]) => ({ gpu, render_minor }));
+    };
   const cases: [string, (manifest: Manifest) => void][] = [
     ['gpus.1.ordinal', (m) => Object.assign(m.gpus[1] as object, { ordinal: 0 })],
     ['processes.0.state_file', (m) => m.files.splice(0, 1)],
@@ -131,6 +136,10 @@ test('contradictions between the parts are found', () => {
     ['ext_files.1.criu_id', (m) => Object.assign(m.ext_files[1] as object, { criu_id: 5 })],
     ['ext_files.1.gpu', (m) => delete (m.ext_files[1] as { gpu?: number }).gpu],
     ['ext_files.0.process', (m) => Object.assign(m.ext_files[0] as object, { process: 1 })],
+    ['devices.assigned.0.gpu', assign([2, 128])],
+    ['devices.assigned.1.gpu', assign([1, 128], [1, 129])],
+    ['devices.assigned.1.render_minor', assign([0, 128], [1, 128])],
+    ['devices.assigned.0.render_minor', assign([0, 130])],
     ['files.3.name', (m) => m.files.push(m.files[2] as never)],
     ['files.2.name', (m) => m.buffers.splice(2, 1)],
     [

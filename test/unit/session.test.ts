@@ -283,10 +283,10 @@ async function sealedImage(t: TestContext, bend: (manifest: Manifest) => void = 
 
 test('preflight: a sound image is ready, one without a GPU is none of ours', async (t) => {
   const { directory, hostOptions } = await sealedImage(t);
-  const ready = await preflight(directory, hostOptions);
+  const ready = await preflight(directory, {}, hostOptions);
   assert.equal(ready?.processes.length, 1);
   assert.equal(ready.processes[0]?.summary.ordinal, 0);
-  assert.equal(await preflight(await temporaryFolder(t), hostOptions), undefined);
+  assert.equal(await preflight(await temporaryFolder(t), {}, hostOptions), undefined);
 });
 
 test('preflight: what is wrong with the image is found before a task exists', async (t) => {
@@ -298,7 +298,7 @@ test('preflight: what is wrong with the image is found before a task exists', as
   ) => {
     const { directory, hostOptions } = await sealedImage(t, bend);
     await damage(directory);
-    await assert.rejects(preflight(directory, hostOptions), (error: KfdError) => {
+    await assert.rejects(preflight(directory, {}, hostOptions), (error: KfdError) => {
       assert.equal(error.code, code, error.message);
       assert.match(error.message, pattern);
       return true;
@@ -333,12 +333,12 @@ test('preflight: what is wrong with the image is found before a task exists', as
 test('preflight: another host is refused with every reason', async (t) => {
   const { directory, hostOptions } = await sealedImage(t);
   const root = await bentHost(t, 'two-gpus', { 'proc/sys/kernel/osrelease': '6.1.0\n' });
-  await assert.rejects(preflight(directory, { ...hostOptions, root, kfdVersion: '1.16' }), {
+  await assert.rejects(preflight(directory, {}, { ...hostOptions, root, kfdVersion: '1.16' }), {
     code: 'E_KERNEL_MISMATCH',
     message: /kernel release: .*; kfd version: /,
   });
   const none = join(fixtures, 'sysfs/no-kfd');
-  await assert.rejects(preflight(directory, { root: none }), { code: 'E_NO_GPU' });
+  await assert.rejects(preflight(directory, {}, { root: none }), { code: 'E_NO_GPU' });
 });
 
 test('preflight: pages files are checked by their index', async (t) => {
@@ -358,9 +358,11 @@ test('preflight: pages files are checked by their index', async (t) => {
   const pages = join(directory, 'amdgpu-pages-0-0000.img');
   await cp(join(images, 'pages-raw.img'), pages);
   // Its index is sound, so this goes as far as comparing buffers with the state.
-  await assert.rejects(preflight(directory, hostOptions), { message: /^kfd-state-0\.img: fewer/ });
+  await assert.rejects(preflight(directory, {}, hostOptions), {
+    message: /^kfd-state-0\.img: fewer/,
+  });
   await writeFile(pages, flipped(await readFile(pages)));
-  await assert.rejects(preflight(directory, hostOptions), {
+  await assert.rejects(preflight(directory, {}, hostOptions), {
     code: 'E_IMAGE_CORRUPT',
     message: /^amdgpu-pages-0-0000\.img: /,
   });

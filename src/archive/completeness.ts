@@ -1,0 +1,72 @@
+/** Whether the GPU's files of a checkpoint are all there, as far as can be told without reading contents. */
+
+import { createHash } from 'node:crypto';
+import { KfdError } from '../errors.js';
+import type { Mismatch } from '../gpu/mismatch.js';
+import { statePattern } from '../manifest/names.js';
+import { type CheckpointContents, collect, readContents } from './contents.js';
+import { imagePrefix } from './names.js';
+import type { Visit, WalkOptions } from './source.js';
+
+/** Bytes of the largest state file that is read. */
+export const maxStateBytes = 512 << 20;
+
+export interface CompleteContents {
+  readonly contents: CheckpointContents;
+  /** What is missing, cut or changed; empty when a restore would find all it needs. */
+  readonly problems: readonly Mismatch[];
+}
+
+/**
+ * Reads a checkpoint but for the contents of buffers: an uncompressed archive of any size in the time its entries
+ * take. `also` sees what else is not read. Throws as `readContents`.
+ */
+export async function readComplete(
+  path: string,
+  options: WalkOptions,
+  also?: Visit,
+): Promise<CompleteContents> {
+  const digests = new Map<string, string>();
+  const contents = await readContents(path, options, async (entry, content) => {
+    const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
+    if (!statePattern.test(name)) return also?.(entry, content);
+    const state = await collect(entry, content, maxStateBytes);
+    digests.set(name, createHash('sha256').update(state).digest('hex'));
+  });
+  return { contents, problems: problemsOf(contents, digests) };
+}
+
+function problemsOf(
+  { manifest, imageFiles, path }: CheckpointContents,
+  digests: ReadonlyMap<string, string>,
+): Mismatch[] {
+  if (manifest === undefined) {
+    if (imageFiles.size === 0) return [];
+    return [asMismatch(unsealed(path))];
+  }
+  return manifest.files.flatMap(({ name, size, digest }): Mismatch[] => {
+    const hint = 'use another copy of the archive, or take another checkpoint';
+    const is = imageFiles.get(name);
+    if (is === undefined) {
+      return [{ code: 'E_IMAGE_MISSING', message: `${name}: not in the image`, hint }];
+    }
+    const corrupt = (reason: string): Mismatch[] => [
+      { code: 'E_IMAGE_CORRUPT', message: `${name}: ${reason}`, hint },
+    ];
+    if (is !== size) return corrupt(`is ${is} bytes, was ${size} when sealed`);
+    const sha256 = digests.get(name);
+    if (sha256 !== undefined && sha256 !== digest.hex) return corrupt('does not match its digest');
+    return [];
+  });
+}
+
+/** GPU files without a manifest: the checkpoint failed half way, or the manifest was lost. */
+export function unsealed(path: string): KfdError {
+  return new KfdError('E_IMAGE_UNSEALED', `${path}: its GPU state was never sealed`, {
+    hint: 'the checkpoint did not finish; take another one',
+  });
+}
+
+function asMismatch({ code, message, hint }: KfdError): Mismatch {
+  return { code, message, hint: hint ?? '' };
+}

@@ -1,0 +1,99 @@
+/** `kfd-checkpoint check CHECKPOINT`: the verdict as text and JSON. */
+
+import type { GpuPair } from '../gpu/pair.js';
+import { gfxName } from '../gpu/properties.js';
+import { json, printable, size, table } from './format.js';
+import { type Restorability, refusal, restorabilityOf } from './restorability.js';
+import type { Surroundings } from './surroundings.js';
+
+export interface CheckArchiveOptions {
+  readonly format: 'table' | 'json';
+  readonly root: string;
+  readonly gpuMap?: string;
+}
+
+/** Prints the verdict. Throws the first reason, when there is one. */
+export async function checkArchive(
+  path: string,
+  surroundings: Surroundings,
+  { format, root, gpuMap }: CheckArchiveOptions,
+): Promise<void> {
+  const verdict = await restorabilityOf(path, surroundings, { root, gpuMap });
+  surroundings.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
+  const refused = refusal(path, verdict.reasons);
+  if (refused !== undefined) throw refused;
+}
+
+/** Within `schema_version` 1 members are only added. */
+function asJson(path: string, verdict: Restorability) {
+  const { contents, placement, reasons, needsRewriting } = verdict;
+  return {
+    schema_version: 1,
+    path,
+    restorable: reasons.length === 0,
+    gpu_state: gpuState(verdict),
+    needs_rewriting: needsRewriting,
+    ...(reasons.length === 0 && { command: command(path, verdict) }),
+    kind: contents.kind,
+    compression: contents.compression,
+    gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
+      recorded: { ...recorded, gfx: gfxName(recorded.gfx_target_version) },
+      present: {
+        ...present.record,
+        gfx: gfxName(present.record.gfx_target_version),
+        vram_free_bytes: present.vramFreeBytes,
+      },
+    })),
+    moves: placement?.moves ?? [],
+    reasons,
+  };
+}
+
+function gpuState({ contents }: Restorability): 'none' | 'unsealed' | 'sealed' {
+  if (contents.manifest !== undefined) return 'sealed';
+  return contents.imageFiles.size === 0 ? 'none' : 'unsealed';
+}
+
+function asTable(path: string, verdict: Restorability): string {
+  const { placement, reasons } = verdict;
+  const parts: string[] = [];
+  if (placement !== undefined && placement.pairs.length > 0) {
+    const heads = ['GPU', 'MODEL', 'WAS', 'BECOMES', 'LOCATION', 'FREE VRAM'];
+    parts.push(table(heads, placement.pairs.map(row)));
+  }
+  if (reasons.length > 0) {
+    const rows = reasons.map(({ code, message }) => [code, message]);
+    parts.push(table(['REASON', 'WHY IT WOULD NOT RESTORE HERE'], rows));
+  } else {
+    const moves = placement?.moves ?? [];
+    const numbers = moves.map(({ what, from, to }) => [
+      what,
+      `${from.major}:${from.minor}`,
+      `${to.major}:${to.minor}`,
+    ]);
+    if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
+    const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
+    parts.push(`${state}would restore here by: ${printable(command(path, verdict).join(' '))}\n`);
+  }
+  return parts.join('\n');
+}
+
+function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[] {
+  return [
+    `${recorded.ordinal}`,
+    gfxName(recorded.gfx_target_version),
+    `renderD${recorded.render_minor}`,
+    `renderD${record.render_minor}`,
+    record.location,
+    vramFreeBytes === undefined ? '-' : size(vramFreeBytes),
+  ];
+}
+
+/** What to type. A bundle or image directory belongs to a container that is still here. */
+function command(path: string, { contents, needsRewriting }: Restorability): string[] {
+  if (contents.kind !== 'archive') {
+    return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
+  }
+  if (needsRewriting) return ['kfd-checkpoint', 'restore', path];
+  return ['podman', 'container', 'restore', '--import', path];
+}

@@ -1,0 +1,72 @@
+/**
+ * Device numbers an archive carries, against those of this host. CRIU brings back `/dev` and the
+ * engine the device rules as they are in the archive, so numbers that differ need another archive.
+ */
+
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import type { DeviceNumber, Host } from './host.js';
+import { gpuName, type Mismatch } from './mismatch.js';
+import type { GpuPair } from './pair.js';
+
+/** A device whose number, or whose node's name, is another here. */
+export interface DeviceMove {
+  /** "/dev/kfd", or the recorded GPU. */
+  readonly what: string;
+  readonly from: DeviceNumber;
+  readonly to: DeviceNumber;
+  /** Ordinal of the recorded GPU. */
+  readonly gpu?: number;
+}
+
+/** Minor of the render node that stands for a recorded GPU in the archive. */
+export function archiveMinor(
+  { devices }: Manifest,
+  { ordinal, render_minor }: ManifestGpu,
+): number {
+  return devices.assigned?.find(({ gpu }) => gpu === ordinal)?.render_minor ?? render_minor;
+}
+
+/** What has to be rewritten in the archive before these pairs can be. */
+export function deviceMoves(
+  manifest: Manifest,
+  host: Host,
+  pairs: readonly GpuPair[],
+): DeviceMove[] {
+  const { devices } = manifest;
+  const moves: DeviceMove[] = [];
+  const compare = (move: DeviceMove) => {
+    if (move.from.major !== move.to.major || move.from.minor !== move.to.minor) moves.push(move);
+  };
+  if (host.kfdDevice !== undefined) {
+    const from = { major: devices.kfd_major, minor: devices.kfd_minor };
+    compare({ what: '/dev/kfd', from, to: host.kfdDevice });
+  }
+  for (const { recorded, present } of pairs) {
+    const minor = archiveMinor(manifest, recorded);
+    const node = devices.render.find((one) => one.minor === minor);
+    if (node === undefined || present.renderDevice === undefined) continue;
+    const from = { major: node.major, minor };
+    compare({
+      what: gpuName(recorded),
+      from,
+      to: present.renderDevice,
+      gpu: recorded.ordinal,
+    });
+  }
+  return moves;
+}
+
+/** Moves as reasons against a restore of the archive as it is. */
+export function movedMismatch({ what, from, to, gpu }: DeviceMove): Mismatch {
+  const place = gpu === undefined ? `${numbers(to)}` : `renderD${to.minor} (${numbers(to)})`;
+  return {
+    code: 'E_DEVICE_MOVED',
+    message: `${what}: is ${numbers(from)} in the archive, and ${place} here`,
+    hint: 'run "kfd-checkpoint restore ARCHIVE [flags of podman container restore]": it gives the archive the numbers of this host',
+    ...(gpu !== undefined && { gpu }),
+  };
+}
+
+function numbers({ major, minor }: DeviceNumber): string {
+  return `${major}:${minor}`;
+}

@@ -1,0 +1,81 @@
+/** Whether one GPU of this host can take the place of one recorded GPU. */
+
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import type { HostGpu } from './host.js';
+import { gpuName, type Mismatch } from './mismatch.js';
+import { gfxName } from './properties.js';
+
+/** Every reason against; empty when it fits. `vramBytes`: what the image will allocate on it. */
+export function misfits(recorded: ManifestGpu, vramBytes: number, present: HostGpu): Mismatch[] {
+  const found = [
+    ...modelMisfits(recorded, present.record),
+    ...nodeMisfit(recorded, present),
+    ...vramMisfit(recorded, vramBytes, present),
+  ];
+  return found.map((mismatch) => ({ ...mismatch, gpu: recorded.ordinal }));
+}
+
+function modelMisfits(recorded: ManifestGpu, present: ManifestGpu): Mismatch[] {
+  const mismatches: Mismatch[] = [];
+  const differ = (what: string, was: string | number, is: string | number, hint: string) => {
+    if (was === is) return;
+    mismatches.push({
+      code: 'E_GPU_MISMATCH',
+      message: `${gpuName(recorded)}: ${what} was ${was}, is ${is} here`,
+      hint,
+    });
+  };
+  const gfx = gfxName(recorded.gfx_target_version);
+  differ(
+    'gfx version',
+    gfx,
+    gfxName(present.gfx_target_version),
+    `restore on a ${gfx}: code and queue state are of that version`,
+  );
+  differ(
+    'number of compute dies (num_xcc)',
+    recorded.num_xcc,
+    present.num_xcc,
+    'set the compute partition mode of the source host (amd-smi set --compute-partition)',
+  );
+  differ(
+    'simd_count',
+    recorded.simd_count,
+    present.simd_count,
+    'restore on the same GPU model: saved waves are laid out for its compute units',
+  );
+  return mismatches;
+}
+
+function nodeMisfit(recorded: ManifestGpu, present: HostGpu): Mismatch[] {
+  if (present.renderDevice !== undefined) return [];
+  return [
+    {
+      code: 'E_NO_GPU',
+      message: `${gpuName(recorded)}: gpu ${present.record.gpu_id} here has no render node`,
+      hint: 'see the kernel log for amdgpu',
+    },
+  ];
+}
+
+/** What is needed counts, not what there was: a smaller GPU with room enough will do. */
+function vramMisfit(recorded: ManifestGpu, needed: number, present: HostGpu): Mismatch[] {
+  const free = present.vramFreeBytes ?? present.record.vram_bytes;
+  if (needed <= free) return [];
+  return [
+    {
+      code: 'E_VRAM',
+      message: `${gpuName(recorded)}: ${needed} bytes of VRAM are needed, ${free} are free`,
+      hint: 'stop other GPU work on this host, or restore on a GPU with more memory',
+    },
+  ];
+}
+
+/** Bytes of VRAM the image will allocate, by ordinal of the recorded GPU. */
+export function vramNeeded({ gpus, buffers }: Manifest): number[] {
+  const bytes = gpus.map(() => 0);
+  for (const { kind, gpu, size } of buffers) {
+    if (kind === 'vram') bytes[gpu] = (bytes[gpu] ?? 0) + size;
+  }
+  return bytes;
+}

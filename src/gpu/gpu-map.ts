@@ -1,0 +1,69 @@
+/** The operator's word on which GPU takes the place of which: it wins over any likeness. */
+
+import { KfdError } from '../errors.js';
+import type { ManifestGpu } from '../manifest/schema.js';
+import type { HostGpu } from './host.js';
+import type { Mismatch } from './mismatch.js';
+
+/**
+ * Recorded GPU to GPU of this host. Both sides name a GPU by its render node ("renderD128"), PCI
+ * address ("0000:03:00.0") or KFD id ("51966"), the left one as it was on the source host.
+ */
+export type GpuMap = Readonly<Record<string, string>>;
+
+/** What a GPU can be named by. */
+export const gpuSelector =
+  /^(renderD\d{1,7}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|\d{1,10})$/;
+
+/** "A=B,C=D" of the command line. Throws E_USAGE. */
+export function parseGpuMap(text: string): GpuMap {
+  const pairs = text.split(',').map((pair) => pair.split('='));
+  const map = new Map<string, string>();
+  for (const [from = '', to = '', ...rest] of pairs) {
+    if (rest.length > 0 || !gpuSelector.test(from) || !gpuSelector.test(to) || map.has(from)) {
+      throw new KfdError('E_USAGE', `gpu map: "${text}" is not FROM=TO[,FROM=TO...]`, {
+        hint: 'name each GPU once, by renderD128, 0000:03:00.0 or its KFD id: see "kfd-checkpoint inspect" and "check"',
+      });
+    }
+    map.set(from, to);
+  }
+  return Object.fromEntries(map);
+}
+
+/** What a map says of one image on one host. */
+export interface Orders {
+  /** Ordinal of a recorded GPU to the GPU that must take its place. */
+  readonly target: ReadonlyMap<number, HostGpu>;
+  readonly mismatches: readonly Mismatch[];
+}
+
+/** Entries for GPUs that the image does not need are no concern of it: the map is the host's. */
+export function ordersOf(
+  map: GpuMap,
+  needed: readonly ManifestGpu[],
+  present: readonly HostGpu[],
+): Orders {
+  const target = new Map<number, HostGpu>();
+  const mismatches: Mismatch[] = [];
+  const refuse = (message: string, gpu: number) =>
+    mismatches.push({
+      code: 'E_CONFIG',
+      message: `gpu map: ${message}`,
+      hint: 'mend gpu_map in config.json, or --gpu-map: see "kfd-checkpoint check" for the GPUs of this host',
+      gpu,
+    });
+  for (const [from, to] of Object.entries(map)) {
+    for (const { ordinal } of needed.filter((gpu) => isNamed(gpu, from))) {
+      const chosen = present.find(({ record }) => isNamed(record, to));
+      if (chosen === undefined) refuse(`${from} is to become ${to}, which is not here`, ordinal);
+      else if (target.has(ordinal)) refuse(`${from} is named a second time`, ordinal);
+      else if ([...target.values()].includes(chosen)) refuse(`${to} is taken twice`, ordinal);
+      else target.set(ordinal, chosen);
+    }
+  }
+  return { target, mismatches };
+}
+
+function isNamed(gpu: ManifestGpu, selector: string): boolean {
+  return [`renderD${gpu.render_minor}`, gpu.location, `${gpu.gpu_id}`].includes(selector);
+}

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { encodeManifest } from '../../src/manifest/codec.js';
+import type { Manifest } from '../../src/manifest/schema.js';
+import {
+  entriesOf,
+  type Files,
+  gpuCheckpoint,
+  plainCheckpoint,
+  tarOf,
+  unpackTo,
+} from './archive-builder.js';
+import { cli } from './cli-surroundings.js';
+import { temporaryFolder } from './paths.js';
+import { bentHost } from './sysfs-tree.js';
+
+interface Report {
+  readonly restorable: boolean;
+  readonly needs_rewriting: boolean;
+  readonly command?: readonly string[];
+  readonly gpus: { recorded: { ordinal: number }; present: { render_minor: number } }[];
+  readonly moves: unknown[];
+  readonly reasons: { code: string; message: string; hint: string }[];
+}
+
+/** The machine of the manifest is that of whoever runs the tests. */
+function sample(bend: (manifest: Manifest) => void = () => undefined): Files {
+  const { files, manifest } = gpuCheckpoint();
+  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
+  bend(manifest);
+  return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
+}
+
+async function archive(t: TestContext, files: Files): Promise<string> {
+  const path = join(await temporaryFolder(t), 'job.tar');
+  await writeFile(path, await tarOf(entriesOf(files)));
+  return path;
+}
+
+async function check(path: string, root: string, ...more: string[]) {
+  const result = await cli(['check', path, '--format', 'json', '--root', root, ...more]);
+  return { ...result, report: JSON.parse(result.stdout) as Report };
+}
+
+test('the source host itself: restorable by podman, exit code 0', async (t) => {
+  const path = await archive(t, sample());
+  const root = await bentHost(t, 'two-gpus', {});
+  const { code, stderr, report } = await check(path, root);
+  assert.equal(stderr, '');
+  assert.equal(code, 0);
+  assert.equal(report.restorable, true);
+  assert.deepEqual(report.command, ['podman', 'container', 'restore', '--import', path]);
+  assert.deepEqual(
+    report.gpus.map(({ recorded, present }) => [recorded.ordinal, present.render_minor]),
+    [
+      [0, 128],
+      [1, 129],
+    ],
+  );
+  const text = (await cli(['check', path, '--root', root])).stdout;
+  assert.match(text, /^0 +gfx90a +renderD128 +renderD128 +0000:03:00\.0 +64\.0 GiB$/m);
+  assert.match(text, /would restore here by: podman container restore --import /);
+});
+
+test('other device numbers: restorable, by our own command', async (t) => {
+  const path = await archive(t, sample());
+  const root = await bentHost(t, 'two-gpus', { 'sys/class/kfd/kfd/dev': '511:0\n' });
+  const { code, report } = await check(path, root);
+  assert.equal(code, 0);
+  assert.equal(report.needs_rewriting, true);
+  assert.deepEqual(report.command, ['kfd-checkpoint', 'restore', path]);
+  assert.equal(report.moves.length, 1);
+  const text = (await cli(['check', path, '--root', root])).stdout;
+  assert.match(text, /^\/dev\/kfd +234:0 +511:0$/m);
+  // What lies in place cannot be rewritten.
+  const bundle = await temporaryFolder(t);
+  await unpackTo(bundle, sample());
+  const refused = await check(bundle, root);
+  assert.equal(refused.code, 5);
+  assert.deepEqual(
+    refused.report.reasons.map((reason) => reason.code),
+    ['E_DEVICE_MOVED'],
+  );
+  const fits = await check(bundle, await bentHost(t, 'two-gpus', {}));
+  assert.deepEqual(fits.report.command, ['podman', 'container', 'restore', 'trainer']);
+});
+
+test('a map of the command line or the configuration is followed', async (t) => {
+  const path = await archive(t, sample());
+  const root = await bentHost(t, 'two-gpus', {});
+  const swap = 'renderD128=renderD129,renderD129=renderD128';
+  const minors = (report: Report) => report.gpus.map(({ present }) => present.render_minor);
+  const ordered = await check(path, root, '--gpu-map', swap);
+  assert.deepEqual(minors(ordered.report), [129, 128]);
+  assert.equal(ordered.report.needs_rewriting, true);
+  const configured = await bentHost(t, 'two-gpus', {
+    'etc/kfd-checkpoint/config.json': '{"gpu_map":{"renderD128":"renderD129"}}',
+  });
+  assert.deepEqual(minors((await check(path, configured)).report), [129, 128]);
+  assert.equal((await cli(['check', path, '--root', root, '--gpu-map', 'x'])).code, 2);
+  assert.equal((await cli(['check', '--root', root, '--gpu-map', swap])).code, 2);
+});
+
+test('all reasons at once, with the exit code of the first', async (t) => {
+  const files = sample((manifest) => {
+    manifest.host.kernel_release = '6.1.0';
+    manifest.features.required.push('x');
+  });
+  delete files['checkpoint/amdgpu-pages-0-0001.img'];
+  files['checkpoint/kfd-state-0.img'] = 'OTHER';
+  files['checkpoint/amdgpu-pages-0-0000.img'] = 'cut';
+  const { code, stderr, report } = await check(
+    await archive(t, files),
+    await bentHost(t, 'one-gpu', {}),
+  );
+  assert.equal(code, 5);
+  assert.equal(report.restorable, false);
+  assert.equal(report.command, undefined);
+  assert.deepEqual(report.reasons.map((reason) => reason.code).sort(), [
+    'E_IMAGE_CORRUPT',
+    'E_IMAGE_CORRUPT',
+    'E_IMAGE_MISSING',
+    'E_KERNEL_MISMATCH',
+    'E_NO_GPU',
+    'E_NO_GPU',
+    'E_UNSUPPORTED_STATE',
+  ]);
+  assert.ok(report.reasons.every((reason) => reason.hint.length > 10));
+  assert.match(stderr, /^Error: .*would not restore here: kfd-state-0\.img: .* \(and 6 more\)$/m);
+});
+
+test('each exit code is that of the one table', async (t) => {
+  const path = await archive(t, sample());
+  const pci = 'sys/devices/pci0000:00/0000:03:00.0';
+  const node = 'sys/class/kfd/kfd/topology/nodes/1/properties';
+  const other = 'simd_count 416\ngfx_target_version 90006\ndrm_render_minor 128\nnum_xcc 1\n';
+  for (const [expected, code, host, changes] of [
+    [3, 'E_NO_GPU', 'no-kfd', {}],
+    [3, 'E_VRAM', 'two-gpus', { [`${pci}/mem_info_vram_used`]: '68702699519\n' }],
+    [5, 'E_GPU_MISMATCH', 'two-gpus', { [node]: other }],
+    [5, 'E_KERNEL_MISMATCH', 'two-gpus', { 'proc/sys/kernel/osrelease': '7.3.0\n' }],
+  ] as const) {
+    const { code: status, report } = await check(path, await bentHost(t, host, changes));
+    assert.equal(report.reasons[0]?.code, code);
+    assert.equal(status, expected, code);
+  }
+  assert.equal((await cli(['check', `${path}.gone`])).code, 4);
+});
+
+test('without GPU state any host will do; without a seal none', async (t) => {
+  const root = await bentHost(t, 'no-kfd', {});
+  const plain = await archive(t, plainCheckpoint());
+  const { code, report } = await check(plain, root);
+  assert.equal(code, 0);
+  assert.deepEqual(report.command, ['podman', 'container', 'restore', '--import', plain]);
+  assert.match(
+    (await cli(['check', plain, '--root', root])).stdout,
+    /^no GPU state; would restore/,
+  );
+  const files = sample();
+  delete files['checkpoint/kfd-manifest.json'];
+  const unsealed = await check(await archive(t, files), root);
+  assert.equal(unsealed.code, 5);
+  assert.deepEqual(
+    unsealed.report.reasons.map((reason) => reason.code),
+    ['E_IMAGE_UNSEALED'],
+  );
+});
+
+test('a compressed archive is read whole, and that is said', async (t) => {
+  const path = `${await archive(t, sample())}.gz`;
+  await writeFile(path, gzipSync(await tarOf(entriesOf(sample()))));
+  const { code, stderr, report } = await check(path, await bentHost(t, 'two-gpus', {}));
+  assert.equal(code, 0);
+  assert.equal(report.restorable, true);
+  assert.match(stderr, /one gzip stream, so all of it must be read/);
+});
+
+test('an uncompressed archive of 200 GB is judged in less than a second', async (t) => {
+  const big = 200e9;
+  const files = sample((manifest) => {
+    Object.assign(manifest.files[1] as object, { size: big });
+  });
+  const { 'checkpoint/amdgpu-pages-0-0000.img': _, ...others } = files;
+  const path = join(await temporaryFolder(t), 'big.tar');
+  // A sparse file: its contents take no room, and reading them would take minutes all the same.
+  const size = Buffer.alloc(12);
+  size[0] = 0x80;
+  size.writeBigUInt64BE(BigInt(big), 4);
+  const name = 'checkpoint/amdgpu-pages-0-0000.img';
+  const header = (await tarOf([{ name }])).subarray(0, 512);
+  size.copy(header, 124);
+  header.fill(' ', 148, 156);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  const file = await open(path, 'w');
+  await file.write(header, 0, 512, 0);
+  await file.write(await tarOf(entriesOf(others)), 0, undefined, 512 + Math.ceil(big / 512) * 512);
+  await file.close();
+  const root = await bentHost(t, 'two-gpus', {});
+  const began = performance.now();
+  const { code, report, stderr } = await check(path, root);
+  const took = performance.now() - began;
+  assert.equal(code, 0, stderr);
+  assert.equal(report.restorable, true);
+  assert.ok(took < 1000, `took ${took} ms`);
+});

@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { assign } from '../../src/gpu/assign.js';
+import { placeAsIs, placeOnHost } from '../../src/gpu/compare.js';
+import { parseGpuMap } from '../../src/gpu/gpu-map.js';
+import { type Host, type HostGpu, readHost } from '../../src/gpu/host.js';
+import { pairGpus } from '../../src/gpu/pair.js';
+import type { Manifest, ManifestGpu } from '../../src/manifest/schema.js';
+import { sampleManifest } from './manifest-sample.js';
+import { fixtures } from './paths.js';
+
+const twoGpus = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion: '1.17' });
+
+type Bend = Partial<ManifestGpu> & { readonly free?: number };
+
+/** A host with the source's kernel and these GPUs, else like the recorded ones. */
+function hostWith(...bends: readonly Bend[]): Host {
+  const gpus = bends.map(({ free, ...bend }, ordinal): HostGpu => {
+    const minor = bend.render_minor ?? 140 + ordinal;
+    return {
+      record: {
+        ...(sampleManifest().gpus[0] as ManifestGpu),
+        ordinal,
+        gpu_id: 1000 + ordinal,
+        location: `0000:${(0x80 + ordinal).toString(16)}:00.0`,
+        ...bend,
+        render_minor: minor,
+      },
+      renderDevice: { major: 226, minor },
+      vramFreeBytes: free ?? 2 ** 36,
+    };
+  });
+  return { ...twoGpus, machine: 'x86_64', gpus };
+}
+
+const chosen = (host: Host, manifest = sampleManifest(), map = {}) =>
+  pairGpus(manifest, host, map).pairs.map(
+    ({ recorded, present }) => `${recorded.ordinal}>${present.record.ordinal}`,
+  );
+
+test('the least sum is found among all assignments', () => {
+  let state = 7;
+  const random = (below: number) => {
+    state = (state * 1103515245 + 12345) % 2 ** 31;
+    return state % below;
+  };
+  const best = (costs: number[][], row: number, used: readonly number[]): number =>
+    row === costs.length
+      ? 0
+      : Math.min(
+          ...(costs[row] as number[]).map((cost, column) =>
+            used.includes(column)
+              ? Number.POSITIVE_INFINITY
+              : cost + best(costs, row + 1, [...used, column]),
+          ),
+        );
+  for (let round = 0; round < 300; round++) {
+    const rows = random(5);
+    const columns = rows + random(3);
+    const costs = Array.from({ length: rows }, () =>
+      Array.from({ length: columns }, () => (random(3) === 0 ? 2 ** 41 : random(50))),
+    );
+    const at = (row: number, column: number) => costs[row]?.[column] ?? Number.NaN;
+    const columnOf = assign(rows, columns, at);
+    assert.equal(new Set(columnOf).size, rows);
+    assert.equal(
+      columnOf.reduce((sum, column, row) => sum + at(row, column), 0),
+      best(costs, 0, []),
+    );
+  }
+});
+
+test('GPUs go to where the archive fits as it is, else where they were, else in order', () => {
+  assert.deepEqual(chosen(hostWith({}, {}, {})), ['0>0', '1>1']);
+  // The second keeps its node although the first could have had it.
+  assert.deepEqual(chosen(hostWith({ render_minor: 129 }, {})), ['0>1', '1>0']);
+  const [first, second] = sampleManifest().gpus as [ManifestGpu, ManifestGpu];
+  assert.deepEqual(chosen(hostWith({}, { location: second.location }, {})), ['0>0', '1>1']);
+  assert.deepEqual(chosen(hostWith({ location: second.location }, { location: first.location })), [
+    '0>1',
+    '1>0',
+  ]);
+  assert.deepEqual(chosen(hostWith({ gpu_id: second.gpu_id }, { gpu_id: first.gpu_id })), [
+    '0>1',
+    '1>0',
+  ]);
+  // One render node weighs more than place and id together.
+  assert.deepEqual(
+    chosen(hostWith({ render_minor: 129, location: first.location, gpu_id: first.gpu_id }, {})),
+    ['0>1', '1>0'],
+  );
+});
+
+test('a full assignment is found where taking the nearest first would miss it', () => {
+  const manifest = sampleManifest();
+  // The first fits everywhere and would like GPU 0, which is the only one with room for the second.
+  Object.assign(manifest.buffers[2] as object, { size: 2 ** 30 });
+  const host = hostWith({ render_minor: 128, free: 2 ** 31 }, { free: 2 ** 25 });
+  assert.deepEqual(chosen(host, manifest), ['0>1', '1>0']);
+  assert.deepEqual(placeOnHost(manifest, host).mismatches, []);
+});
+
+test('capability decides: gfx version, dies, compute units, free memory, a render node', () => {
+  const host = hostWith(
+    { gfx_target_version: 90402 },
+    { num_xcc: 8 },
+    { simd_count: 8 },
+    { free: 100 },
+    {},
+    {},
+  );
+  assert.deepEqual(chosen(host), ['0>4', '1>5']);
+  const bare = host.gpus.map((gpu) => ({ ...gpu, renderDevice: undefined }));
+  const { pairs, mismatches } = pairGpus(sampleManifest(), { ...host, gpus: bare });
+  assert.deepEqual(pairs, []);
+  assert.ok(mismatches.some(({ message }) => /has no render node/.test(message)));
+});
+
+test('the memory a GPU has need not be the recorded: what is needed has to be free', () => {
+  assert.deepEqual(chosen(hostWith({ vram_bytes: 2 ** 30, free: 2 ** 26 }, {})), ['0>0', '1>1']);
+});
+
+test('who finds no place is told why, against the GPU that comes closest', () => {
+  const at = (host: Host) =>
+    pairGpus(sampleManifest(), host).mismatches.map(({ code, gpu, message }) => [
+      code,
+      gpu,
+      message,
+    ]);
+  assert.deepEqual(
+    at(hostWith({}, { gfx_target_version: 90006, simd_count: 8 }, { simd_count: 4 })),
+    [['E_GPU_MISMATCH', 1, 'gpu 1 (renderD129): simd_count was 416, is 4 here']],
+  );
+  assert.deepEqual(at(hostWith({}, { free: 5 })), [
+    ['E_VRAM', 1, 'gpu 1 (renderD129): 1048576 bytes of VRAM are needed, 5 are free'],
+  ]);
+  assert.deepEqual(at(hostWith({})), [
+    [
+      'E_NO_GPU',
+      1,
+      'gpu 1 (renderD129): no GPU is left for it, of 1 on this host; it was a gfx90a',
+    ],
+  ]);
+});
+
+test('a map wins over likeness, by node, address or id, and is judged', () => {
+  const host = hostWith({ render_minor: 128 }, { render_minor: 129 }, {});
+  const map = (text: string) => chosen(host, sampleManifest(), parseGpuMap(text));
+  assert.deepEqual(map('renderD128=renderD129,renderD129=renderD128'), ['0>1', '1>0']);
+  assert.deepEqual(map('0000:03:00.0=0000:82:00.0'), ['0>2', '1>1']);
+  assert.deepEqual(map('47806=1002,51966=renderD129'), ['0>1', '1>2']);
+  // A GPU that is promised is not given to another; entries for other images do not matter.
+  assert.deepEqual(map('renderD128=renderD129'), ['0>1', '1>0']);
+  assert.deepEqual(map('renderD150=renderD151'), ['0>0', '1>1']);
+
+  const refused = (text: string, bent = host) =>
+    pairGpus(sampleManifest(), bent, parseGpuMap(text)).mismatches;
+  assert.match(refused('renderD128=renderD160')[0]?.message ?? '', /which is not here/);
+  assert.match(
+    refused('renderD128=renderD129,renderD129=renderD129')[0]?.message ?? '',
+    /taken twice/,
+  );
+  assert.match(
+    refused('renderD128=renderD129,51966=renderD128')[0]?.message ?? '',
+    /a second time/,
+  );
+  const other = hostWith({ render_minor: 128 }, { render_minor: 129, simd_count: 1 });
+  assert.deepEqual(
+    refused('renderD128=renderD129', other).map(({ code, message }) => [code, message]),
+    [['E_GPU_MISMATCH', 'gpu 0 (renderD128): simd_count was 416, is 1 here']].concat([]),
+  );
+});
+
+test('what is no map is wrong usage', () => {
+  for (const text of [
+    '',
+    'a=b',
+    'renderD1',
+    'renderD1=renderD2=renderD3',
+    '1=2,1=3',
+    '1=2,',
+    '/dev=1',
+  ]) {
+    assert.throws(() => parseGpuMap(text), { code: 'E_USAGE' }, text);
+  }
+});
+
+test('moves are told apart from reasons, and are reasons for an archive as it is', () => {
+  const host = { ...hostWith({}, {}), kfdDevice: { major: 511, minor: 0 } };
+  const { mismatches, moves } = placeOnHost(sampleManifest(), host);
+  assert.deepEqual(mismatches, []);
+  assert.deepEqual(
+    moves.map(({ gpu, from, to }) => [gpu, from.major, from.minor, to.major, to.minor]),
+    [
+      [undefined, 234, 0, 511, 0],
+      [0, 226, 128, 226, 140],
+      [1, 226, 129, 226, 141],
+    ],
+  );
+  for (const { code, message, hint } of placeAsIs(sampleManifest(), host).mismatches) {
+    assert.equal(code, 'E_DEVICE_MOVED');
+    assert.match(message, /is (234:0|226:12[89]) in the archive, and .* here$/);
+    assert.match(hint, /kfd-checkpoint restore ARCHIVE/);
+  }
+});
+
+test("an archive that was rewritten says where its GPUs go, and the host's map has no more say", () => {
+  const host = hostWith({ render_minor: 129 }, { render_minor: 128 });
+  const manifest: Manifest = sampleManifest();
+  manifest.devices.assigned = [
+    { gpu: 0, render_minor: 129 },
+    { gpu: 1, render_minor: 128 },
+  ];
+  const map = parseGpuMap('renderD128=renderD128,renderD129=renderD129');
+  const decided = placeAsIs(manifest, host, map);
+  assert.deepEqual(decided.mismatches, []);
+  assert.deepEqual(
+    decided.pairs.map(({ present }) => present.record.render_minor),
+    [129, 128],
+  );
+  // Rewritten once more: the numbers it has now are those of the first rewriting.
+  const again = placeOnHost(manifest, hostWith({ render_minor: 130 }, { render_minor: 131 }));
+  assert.deepEqual(
+    again.moves.map(({ from, to }) => [from.minor, to.minor]),
+    [
+      [129, 130],
+      [128, 131],
+    ],
+  );
+});
