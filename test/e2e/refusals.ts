@@ -34,15 +34,3 @@ scenario('refused after the pause: a buffer that two processes share', async ({ 
   const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--share'] });
   await assertRefused(job, [/dma-buf inode \d+ is imported as well as exported/]);
 });
-
-scenario('supported: /dev/kfd opened twice, or inherited by a child', async ({ engine }) => {
-  const job = await Container.start({
-    engine,
-    worker: ['--vram-mib', '16', '--double-kfd', '--fork-holder', '--pending-barrier'],
-  });
-  const saved = await job.checkpoint();
-  assert.equal(saved.status, 0, saved.stderr);
-  const restored = await job.restore(job.name);
-  assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-});

@@ -7,7 +7,7 @@ import { reloadGpu } from './support/product.js';
 import { sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
-const worker = '--vram-mib 8 --pending-barrier --events-waiter';
+const worker = '--vram-mib 4 --pending-barrier --events-waiter';
 
 /** One line of shell: the children, then the first process's own worker. All report in folders of their own. */
 function script(children: Readonly<Record<string, string>>, own: string): string {
@@ -18,15 +18,15 @@ function script(children: Readonly<Record<string, string>>, own: string): string
 }
 
 scenario(
-  'GPU processes on two of three GPUs, one that only opened /dev/kfd',
+  'eight GPU processes on two of three GPUs, one that only opened /dev/kfd',
   async ({ engine, meet }) => {
     await meet(() => reloadGpu('gpus=3'));
     try {
-      const children = {
-        second: `gpu-worker ${worker} --gpu 1 --seed 2 --control @`,
-        third: `gpu-worker ${worker} --gpu 1 --seed 3 --fork-holder --double-kfd --control @`,
-        opener: 'kfd-opener @',
-      };
+      const children: Record<string, string> = { opener: 'kfd-opener @' };
+      for (let n = 2; n <= 7; n++) {
+        children[`child-${n}`] = `gpu-worker ${worker} --gpu ${n % 2} --seed ${n} --control @`;
+      }
+      children['child-7'] += ' --fork-holder --double-kfd';
       const job = await Container.start({
         engine,
         flags: ['--device', '/dev/dri/renderD129'],
@@ -36,14 +36,14 @@ scenario(
       const archive = archivePath(engine, 'several.tar');
       const saved = await job.checkpoint('--keep', '--compress', 'none', '--export', archive);
       assert.equal(saved.status, 0, saved.stderr);
-      assert.equal((await sessionEnd(job, 'dump'))['processes'], 4);
+      assert.equal((await sessionEnd(job, 'dump'))['processes'], 8);
       await job.remove();
       const restored = await job.restore('--keep', '--import', archive);
       assert.equal(restored.status, 0, restored.stderr);
       for (const control of [job.control, ...job.inner]) {
         assert.match(
           await control.ask('verify'),
-          /^verified (bytes=8388608 barrier=completed .*waiter=woken|kfd=)/,
+          /^verified (bytes=4194304 barrier=completed .*waiter=woken|kfd=)/,
         );
       }
       for (const control of job.inner) assert.match(await control.ask('exit'), /^exiting/);
