@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/frame_io.h"
 #include "core/hash.h"
+#include "core/records.h"
 
 namespace kfdcp {
 
@@ -103,22 +104,6 @@ void check_features(const Header& header) {
   if (header.optional_features == 0 && !all_zero(std::as_bytes(std::span(header.reserved)))) {
     corrupt("reserved header bytes set");
   }
-}
-
-/// Writes `values` over the front of `out`, which has room for them.
-template <typename T>
-void put(std::span<std::byte>& out, std::span<const T> values) {
-  if (!values.empty()) std::memcpy(out.data(), values.data(), values.size_bytes());
-  out = out.subspan(values.size_bytes());
-}
-
-/// Takes `n` values off the front; the caller has checked that they are there.
-template <typename T>
-std::vector<T> take(std::span<const std::byte>& in, std::size_t n) {
-  std::vector<T> out(n);
-  if (n > 0) std::memcpy(out.data(), in.data(), n * sizeof(T));
-  in = in.subspan(n * sizeof(T));
-  return out;
 }
 
 }  // namespace

@@ -6,13 +6,17 @@
 #include <map>
 #include <utility>
 
-#include "core/gem_probe.h"
+#include "core/error.h"
 #include "core/procfs.h"
+#include "core/render_read.h"
 #include "core/survey_rules.h"
 
 namespace kfdcp {
 
 namespace {
+
+// Work that was submitted ends in milliseconds, or it is not worth holding up the container for.
+constexpr int kIdleTimeoutMs = 2000;
 
 /// The facts, and a copy of every file they speak of, in the same order.
 struct Collected {
@@ -30,7 +34,9 @@ void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, Uniqu
     return;
   }
   files.push_back(std::move(fd));
-  facts.push_back({.holders = {pid}, .minor = minor(device)});
+  facts.emplace_back();
+  facts.back().holders = {pid};
+  facts.back().minor = minor(device);
 }
 
 ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Collected& into) {
@@ -61,14 +67,24 @@ ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Co
   return facts;
 }
 
+/// What cannot even be read counts as there: it would be lost silently.
+void look_into(int render_fd, FileFacts& facts) {
+  try {
+    RenderSnapshot read = read_render_file(render_fd, kIdleTimeoutMs);
+    facts.holds_state = !read.state.empty();
+    facts.refusals = std::move(read.refusals);
+  } catch (const Error& error) {
+    facts.refusals = {error.what()};
+  }
+}
+
 Collected collect(int root, int kfd_major, const std::string& host) {
   Collected found;
   for (const int pid : procfs::process_tree(root)) {
     found.facts.processes.push_back(collect_process(pid, kfd_major, host, found));
   }
   for (std::size_t i = 0; i < found.render.size(); ++i) {
-    found.facts.render[i].gem_objects = owns_gem_objects(found.render[i].get());
-    found.facts.render[i].contexts = owns_contexts(found.render[i].get());
+    look_into(found.render[i].get(), found.facts.render[i]);
   }
   return found;
 }

@@ -86,11 +86,10 @@ class Rules {
       refuse(who(owner) + " and " + who(owners[1]) + " share one render file: not supported yet");
       return Decision::kNobody;
     }
-    if (file.gem_objects) {
-      refuse(who(owner) + " has GEM buffers of its own on a render node: not supported yet");
-    }
-    if (file.contexts) {
-      refuse(who(owner) + " has command submission contexts on a render node: not supported yet");
+    for (const std::string& reason : file.refusals) refuse(who(owner) + ": " + reason);
+    if (file.holds_state && file.refusals.empty()) {
+      refuse(who(owner) +
+             " has buffers or contexts of its own on a render node: not supported yet");
     }
     if (!with_render_file_.insert({owner, file.minor}).second) {
       refuse(who(owner) +

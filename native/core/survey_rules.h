@@ -27,8 +27,9 @@ struct ProcessFacts {
 struct FileFacts {
   std::vector<int> holders;  // pids, at least one; all are among the processes
   std::uint32_t minor = 0;   // of the device node
-  bool gem_objects = false;  // render nodes only
-  bool contexts = false;     // render nodes only
+  // Render nodes only: what it holds beside KFD's memory, and why some of it cannot be saved.
+  bool holds_state = false;
+  std::vector<std::string> refusals;  // "<object>: <reason>"
 };
 
 struct TreeFacts {

@@ -62,5 +62,15 @@ TEST_CASE("golden v1: state files are read, and made again byte for byte") {
   }
 }
 
+TEST_CASE("golden v1: render state files are read, and made again byte for byte") {
+  for (const auto& [name, state] : golden_render_states()) {
+    CAPTURE(name);
+    const Bytes file = fixture(name);
+    CHECK(encode_render_state(state) == file);
+    CHECK(encode_render_state(decode_render_state(file)) == file);
+    CHECK(decode_render_state(file).ordinal == state.ordinal);
+  }
+}
+
 }  // namespace
 }  // namespace kfdcp::test

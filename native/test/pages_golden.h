@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/render_state.h"
 #include "core/state.h"
 #include "pages_util.h"
+#include "render_sample.h"
 #include "state_sample.h"
 
 namespace kfdcp::test {
@@ -47,6 +49,10 @@ inline std::vector<std::pair<std::string, ProcessState>> golden_states() {
   return {{"state-empty.img", {}},
           {"state-sample.img", sample_state()},
           {"state-two-gpus.img", two_gpu_state()}};
+}
+
+inline std::vector<std::pair<std::string, RenderState>> golden_render_states() {
+  return {{"render-state-empty.img", {}}, {"render-state-sample.img", sample_render_state()}};
 }
 
 }  // namespace kfdcp::test

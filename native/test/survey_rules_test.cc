@@ -168,15 +168,15 @@ TEST_CASE("survey: render files that cannot be given back") {
         "pid 102 (c102) opened one render node more than once: which file holds its GPU memory is "
         "ambiguous, not supported yet");
   }
-  SUBCASE("GEM objects") {
-    facts.render[0].gem_objects = true;
+  SUBCASE("objects of its own") {
+    facts.render[0].holds_state = true;
     CHECK(refusal(facts) ==
-          "pid 102 (c102) has GEM buffers of its own on a render node: not supported yet");
+          "pid 102 (c102) has buffers or contexts of its own on a render node: not supported yet");
   }
-  SUBCASE("contexts") {
-    facts.render[0].contexts = true;
-    CHECK(refusal(facts) ==
-          "pid 102 (c102) has command submission contexts on a render node: not supported yet");
+  SUBCASE("objects of its own that can never be saved") {
+    facts.render[0].holds_state = true;
+    facts.render[0].refusals = {"GEM handle 3: it is encrypted"};
+    CHECK(refusal(facts) == "pid 102 (c102): GEM handle 3: it is encrypted");
   }
 }
 
@@ -228,8 +228,7 @@ TEST_CASE("survey: mappings of a GPU, also when no GPU file is open at all") {
 
 TEST_CASE("survey: several reasons are all told") {
   TreeFacts facts = sound();
-  facts.render[0].gem_objects = true;
-  facts.render[0].contexts = true;
+  facts.render[0].refusals = {"GEM handle 3: it is encrypted", "GEM handle 4: it is, too"};
   facts.processes[0].dmabufs = {{5, 77}, {6, 78}};
   CHECK(decide(facts).refusals.size() == 4);
 }

@@ -14,6 +14,7 @@ for (const part of [
   'leave-running',
   'large',
   'without-gpu',
+  'render-nodes',
   'refusals',
   'cannot-restore',
   'killed',

@@ -76,3 +76,21 @@ export async function unloadGpu(): Promise<void> {
 export function setDmaRate(mbps: number): void {
   writeFileSync('/sys/module/amdgpu/parameters/dma_mbps', String(mbps));
 }
+
+/** Runs `body` while the simulated kernel lists GEM handles and their mappings; `change`: what becomes of GEM_CHANGE_HANDLE. */
+export async function withHandleCalls(
+  change: 'absent' | 'disabled' | 'working',
+  body: () => Promise<void>,
+): Promise<void> {
+  const set = (name: string, value: string) =>
+    writeFileSync(`/sys/module/amdgpu/parameters/${name}`, value);
+  set('gem_list_handles', 'working');
+  set('gem_mapping_info', 'working');
+  set('gem_change_handle', change);
+  try {
+    await body();
+  } finally {
+    for (const name of ['gem_list_handles', 'gem_mapping_info', 'gem_change_handle'])
+      set(name, 'absent');
+  }
+}
