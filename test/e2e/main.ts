@@ -6,12 +6,13 @@ import { install } from './support/product.js';
 const image = '/repo/build/lab/programs/image.tar';
 await Promise.all([install(), run('podman', 'load', '-q', '-i', image)]);
 
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 for (const part of [
   'round-trip',
   'several',
   'in-place',
   'leave-running',
+  'held',
   'large',
   'without-gpu',
   'render-nodes',

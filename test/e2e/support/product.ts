@@ -46,15 +46,40 @@ export function gpuObjects(): Record<string, number> {
     'fences',
     'evicted',
     'pinned_pages',
+    'svm_ranges',
   ];
-  const counters: Record<string, number> = {};
-  for (const line of readFileSync('/sys/kernel/debug/kfdsim/counters', 'utf8').trim().split('\n')) {
-    const [name = '', value = ''] = line.split(' ');
-    if (living.includes(name)) counters[name] = Number(value);
-  }
-  if (Object.keys(counters).length !== living.length)
-    throw new Error('kfdsim: counters are missing');
-  return counters;
+  return Object.fromEntries(readCounters(living));
+}
+
+function readCounters(names: readonly string[]): [string, number][] {
+  const text = readFileSync('/sys/kernel/debug/kfdsim/counters', 'utf8');
+  const all = new Map(text.split('\n').map((line) => line.split(' ') as [string, string]));
+  return names.map((name) => {
+    const value = all.get(name);
+    if (value === undefined) throw new Error(`kfdsim: no counter ${name}`);
+    return [name, Number(value)];
+  });
+}
+
+/** Calls that no kernel wants, or that crash one: how often each was made since the GPU was put in. */
+export function dangerousCalls(): Record<string, number> {
+  return Object.fromEntries(
+    readCounters(['resume_without_vm', 'resume_unrestored', 'paused_again', 'blob_overruns']),
+  );
+}
+
+/**
+ * What the process with this host pid has on the simulated GPU, a line for each object; what a
+ * running queue does on its own is left out.
+ */
+export function gpuObjectsOf(pid: number): string[] {
+  const all = readFileSync('/sys/kernel/debug/kfdsim/objects', 'utf8').split(/^(?=process )/m);
+  const [head = '', ...objects] =
+    all.find((one) => one.startsWith(`process pid=${pid} `))?.split('\n') ?? [];
+  return [
+    head.replace(/pid=\d+ /, ''),
+    ...objects.map((line) => line.replace(/ pos=\d+ progress=\d+/, '')),
+  ];
 }
 
 /** Puts the simulated GPU in. */
@@ -74,7 +99,23 @@ export async function unloadGpu(): Promise<void> {
 
 /** MB/s of simulated DMA from now on; 0: unlimited. */
 export function setDmaRate(mbps: number): void {
-  writeFileSync('/sys/module/amdgpu/parameters/dma_mbps', String(mbps));
+  setParameter('dma_mbps', String(mbps));
+}
+
+/** Time that steps of dispatches take from now on, in percent of what they ask for. */
+export function setStepTime(percent: number): void {
+  setParameter('step_percent', String(percent));
+}
+
+export type Kernel = '6.12' | '7.3';
+
+/** As which kernel's driver the simulated one treats whoever opens /dev/kfd from now on. */
+export function behaveAs(kernel: Kernel): void {
+  setParameter('behaves_as', kernel);
+}
+
+function setParameter(name: string, value: string): void {
+  writeFileSync(`/sys/module/amdgpu/parameters/${name}`, value);
 }
 
 /** Runs `body` while the simulated kernel lists GEM handles and their mappings; `change`: what becomes of GEM_CHANGE_HANDLE. */

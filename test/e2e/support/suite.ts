@@ -8,7 +8,7 @@ import { forgetArchives } from './archive.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
 import { type Lane, Lanes } from './lanes.js';
-import { gpuObjects } from './product.js';
+import { dangerousCalls, gpuObjects } from './product.js';
 import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
@@ -63,7 +63,7 @@ async function keepEvidence(name: string): Promise<void> {
   writeFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
 }
 
-/** No session, no socket, no object on the simulated GPU. Ends of processes take a moment. */
+/** No session, no socket, no object on the simulated GPU, no dangerous call. Ends of processes take a moment. */
 export async function assertNothingLeft(): Promise<void> {
   const left = () => (existsSync(runDirectory) ? readdirSync(runDirectory) : []);
   await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);
@@ -75,4 +75,9 @@ export async function assertNothingLeft(): Promise<void> {
   } catch {
     assert.fail(`objects left on the simulated GPU: ${JSON.stringify(gpuObjects())}`);
   }
+  const dangerous = dangerousCalls();
+  assert.ok(
+    Object.values(dangerous).every((count) => count === 0),
+    `calls that must never be made: ${JSON.stringify(dangerous)}`,
+  );
 }

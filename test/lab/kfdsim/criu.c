@@ -99,6 +99,7 @@ static int sim_criu_resume(struct kfd_ioctl_criu_args *args)
 		atomic64_inc(&sim_count.resume_without_vm);
 		ret = -EINVAL;
 	} else if (!p->restoring) {
+		atomic64_inc(&sim_count.resume_unrestored);
 		ret = -EINVAL;
 	} else {
 		p->restoring = false;

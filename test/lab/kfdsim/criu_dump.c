@@ -80,6 +80,8 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 	/* 6.12 evicts on every call, although UNPAUSE takes back one only. */
 	if (p->kernel < SIM_LINUX_7_3 || !p->paused)
 		sim_process_evict(p);
+	if (p->paused)
+		atomic64_inc(&sim_count.paused_again);
 	p->paused = true;
 	sim_dump_lock(p);
 	sim_dump_count(&d, p);

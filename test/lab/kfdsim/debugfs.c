@@ -38,6 +38,8 @@ static const struct {
 	SIM_COUNTER(doorbell_faults),
 	SIM_COUNTER(queue_polls),
 	SIM_COUNTER(resume_without_vm),
+	SIM_COUNTER(resume_unrestored),
+	SIM_COUNTER(paused_again),
 	SIM_COUNTER(faults_injected),
 	SIM_COUNTER(blob_overruns),
 };
@@ -57,6 +59,7 @@ void sim_debugfs_init(void)
 {
 	debugfs_dir = debugfs_create_dir("kfdsim", NULL);
 	debugfs_create_file("counters", 0444, debugfs_dir, NULL, &sim_counters_fops);
+	sim_objects_init(debugfs_dir);
 	sim_faults_init(debugfs_dir);
 }
 

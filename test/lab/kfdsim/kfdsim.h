@@ -220,6 +220,7 @@ int sim_process_init(void);
 void sim_process_fini(void);
 struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
+struct sim_process *sim_process_after(struct sim_process *p);
 void sim_process_put(struct sim_process *p);
 struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id);
 struct sim_pdd *sim_pdd_with_vm(struct sim_process *p, u32 user_gpu_id);
@@ -321,6 +322,9 @@ bool sim_fault_holds_resume(void);
 u64 sim_fault_vram(u32 gpu_id, u64 bytes);
 void sim_faults_init(struct dentry *dir);
 void sim_faults_fini(void);
+
+/* objects.c */
+void sim_objects_init(struct dentry *dir);
 
 /* debugfs.c */
 void sim_debugfs_init(void);

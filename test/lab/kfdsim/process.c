@@ -104,6 +104,28 @@ struct sim_process *sim_process_by_mm(struct mm_struct *mm)
 	return found;
 }
 
+/*
+ * The process behind p, the first for NULL, with a reference; NULL at the end of the list, also if
+ * p is not in it any more.
+ */
+struct sim_process *sim_process_after(struct sim_process *p)
+{
+	struct sim_process *next, *found = NULL;
+
+	spin_lock(&sim_processes_lock);
+	next = p ? p : list_entry(&sim_processes, struct sim_process, link);
+	if (!p || !list_empty(&p->link)) {
+		list_for_each_entry_continue(next, &sim_processes, link) {
+			if (kref_get_unless_zero(&next->ref)) {
+				found = next;
+				break;
+			}
+		}
+	}
+	spin_unlock(&sim_processes_lock);
+	return found;
+}
+
 /* The mm ends: nothing of this process may touch it from here on. */
 static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
 {

@@ -130,7 +130,8 @@ struct sim_counters {
 	atomic64_t userptr, maps, fences, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
-	atomic64_t resume_without_vm, faults_injected, blob_overruns, svm_ranges;
+	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns;
+	atomic64_t faults_injected, svm_ranges;
 };
 
 extern struct sim_counters sim_count;

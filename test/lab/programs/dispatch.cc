@@ -1,18 +1,16 @@
 #include "dispatch.h"
 
-#include <atomic>
 #include <cstring>
 #include <span>
 
-#include "core/error.h"
 #include "microop.h"
+#include "word_steps.h"
 
 namespace lab {
 namespace {
 
 constexpr std::size_t kSteps = 256;
 constexpr std::size_t kBytes = kSteps * KFDSIM_STEP_BYTES;
-constexpr std::size_t kWordsPerStep = KFDSIM_STEP_BYTES / sizeof(std::uint32_t);
 constexpr std::size_t kArgumentsAt = 64;
 static_assert(sizeof(kfdsim_microop) <= kArgumentsAt);
 
@@ -40,19 +38,7 @@ LongDispatch::LongDispatch(const Runtime& runtime, std::chrono::milliseconds tot
 
 std::string LongDispatch::progress() const {
   const std::span words(words_of(words_), kBytes / sizeof(std::uint32_t));
-  std::size_t done = 0;
-  // Downwards: the GPU goes on meanwhile, upwards, so below a word that was done all are.
-  for (std::size_t i = words.size(); i-- > 0;) {
-    const std::uint32_t value = std::atomic_ref(words[i]).load(std::memory_order_acquire);
-    if (value == 1) {
-      ++done;
-    } else if (value != 0 || done != 0) {
-      throw kfdcp::Error(kfdcp::ErrorCode::corrupt,
-                         "dispatch: word " + std::to_string(i) + " is " + std::to_string(value) +
-                             ", with " + std::to_string(done) + " words done behind it");
-    }
-  }
-  return std::to_string(done / kWordsPerStep) + "/" + std::to_string(kSteps);
+  return std::to_string(steps_done(words)) + "/" + std::to_string(kSteps);
 }
 
 }  // namespace lab

@@ -5,20 +5,13 @@
 #include <string>
 
 #include "dma.h"
+#include "held.h"
 #include "pattern.h"
 #include "runtime.h"
 
 namespace lab {
 
-/// One of them. The constructor functions below throw Error{gpu} or Error{io}.
-class Holding {
- public:
-  virtual ~Holding() = default;
-  /// Its name in replies, as on the command line.
-  virtual const char* name() const = 0;
-  /// Throws Error when it is no longer what it was.
-  virtual void check() = 0;
-};
+// The functions below throw Error{gpu} or Error{io}.
 
 /// --dmabuf: an open dma-buf of `buffer`.
 std::unique_ptr<Holding> hold_dmabuf(const PoolBuffer& buffer);

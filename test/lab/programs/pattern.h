@@ -40,7 +40,9 @@ enum PatternBuffer : std::uint32_t {
   kSplitFile,
   kSplitBuffers,
   kChurn = 0xf1000000,
-  kShared = 0xf2000000,  // plus the generation
+  kShared = 0xf2000000,      // plus the generation
+  kBareMemory = 0xf3000000,  // plus kind and generation
+  kSvmMemory = 0xf4000000,
 };
 
 }  // namespace lab
