@@ -16,8 +16,8 @@ namespace lab {
 /// last is at most one below the first.
 ///
 /// A page begins with the 8 bytes "KFDORDER" and the place of the page in that order (u32); in the
-/// first page the number of rounds that the GPU was given follows (u32), else 0. All the rest are u32
-/// counters. So pages can be found in a checkpoint's files.
+/// first page the number of rounds that the GPU was given follows (u32), else 0. All the rest are
+/// u32 counters. So pages can be found in a checkpoint's files.
 class Ordered : public Holding {
  public:
   /// Starts it. Throws Error{gpu} or Error{io}.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "stop.h"
