@@ -25,6 +25,8 @@ export interface CheckpointContents extends WalkResult {
   readonly manifest: Manifest | undefined;
   /** From config.dump and spec.dump; undefined when neither is there. */
   readonly container: ContainerFacts | undefined;
+  /** Texts of config.dump and spec.dump, as they came. */
+  readonly documents: { readonly config: string | undefined; readonly spec: string | undefined };
   /** Our state and pages files: name in the image directory to bytes. */
   readonly imageFiles: ReadonlyMap<string, number>;
   readonly sizes: CheckpointSizes;
@@ -77,12 +79,14 @@ export async function readContents(
       },
     );
   }
+  const documents = { config: texts.get(smallFiles.config), spec: texts.get(smallFiles.spec) };
   const manifestText = texts.get(imagePrefix + manifestName);
   return {
     ...result,
     path,
     manifest: manifestText === undefined ? undefined : decodeManifest(manifestText),
-    container: containerFacts(texts.get(smallFiles.config), texts.get(smallFiles.spec)),
+    container: containerFacts(documents.config, documents.spec),
+    documents,
     imageFiles,
     sizes,
   };

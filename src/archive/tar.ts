@@ -2,7 +2,6 @@
 
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { Transform, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { type ExtractEvents, extract, type Header } from 'tar-stream';
@@ -10,16 +9,11 @@ import { asKfdError, KfdError } from '../errors.js';
 import { Entries } from './entries.js';
 import { walkPlainTar } from './plain-tar.js';
 import type { Visit, WalkOptions, WalkResult } from './source.js';
-import { blockBytes, padded } from './tar-header.js';
+import { damaged, Tail } from './tail.js';
 
 type EntryStream = ExtractEvents['entry'][1];
 
 export type Compression = 'none' | 'gzip' | 'zstd';
-
-/** Two zero blocks end an archive. */
-const endMarkerBytes = 1024;
-
-const damaged = 'the archive is damaged or incomplete; use another copy';
 
 /** As `walkCheckpoint`, for an archive. */
 export async function walkArchive(
@@ -45,7 +39,6 @@ async function walkStream(
   const entries = new Entries(path);
   const tar = extract();
   const tail = new Tail();
-  let endOfEntries = 0;
   let lastEntry: Promise<void> = Promise.resolve();
   tar.on('entry', (header, content, next) => {
     lastEntry = takeEntry(header, content).then(
@@ -57,8 +50,7 @@ async function walkStream(
   async function takeEntry(header: Header, source: EntryStream): Promise<void> {
     // tar-stream's streams are streamx: the shape of Node's, but not its types.
     const content = source as unknown as AsyncIterable<Buffer>;
-    endOfEntries =
-      source.offset + blockBytes + (header.type === 'directory' ? 0 : padded(header.size));
+    tail.entryAt(source.offset, header);
     const name = entries.take(header.name, kindOf(header), header.size);
     if (name !== undefined) await visit({ name, size: header.size }, content);
     if (!source.destroyed) await drain(content);
@@ -74,10 +66,7 @@ async function walkStream(
     options.signal === undefined ? {} : { signal: options.signal },
   );
   await lastEntry;
-  // tar-stream takes an archive that was cut between two entries for a complete one.
-  if (tail.bytes < endOfEntries + endMarkerBytes || !tail.endsInZeros()) {
-    throw new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
-  }
+  tail.assertWhole(path);
   return { kind: 'archive', compression, ignored: entries.ignored };
 }
 
@@ -108,26 +97,8 @@ export async function compressionOf(path: string): Promise<Compression> {
   });
 }
 
-/** Passes everything through and remembers how much it was and whether it ended in zeros. */
-class Tail extends Transform {
-  bytes = 0;
-  #last: Buffer = Buffer.alloc(0);
-
-  override _transform(chunk: Buffer, _encoding: string, callback: TransformCallback): void {
-    this.bytes += chunk.length;
-    this.#last =
-      chunk.length >= endMarkerBytes
-        ? chunk.subarray(-endMarkerBytes)
-        : Buffer.concat([this.#last, chunk]).subarray(-endMarkerBytes);
-    callback(null, chunk);
-  }
-
-  endsInZeros(): boolean {
-    return this.#last.length === endMarkerBytes && this.#last.every((byte) => byte === 0);
-  }
-}
-
-function asArchiveError(error: unknown, path: string): KfdError {
+/** Whatever reading an archive ended with, in this project's vocabulary. */
+export function asArchiveError(error: unknown, path: string): KfdError {
   if (error instanceof KfdError) return error;
   if (error instanceof Error && error.name === 'AbortError') {
     return new KfdError('E_CANCELLED', `${path}: reading was interrupted`, { cause: error });

@@ -4,6 +4,16 @@ import { CommanderError } from 'commander';
 import { asKfdError, type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { printable } from './format.js';
 
+/** Another program has failed and said why: its status becomes ours, without a word. */
+export class PassedOn extends Error {
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`status ${status}`);
+    this.status = status;
+  }
+}
+
 /** Next steps for errors that brought none of their own. */
 const hints: Partial<Record<ErrorCode, string>> = {
   E_USAGE: 'see "kfd-checkpoint --help"',

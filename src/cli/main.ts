@@ -2,13 +2,14 @@
 /** The program `kfd-checkpoint`. */
 
 import { fileURLToPath } from 'node:url';
-import { run } from '../os/exec.js';
+import { run, runThrough } from '../os/exec.js';
 import { nativeServices } from './native-services.js';
 import { runCommandLine } from './program.js';
 
 const interrupted = new AbortController();
 let signalNumber = 0;
 for (const [name, number] of [
+  ['SIGHUP', 1],
   ['SIGINT', 2],
   ['SIGTERM', 15],
 ] as const) {
@@ -25,6 +26,7 @@ const finished = runCommandLine(process.argv.slice(2), {
   err: (text) => void process.stderr.write(text),
   isTerminal: process.stderr.isTTY,
   run,
+  runThrough,
   prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
   native: nativeServices,
   signal: interrupted.signal,

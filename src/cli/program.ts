@@ -3,8 +3,9 @@
 import { Command } from 'commander';
 import { checkCommand } from './check.js';
 import { configureCommand } from './configure.js';
-import { exitCodeOf, failureOf, failureText } from './failure.js';
+import { exitCodeOf, failureOf, failureText, PassedOn } from './failure.js';
 import { inspectCommand } from './inspect.js';
+import { restoreCommand } from './restore.js';
 import type { Surroundings } from './surroundings.js';
 import { verifyCommand } from './verify.js';
 import { versionCommand } from './version.js';
@@ -16,8 +17,17 @@ export async function runCommandLine(
 ): Promise<number> {
   const program = new Command('kfd-checkpoint')
     .description('checkpoint and restore for containers that use AMD GPUs')
-    .helpCommand(false);
-  const verbs = [configureCommand, checkCommand, inspectCommand, verifyCommand, versionCommand];
+    .helpCommand(false)
+    // What stands behind an archive is the engine's: restoreCommand.
+    .enablePositionalOptions();
+  const verbs = [
+    configureCommand,
+    checkCommand,
+    inspectCommand,
+    verifyCommand,
+    restoreCommand,
+    versionCommand,
+  ];
   for (const verb of verbs) program.addCommand(verb(surroundings));
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
@@ -34,6 +44,7 @@ export async function runCommandLine(
     await program.parseAsync([...args], { from: 'user' });
     return 0;
   } catch (caught) {
+    if (caught instanceof PassedOn) return caught.status;
     const failure = failureOf(caught);
     if (failure === undefined) return 0;
     surroundings.err(failureText(failure));

@@ -1,7 +1,7 @@
 /** Everything a verb needs from outside, so that tests bring their own. */
 
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
-import type { Run } from '../os/exec.js';
+import type { Run, RunThrough } from '../os/exec.js';
 
 export interface Surroundings {
   /** Results, to standard output. */
@@ -11,6 +11,7 @@ export interface Surroundings {
   /** Whether standard error is a terminal that can redraw a line. */
   readonly isTerminal: boolean;
   readonly run: Run;
+  readonly runThrough: RunThrough;
   /** Folder of this installation, without a slash at the end. */
   readonly prefix: string;
   readonly native: NativeServices;

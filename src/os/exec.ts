@@ -1,6 +1,9 @@
 /** Running other programs: argument arrays only, bounded output, a deadline. */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { Duplex, type Transform } from 'node:stream';
+import { KfdError } from '../errors.js';
 
 export interface RunResult {
   /** Exit status; undefined when it was killed, by the deadline say. */
@@ -26,3 +29,60 @@ export const run: Run = (command, args, options = {}) =>
       resolve({ status: typeof code === 'number' ? code : undefined, stdout, stderr });
     });
   });
+
+/**
+ * Runs a program with our standard streams and, if given, `descriptor` as its descriptor 3, to its end. Resolves with
+ * its status, 128 plus the number of the signal that ended it. `signal`: passed on as SIGTERM. Rejects with E_HOST when
+ * there is no such program.
+ */
+export type RunThrough = (
+  command: string,
+  args: readonly string[],
+  descriptor: number | undefined,
+  signal: AbortSignal,
+) => Promise<number>;
+
+export const runThrough: RunThrough = (command, args, descriptor, signal) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(command, [...args], {
+      stdio: ['inherit', 'inherit', 'inherit', descriptor ?? 'ignore'],
+    });
+    const stop = () => void child.kill('SIGTERM');
+    signal.addEventListener('abort', stop, { once: true });
+    child.on('error', (error) => {
+      signal.removeEventListener('abort', stop);
+      reject(missing(command, error));
+    });
+    child.on('close', (status, name) => {
+      signal.removeEventListener('abort', stop);
+      resolve(status ?? 128 + (name === null ? 0 : constants.signals[name]));
+    });
+  });
+
+/** A program as a stream: what it is given on standard input comes back as it prints it. */
+export function filterProgram(command: string, args: readonly string[]): Transform {
+  const child = spawn(command, [...args], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('error', (error) => reject(missing(command, error)));
+    child.on('close', (status) => {
+      if (status === 0) resolve();
+      else reject(new KfdError('E_IO', `${command}: ended with status ${status}`));
+    });
+  });
+  ended.catch(() => undefined);
+  child.stdin.on('error', () => undefined);
+  return Duplex.from({
+    readable: (async function* () {
+      yield* child.stdout;
+      await ended;
+    })(),
+    writable: child.stdin,
+  }) as Transform;
+}
+
+function missing(command: string, cause: Error): KfdError {
+  return new KfdError('E_HOST', `${command}: cannot be started: ${cause.message}`, {
+    cause,
+    hint: `install ${command}`,
+  });
+}

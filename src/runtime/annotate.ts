@@ -4,7 +4,7 @@
  */
 
 import * as v from 'valibot';
-import type { Host } from '../gpu/host.js';
+import type { DeviceNumber, Host, HostGpu } from '../gpu/host.js';
 import { gfxName } from '../gpu/properties.js';
 import { withMember } from './json-text.js';
 
@@ -36,24 +36,33 @@ export function annotateSpec(text: string, host: Host, version: string): string 
     ...Object.fromEntries(others),
     [`${annotationPrefix}version`]: version,
     [`${annotationPrefix}kernel`]: host.kernelRelease,
-    [`${annotationPrefix}kfd-device`]: `${kfd.major ?? 0}:${kfd.minor ?? 0}`,
-    [`${annotationPrefix}gpus`]: JSON.stringify(gpusOf(spec, host)),
+    ...deviceAnnotations({ major: kfd.major ?? 0, minor: kfd.minor ?? 0 }, gpusOf(spec, host)),
   });
 }
 
+/** Which devices a container has: what changes when it goes to other ones. */
+export function deviceAnnotations(
+  kfd: DeviceNumber,
+  gpus: readonly HostGpu[],
+): Record<string, string> {
+  const described = gpus.map(({ record, renderDevice }) => ({
+    gpu_id: record.gpu_id,
+    gfx: gfxName(record.gfx_target_version),
+    render_minor: record.render_minor,
+    ...(renderDevice && { device: `${renderDevice.major}:${renderDevice.minor}` }),
+  }));
+  return {
+    [`${annotationPrefix}kfd-device`]: `${kfd.major}:${kfd.minor}`,
+    [`${annotationPrefix}gpus`]: JSON.stringify(described),
+  };
+}
+
 /** The GPUs whose render nodes the container gets. */
-function gpusOf({ linux }: Spec, host: Host): object[] {
+function gpusOf({ linux }: Spec, host: Host): HostGpu[] {
   const minors = new Set<number | undefined>(
     linux.devices
       .filter((device) => device.path.startsWith('/dev/dri/render'))
       .map((device) => device.minor),
   );
-  return host.gpus
-    .filter(({ record }) => minors.has(record.render_minor))
-    .map(({ record, renderDevice }) => ({
-      gpu_id: record.gpu_id,
-      gfx: gfxName(record.gfx_target_version),
-      render_minor: record.render_minor,
-      ...(renderDevice && { device: `${renderDevice.major}:${renderDevice.minor}` }),
-    }));
+  return host.gpus.filter(({ record }) => minors.has(record.render_minor));
 }

@@ -44,6 +44,24 @@ export function withMember(text: string, key: string, value: unknown): string {
   return `${text.slice(0, inside)}${JSON.stringify(key)}:${json}${comma}${text.slice(inside)}`;
 }
 
+/**
+ * The text with the member that `path` leads to changed; all else byte for byte. A text without that
+ * member comes back as it was. `change` is given the parsed value.
+ */
+export function withChanged(
+  text: string,
+  path: readonly string[],
+  change: (value: unknown) => unknown,
+): string {
+  const [key, ...rest] = path;
+  if (key === undefined) return JSON.stringify(change(JSON.parse(text)));
+  if (text[skipSpace(text, 0)] !== '{') return text;
+  const member = findMember(text, key);
+  if (member === undefined) return text;
+  const value = text.slice(member.start, member.end);
+  return text.slice(0, member.start) + withChanged(value, rest, change) + text.slice(member.end);
+}
+
 function skipSpace(text: string, from: number): number {
   let at = from;
   while (/[ \t\r\n]/.test(text[at] ?? '')) at += 1;

@@ -34,6 +34,7 @@ export async function cli(args: readonly string[], over: Partial<Surroundings> =
     },
     isTerminal: false,
     run: fakeRun({}),
+    runThrough: async () => 0,
     prefix: '/usr/lib/kfd-checkpoint',
     native: fakeNative,
     signal: new AbortController().signal,

@@ -1,38 +1,13 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { assign } from '../../src/gpu/assign.js';
 import { placeAsIs, placeOnHost } from '../../src/gpu/compare.js';
 import { parseGpuMap } from '../../src/gpu/gpu-map.js';
-import { type Host, type HostGpu, readHost } from '../../src/gpu/host.js';
+import type { Host } from '../../src/gpu/host.js';
 import { pairGpus } from '../../src/gpu/pair.js';
 import type { Manifest, ManifestGpu } from '../../src/manifest/schema.js';
+import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
-import { fixtures } from './paths.js';
-
-const twoGpus = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion: '1.17' });
-
-type Bend = Partial<ManifestGpu> & { readonly free?: number };
-
-/** A host with the source's kernel and these GPUs, else like the recorded ones. */
-function hostWith(...bends: readonly Bend[]): Host {
-  const gpus = bends.map(({ free, ...bend }, ordinal): HostGpu => {
-    const minor = bend.render_minor ?? 140 + ordinal;
-    return {
-      record: {
-        ...(sampleManifest().gpus[0] as ManifestGpu),
-        ordinal,
-        gpu_id: 1000 + ordinal,
-        location: `0000:${(0x80 + ordinal).toString(16)}:00.0`,
-        ...bend,
-        render_minor: minor,
-      },
-      renderDevice: { major: 226, minor },
-      vramFreeBytes: free ?? 2 ** 36,
-    };
-  });
-  return { ...twoGpus, machine: 'x86_64', gpus };
-}
 
 const chosen = (host: Host, manifest = sampleManifest(), map = {}) =>
   pairGpus(manifest, host, map).pairs.map(

@@ -41,6 +41,28 @@ test('the golden manifest of version 1 is read, and written byte for byte', asyn
   assert.equal(encodeManifest(manifest), text);
 });
 
+test('the golden manifest of an archive rewritten for another host is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-rewritten.json'), 'utf8');
+  const manifest = decodeManifest(text);
+  assert.deepEqual(manifest, {
+    ...sampleManifest(),
+    devices: {
+      kfd_major: 511,
+      kfd_minor: 0,
+      render: [
+        { minor: 128, major: 226 },
+        { minor: 130, major: 226 },
+        { minor: 131, major: 226 },
+      ],
+      assigned: [
+        { gpu: 0, render_minor: 130 },
+        { gpu: 1, render_minor: 131 },
+      ],
+    },
+  });
+  assert.equal(encodeManifest(manifest), text);
+});
+
 test('the seal is the last member and schema_version the first', () => {
   const keys = Object.keys(JSON.parse(encodeManifest(sampleManifest())) as object);
   assert.equal(keys[0], 'schema_version');

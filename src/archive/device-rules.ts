@@ -1,0 +1,125 @@
+/**
+ * The engine's documents, with devices of another host: the OCI spec of the archive (spec.dump),
+ * whose rules the runtime applies, and podman's own configuration (config.dump), which is what a
+ * later start of the container is made from. Only what names a moved device changes.
+ */
+
+import * as v from 'valibot';
+import { KfdError } from '../errors.js';
+import type { DeviceMove } from '../gpu/device-numbers.js';
+import type { DeviceNumber } from '../gpu/host.js';
+import { withChanged } from '../runtime/json-text.js';
+
+const number = v.optional(v.nullable(v.number()));
+/** Members that are not named here stay as they are. */
+const deviceList = v.nullable(
+  v.array(
+    v.looseObject({
+      type: v.optional(v.string()),
+      major: number,
+      minor: number,
+      path: v.optional(v.string()),
+    }),
+  ),
+);
+type Device = NonNullable<v.InferOutput<typeof deviceList>>[number];
+
+/** spec.dump. `annotations`: new values of those it has already. Throws E_IMAGE_CORRUPT. */
+export function rewriteSpec(
+  text: string,
+  moves: readonly DeviceMove[],
+  annotations: Readonly<Record<string, string>>,
+): string {
+  return guarded('spec.dump', () => specText(text, [], moves, annotations));
+}
+
+/** config.dump. Throws E_IMAGE_CORRUPT. */
+export function rewriteConfig(
+  text: string,
+  moves: readonly DeviceMove[],
+  annotations: Readonly<Record<string, string>>,
+): string {
+  return guarded('config.dump', () =>
+    withChanged(
+      specText(text, ['spec'], moves, annotations),
+      ['device_host_src'],
+      // The host's paths; podman looks up their numbers at every start.
+      (list) => changedDevices(list, (device) => withPath(device, moveOfPath(device, moves))),
+    ),
+  );
+}
+
+function specText(
+  text: string,
+  top: readonly string[],
+  moves: readonly DeviceMove[],
+  annotations: Readonly<Record<string, string>>,
+): string {
+  let changed = withChanged(text, [...top, 'linux', 'devices'], (list) =>
+    changedDevices(list, (device) => {
+      const move = moveOfNumber(device, moves);
+      return withPath(move === undefined ? device : { ...device, ...move.to }, move);
+    }),
+  );
+  changed = withChanged(changed, [...top, 'linux', 'resources', 'devices'], (list) =>
+    changedDevices(list, (rule) => {
+      const to = moveOfNumber(rule, moves)?.to ?? moveOfMajor(rule, moves);
+      return to === undefined ? rule : { ...rule, ...to };
+    }),
+  );
+  return withChanged(changed, [...top, 'annotations'], (value) => {
+    const known = v.parse(v.nullable(v.record(v.string(), v.string())), value);
+    if (known === null) return known;
+    const present = Object.entries(annotations).filter(([key]) => Object.hasOwn(known, key));
+    return { ...known, ...Object.fromEntries(present) };
+  });
+}
+
+function changedDevices(list: unknown, change: (device: Device) => Device): unknown {
+  // Judged, but not taken from the judge: its members would come in another order.
+  v.parse(deviceList, list);
+  return (list as Device[] | null)?.map(change) ?? list;
+}
+
+/** Of a character device: "c", or "u" for an unbuffered one, which Linux does not tell apart. */
+function moveOfNumber({ type, major, minor }: Device, moves: readonly DeviceMove[]) {
+  if (type !== 'c' && type !== 'u') return undefined;
+  return moves.find(({ from }) => from.major === major && from.minor === minor);
+}
+
+/** A rule for all devices of a major follows it, when they all go to one. */
+function moveOfMajor(
+  { type, major, minor }: Device,
+  moves: readonly DeviceMove[],
+): Pick<DeviceNumber, 'major'> | undefined {
+  const isAny = minor === undefined || minor === null || minor === -1;
+  if ((type !== 'c' && type !== 'u') || !isAny) return undefined;
+  const majors = new Set(
+    moves.filter(({ from }) => from.major === major).map(({ to }) => to.major),
+  );
+  const [only] = majors;
+  return majors.size === 1 && only !== undefined ? { major: only } : undefined;
+}
+
+function moveOfPath({ path }: Device, moves: readonly DeviceMove[]): DeviceMove | undefined {
+  return moves.find(({ gpu, from }) => gpu !== undefined && path === renderPath(from));
+}
+
+/** A node with the name that belongs to its number goes on having one. */
+function withPath(device: Device, move: DeviceMove | undefined): Device {
+  if (move?.gpu === undefined || device.path !== renderPath(move.from)) return device;
+  return { ...device, path: renderPath(move.to) };
+}
+
+function renderPath({ minor }: DeviceNumber): string {
+  return `/dev/dri/renderD${minor}`;
+}
+
+function guarded(name: string, change: () => string): string {
+  try {
+    return change();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KfdError('E_IMAGE_CORRUPT', `${name}: ${reason}`, { cause: error });
+  }
+}

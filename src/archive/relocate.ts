@@ -1,0 +1,113 @@
+/**
+ * What an archive has to say instead, so that the engine restores its container with the devices of
+ * this host: new contents for a few of its entries. GPU contents and states stay byte for byte.
+ */
+
+import { promisify } from 'node:util';
+import { gunzip, gzipSync } from 'node:zlib';
+import { KfdError } from '../errors.js';
+import type { Placement } from '../gpu/compare.js';
+import type { DeviceMove } from '../gpu/device-numbers.js';
+import type { Host } from '../gpu/host.js';
+import { encodeManifest } from '../manifest/codec.js';
+import { manifestName } from '../manifest/names.js';
+import type { Manifest } from '../manifest/schema.js';
+import { deviceAnnotations } from '../runtime/annotate.js';
+import { collect } from './contents.js';
+import { rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
+import { rewriteConfig, rewriteSpec } from './device-rules.js';
+import { imagePrefix, smallFiles } from './names.js';
+import type { Visit } from './source.js';
+
+/** New contents by entry name. */
+export type Replacements = ReadonlyMap<string, Buffer>;
+
+/** Podman's /dev has room for 64 MiB; an image that is larger is another mount, and not looked into. */
+const limits = { packed: 16 << 20, unpacked: 80 << 20 } as const;
+
+/** What is known of an archive before it is rewritten. */
+export interface Source {
+  readonly manifest: Manifest;
+  /** Texts of config.dump and spec.dump. */
+  readonly config: string;
+  readonly spec: string;
+  /** CRIU's images of tmpfs mounts, by entry name. */
+  readonly tmpfs: ReadonlyMap<string, Buffer>;
+}
+
+/** A visitor that keeps CRIU's images of tmpfs mounts in `images`. */
+export function tmpfsCollector(images: Map<string, Buffer>): Visit {
+  return async (entry, content) => {
+    if (!entry.name.startsWith(imagePrefix) || entry.size > limits.packed) return;
+    if (!tmpfsImagePattern.test(entry.name.slice(imagePrefix.length))) return;
+    images.set(entry.name, await collect(entry, content, limits.packed));
+  };
+}
+
+/**
+ * Entries with other contents. Throws E_IMAGE_CORRUPT for what cannot be read, E_UNSUPPORTED_STATE
+ * when a node that has to change is not in the archive.
+ */
+export async function relocate(
+  source: Source,
+  { pairs, moves }: Placement,
+  host: Host,
+): Promise<Replacements> {
+  const { kfdDevice } = host;
+  if (kfdDevice === undefined) throw new KfdError('E_NO_GPU', '/dev/kfd: not on this host');
+  const replacements = new Map<string, Buffer>();
+  const annotations = deviceAnnotations(
+    kfdDevice,
+    pairs.map(({ present }) => present),
+  );
+  const document = (name: string, text: string) => replacements.set(name, Buffer.from(text));
+  document(smallFiles.spec, rewriteSpec(source.spec, moves, annotations));
+  document(smallFiles.config, rewriteConfig(source.config, moves, annotations));
+  const devices: Manifest['devices'] = {
+    kfd_major: kfdDevice.major,
+    kfd_minor: kfdDevice.minor,
+    render: host.gpus.flatMap(({ renderDevice }) => (renderDevice ? [renderDevice] : [])),
+    assigned: pairs.map(({ recorded, present }) => ({
+      gpu: recorded.ordinal,
+      render_minor: present.record.render_minor,
+    })),
+  };
+  document(imagePrefix + manifestName, encodeManifest({ ...source.manifest, devices }));
+  const missing = new Set(moves);
+  for (const [name, image] of source.tmpfs) {
+    const packed = await relocateNodes(name, image, moves, missing);
+    if (packed !== undefined) replacements.set(name, packed);
+  }
+  const [first] = missing;
+  if (first !== undefined) {
+    throw new KfdError(
+      'E_UNSUPPORTED_STATE',
+      `${first.what}: no image of a tmpfs in the archive has its node ${first.from.major}:${first.from.minor}`,
+      {
+        hint: 'restore where the devices have the numbers of the archive; bind-mounted device nodes cannot be rewritten',
+      },
+    );
+  }
+  return replacements;
+}
+
+/** undefined: none of the devices has a node in it. */
+async function relocateNodes(
+  name: string,
+  image: Buffer,
+  moves: readonly DeviceMove[],
+  missing: Set<DeviceMove>,
+): Promise<Buffer | undefined> {
+  let tar: Buffer;
+  try {
+    tar = await promisify(gunzip)(image, { maxOutputLength: limits.unpacked });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
+      return undefined;
+    }
+    throw new KfdError('E_IMAGE_CORRUPT', `${name}: ${(error as Error).message}`, { cause: error });
+  }
+  const rewritten = rewriteNodes(tar, moves);
+  for (const move of rewritten.found) missing.delete(move);
+  return rewritten.found.size === 0 ? undefined : gzipSync(rewritten.tar);
+}

@@ -1,0 +1,180 @@
+/** Writing an archive anew with other contents for some of its entries, as a stream. */
+
+import { createReadStream, write } from 'node:fs';
+import { PassThrough, Transform, type TransformCallback, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { type ExtractEvents, extract, type Header, type Pack, pack } from 'tar-stream';
+import { KfdError } from '../errors.js';
+import { Entries } from './entries.js';
+import { plainName } from './names.js';
+import type { Replacements } from './relocate.js';
+import type { WalkOptions } from './source.js';
+import { Tail } from './tail.js';
+import { asArchiveError, type Compression, compressionOf } from './tar.js';
+
+export interface RewriteOptions extends WalkOptions {
+  /** Makes the stream that compresses with zstd. */
+  readonly zstdEncoder: () => Transform;
+  readonly onProgress?: (bytesRead: number) => void;
+}
+
+type EntryStream = ExtractEvents['entry'][1];
+
+/**
+ * Copies the archive at `path` into the descriptor `target`, in the compression it came with; every name
+ * of `replacements` must be in it. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ */
+export async function rewriteArchive(
+  path: string,
+  target: number,
+  replacements: Replacements,
+  options: RewriteOptions,
+): Promise<void> {
+  const compression = await compressionOf(path);
+  const reading = extract();
+  const writing = pack();
+  const left = new Set(replacements.keys());
+  const entries = new Entries(path);
+  const tail = new Tail();
+  reading.on('entry', (header, stream, next) => {
+    stream.on('error', () => undefined);
+    copyEntry(header, stream).then(
+      () => next(),
+      (error: unknown) => next(error as Error),
+    );
+  });
+  reading.on('finish', () => writing.finalize());
+  // Told by the pipeline it is in, and by whoever reads the entry: these are for what nobody awaits any more.
+  reading.on('error', () => undefined);
+  writing.on('error', () => undefined);
+
+  async function copyEntry(header: Header, stream: EntryStream): Promise<void> {
+    // tar-stream's streams are streamx: the shape of Node's, but not its types.
+    const content = stream as unknown as AsyncIterable<Buffer>;
+    tail.entryAt(stream.offset, header);
+    const isFile = header.type === 'file' || header.type === 'contiguous-file';
+    if (header.type === null || plainName(header.name) === undefined) {
+      throw new KfdError(
+        'E_IMAGE_CORRUPT',
+        `${path}: ${header.name}: not an entry of a checkpoint`,
+      );
+    }
+    const name = isFile ? entries.take(header.name, 'file', header.size) : undefined;
+    const replacement = name === undefined ? undefined : replacements.get(name);
+    if (name === undefined || replacement === undefined) {
+      return fill(writing, header, content);
+    }
+    left.delete(name);
+    for await (const _ of content) {
+      // Passes; the new contents take its place.
+    }
+    await fill(writing, withSize(header, replacement.length), [replacement]);
+  }
+
+  const signal = options.signal === undefined ? {} : { signal: options.signal };
+  // Both have to have ended before the descriptor may be closed.
+  const ended = await Promise.allSettled([
+    pipeline(
+      [
+        createReadStream(path, { highWaterMark: 1 << 20 }),
+        new Counter(options.onProgress),
+        decoder(compression, options),
+        tail,
+        reading as unknown as NodeJS.WritableStream,
+      ],
+      signal,
+    ).catch((error: unknown) => {
+      writing.destroy(error as Error);
+      throw error;
+    }),
+    pipeline(
+      [
+        writing as unknown as NodeJS.ReadableStream,
+        encoder(compression, options),
+        new DescriptorWriter(target),
+      ],
+      signal,
+    ).catch((error: unknown) => {
+      reading.destroy(error as Error);
+      throw error;
+    }),
+  ]);
+  const failed = ended.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw asArchiveError(failed.reason, path);
+  tail.assertWhole(path);
+  const [missing] = left;
+  if (missing !== undefined) {
+    throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} went away while it was read`);
+  }
+}
+
+/** Tells how many bytes have passed. */
+class Counter extends Transform {
+  #bytes = 0;
+  readonly #tell: (bytes: number) => void;
+
+  constructor(tell: (bytes: number) => void = () => undefined) {
+    super();
+    this.#tell = tell;
+  }
+
+  override _transform(chunk: Buffer, _encoding: string, callback: TransformCallback): void {
+    this.#bytes += chunk.length;
+    this.#tell(this.#bytes);
+    callback(null, chunk);
+  }
+}
+
+/** Writes to a descriptor that stays its owner's: Node's own stream closes it on errors. */
+class DescriptorWriter extends Writable {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    super({ highWaterMark: 1 << 20 });
+    this.#fd = fd;
+  }
+
+  override _write(chunk: Buffer, encoding: string, callback: TransformCallback): void {
+    write(this.#fd, chunk, 0, chunk.length, null, (error, written) => {
+      if (error !== null || written === chunk.length) callback(error);
+      else this._write(chunk.subarray(written), encoding, callback);
+    });
+  }
+}
+
+/** Writes one entry whole. */
+async function fill(
+  writing: Pack,
+  header: Header,
+  content: AsyncIterable<Buffer> | Iterable<Buffer>,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const entry = writing.entry(header, (error) => (error ? reject(error) : resolve()));
+    entry.on('error', reject);
+    void (async () => {
+      for await (const chunk of content) {
+        if (!entry.write(chunk))
+          await new Promise((drained) => entry.once('drain', drained as () => void));
+      }
+      entry.end(undefined);
+    })().catch(reject);
+  });
+}
+
+/** A size in a pax header would win over that of the entry. */
+function withSize(header: Header, size: number): Header {
+  const { size: _, ...pax } = (header.pax ?? {}) as Record<string, string>;
+  return { ...header, size, pax: header.pax ? pax : null };
+}
+
+function decoder(compression: Compression, options: RewriteOptions): Transform {
+  if (compression === 'gzip') return createGunzip({ chunkSize: 1 << 18 });
+  return compression === 'zstd' ? options.zstdDecoder() : new PassThrough();
+}
+
+/** Read by the engine three times and thrown away: what is written fast is right. */
+function encoder(compression: Compression, options: RewriteOptions): Transform {
+  if (compression === 'gzip') return createGzip({ level: 1 });
+  return compression === 'zstd' ? options.zstdEncoder() : new PassThrough();
+}

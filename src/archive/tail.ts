@@ -1,0 +1,41 @@
+/** The end of an archive that passes as a stream: tar-stream takes one that was cut between two entries for complete. */
+
+import { Transform, type TransformCallback } from 'node:stream';
+import type { Header } from 'tar-stream';
+import { KfdError } from '../errors.js';
+import { blockBytes, padded } from './tar-header.js';
+
+/** Two zero blocks end an archive. */
+const endMarkerBytes = 2 * blockBytes;
+
+/** What to do about an archive whose bytes are wrong. */
+export const damaged = 'the archive is damaged or incomplete; use another copy';
+
+/** Passes everything through and remembers how much it was and whether it ended in zeros. */
+export class Tail extends Transform {
+  #bytes = 0;
+  #last: Buffer = Buffer.alloc(0);
+  #endOfEntries = 0;
+
+  override _transform(chunk: Buffer, _encoding: string, callback: TransformCallback): void {
+    this.#bytes += chunk.length;
+    this.#last =
+      chunk.length >= endMarkerBytes
+        ? chunk.subarray(-endMarkerBytes)
+        : Buffer.concat([this.#last, chunk]).subarray(-endMarkerBytes);
+    callback(null, chunk);
+  }
+
+  /** An entry whose header lies at `offset`. */
+  entryAt(offset: number, { type, size }: Header): void {
+    this.#endOfEntries = offset + blockBytes + (type === 'directory' ? 0 : padded(size));
+  }
+
+  /** After the last byte. Throws E_IMAGE_CORRUPT when the end marker is not behind the last entry. */
+  assertWhole(path: string): void {
+    const endsInZeros =
+      this.#last.length === endMarkerBytes && this.#last.every((byte) => byte === 0);
+    if (endsInZeros && this.#bytes >= this.#endOfEntries + endMarkerBytes) return;
+    throw new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * `kfd-checkpoint restore`: podman's restore of an archive, for which the archive is first given the
+ * device numbers of this host where it has others.
+ */
+
+import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { Argument, Command } from 'commander';
+import { relocate, tmpfsCollector } from '../archive/relocate.js';
+import { rewriteArchive } from '../archive/rewrite.js';
+import { asKfdError, KfdError } from '../errors.js';
+import { filterProgram } from '../os/exec.js';
+import { gpuMapOption } from './check.js';
+import { PassedOn } from './failure.js';
+import { size } from './format.js';
+import { progressOf } from './progress.js';
+import { type Restorability, refusal, restorabilityOf } from './restorability.js';
+import type { Surroundings } from './surroundings.js';
+
+interface RestoreOptions {
+  readonly root: string;
+  readonly gpuMap?: string;
+  readonly quiet?: boolean;
+}
+
+export function restoreCommand(surroundings: Surroundings): Command {
+  return new Command('restore')
+    .description('restore an archive with podman, with the device numbers of this host')
+    .addArgument(new Argument('<archive>', 'written by "podman container checkpoint --export"'))
+    .addArgument(new Argument('[flags...]', 'flags of "podman container restore", as they are'))
+    .addOption(gpuMapOption())
+    .option('--quiet', 'no progress')
+    .option('--root <dir>', 'look at the system below this folder', '/')
+    .passThroughOptions()
+    .action((path: string, flags: string[], options: RestoreOptions) =>
+      restore(path, flags, options, surroundings),
+    );
+}
+
+async function restore(
+  path: string,
+  flags: readonly string[],
+  { root, gpuMap, quiet }: RestoreOptions,
+  surroundings: Surroundings,
+): Promise<void> {
+  if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
+    throw new KfdError('E_USAGE', `restore: ${path} is what is imported, so --import has no place`);
+  }
+  if (await isDirectory(path)) {
+    throw new KfdError('E_USAGE', `${path}: is a directory`, {
+      hint: 'name an archive; what lies in place is restored by "podman container restore NAME"',
+    });
+  }
+  const tmpfs = new Map<string, Buffer>();
+  const verdict = await restorabilityOf(path, surroundings, {
+    root,
+    gpuMap,
+    also: tmpfsCollector(tmpfs),
+  });
+  const refused = refusal(path, verdict.reasons);
+  if (refused !== undefined) throw refused;
+  if (!verdict.needsRewriting) return podman(path, flags, undefined, surroundings);
+  const fd = await temporaryFile(path);
+  try {
+    await rewrite(path, fd, verdict, tmpfs, surroundings, quiet === true);
+    // By its descriptor: whatever becomes of us, nothing of it stays behind.
+    await podman('/proc/self/fd/3', flags, fd, surroundings);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+async function rewrite(
+  path: string,
+  fd: number,
+  { contents, placement, host }: Restorability,
+  tmpfs: ReadonlyMap<string, Buffer>,
+  surroundings: Surroundings,
+  quiet: boolean,
+): Promise<void> {
+  const { manifest, documents } = contents;
+  const { config, spec } = documents;
+  if (config === undefined || spec === undefined) {
+    const missing = config === undefined ? 'config.dump' : 'spec.dump';
+    throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} is missing`, {
+      hint: 'use another copy of the archive',
+    });
+  }
+  if (manifest === undefined || placement === undefined) {
+    throw new KfdError('E_INTERNAL', `${path}: there is nothing to rewrite`);
+  }
+  for (const { what, from, to } of placement.moves) {
+    surroundings.err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
+  }
+  const replacements = await relocate({ manifest, config, spec, tmpfs }, placement, host);
+  const { size: total } = await stat(path);
+  const progress = progressOf(surroundings);
+  try {
+    await rewriteArchive(path, fd, replacements, {
+      zstdDecoder: surroundings.native.zstdDecoder,
+      zstdEncoder: () => filterProgram('zstd', ['-1', '-q', '-T0', '-c']),
+      signal: surroundings.signal,
+      ...(!quiet && { onProgress: (bytes) => progress.update(basename(path), bytes, total) }),
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+/**
+ * A file without a name, in $TMPDIR or beside the archive, as large as that. Throws E_IO when there is no room.
+ */
+async function temporaryFile(path: string): Promise<number> {
+  const folder = process.env['TMPDIR'] ?? dirname(path);
+  const hint = 'set TMPDIR to a folder with room for a copy of the archive';
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    const { size: needed } = await stat(path);
+    if (bavail * bsize < needed) {
+      const reason = `${size(needed)} are needed, ${size(bavail * bsize)} are free`;
+      throw new KfdError('E_IO', `${folder}: no room for a copy of the archive: ${reason}`, {
+        hint,
+      });
+    }
+    const name = join(folder, `.${basename(path)}.${process.pid}.tmp`);
+    const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const fd = openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    unlinkSync(name);
+    return fd;
+  } catch (error) {
+    const known = asKfdError(error, folder);
+    throw known.hint === undefined ? new KfdError(known.code, known.message, { hint }) : known;
+  }
+}
+
+async function podman(
+  archive: string,
+  flags: readonly string[],
+  fd: number | undefined,
+  { runThrough, signal }: Surroundings,
+): Promise<void> {
+  const args = ['container', 'restore', '--import', archive, ...flags];
+  const status = await runThrough('podman', args, fd, signal);
+  if (status !== 0) throw new PassedOn(status);
+}

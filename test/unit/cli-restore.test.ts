@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { readContents } from '../../src/archive/contents.js';
+import { rewriteArchive } from '../../src/archive/rewrite.js';
+import { encodeManifest } from '../../src/manifest/codec.js';
+import { filterProgram, runThrough } from '../../src/os/exec.js';
+import {
+  entriesOf,
+  type Files,
+  gpuCheckpoint,
+  plainCheckpoint,
+  tarOf,
+  zstdProgram,
+} from './archive-builder.js';
+import { cli } from './cli-surroundings.js';
+import { temporaryFolder } from './paths.js';
+import { rawTar } from './raw-tar.js';
+import { bentHost } from './sysfs-tree.js';
+
+const image = 'checkpoint/tmpfs-dev-38.tar.gz.img';
+const moved = { 'sys/class/kfd/kfd/dev': '511:0\n' };
+const options = {
+  zstdDecoder: zstdProgram,
+  zstdEncoder: () => filterProgram('zstd', ['-1', '-q', '-c']),
+};
+
+function sample(): Files {
+  const { files, manifest } = gpuCheckpoint();
+  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
+  const kfd = { name: './kfd', type: '3', major: 234, minor: 0 };
+  return {
+    ...files,
+    [image]: gzipSync(rawTar([kfd])),
+    'spec.dump': '{"linux":{"devices":[{"path":"/dev/kfd","type":"c","major":234,"minor":0}]}}',
+    'checkpoint/kfd-manifest.json': encodeManifest(manifest),
+  };
+}
+
+async function archive(t: TestContext, files: Files): Promise<string> {
+  const path = join(await temporaryFolder(t), 'job.tar');
+  await writeFile(path, await tarOf(entriesOf(files)));
+  return path;
+}
+
+/** Runs the verb with a stand-in for podman, which looks at the archive it is given. */
+async function restore(path: string, root: string, args: readonly string[] = [], status = 0) {
+  let given: readonly string[] = [];
+  let bytes: Buffer | undefined;
+  let besides: readonly string[] = [];
+  const result = await cli(['restore', '--root', root, path, ...args], {
+    runThrough: async (command, words, descriptor) => {
+      given = [command, ...words];
+      besides = readdirSync(join(path, '..'));
+      if (descriptor !== undefined) bytes = readFileSync(`/proc/self/fd/${descriptor}`);
+      return status;
+    },
+  });
+  return { ...result, given, bytes, besides };
+}
+
+test('where the numbers are right podman gets the archive itself', async (t) => {
+  const path = await archive(t, sample());
+  const flags = ['--keep', '--name', 'two', '--tcp-established'];
+  const { code, given, bytes } = await restore(path, await bentHost(t, 'two-gpus', {}), flags);
+  assert.equal(code, 0);
+  assert.deepEqual(given, ['podman', 'container', 'restore', '--import', path, ...flags]);
+  assert.equal(bytes, undefined);
+  const plain = await archive(t, plainCheckpoint());
+  assert.deepEqual((await restore(plain, await bentHost(t, 'no-kfd', {}))).given.slice(-1), [
+    plain,
+  ]);
+});
+
+test('where they are not it gets a copy that has them, which is never seen in a folder', async (t) => {
+  const path = await archive(t, sample());
+  const { code, given, bytes, besides, stderr } = await restore(
+    path,
+    await bentHost(t, 'two-gpus', moved),
+    ['--keep'],
+  );
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(given.slice(3), ['--import', '/proc/self/fd/3', '--keep']);
+  assert.deepEqual(besides, ['job.tar']);
+  assert.match(stderr, /^\/dev\/kfd: 234:0 becomes 511:0$/m);
+  const copy = join(await temporaryFolder(t), 'copy.tar');
+  await writeFile(copy, bytes ?? '');
+  const names: string[] = [];
+  const seen: Record<string, string> = {};
+  const contents = await readContents(copy, options, async ({ name }, content) => {
+    names.push(name);
+    const chunks: Buffer[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    seen[name] = Buffer.concat(chunks).toString('latin1');
+  });
+  assert.equal(contents.manifest?.devices.kfd_major, 511);
+  assert.match(contents.documents.spec ?? '', /"major":511/);
+  const { files } = gpuCheckpoint();
+  for (const name of ['checkpoint/kfd-state-0.img', 'checkpoint/amdgpu-pages-0-0000.img']) {
+    assert.equal(seen[name], files[name]);
+  }
+  assert.ok(gunzipSync(Buffer.from(seen[image] ?? '', 'latin1')).includes('0000777'));
+});
+
+test('the compression is that of the archive', async (t) => {
+  const tar = await tarOf(entriesOf(sample()));
+  const folder = await temporaryFolder(t);
+  const plain = join(folder, 'plain');
+  await writeFile(plain, tar);
+  await writeFile(join(folder, 'gzip'), gzipSync(tar));
+  execFileSync('zstd', ['-q', plain, '-o', join(folder, 'zstd')]);
+  for (const [name, compression] of [
+    ['plain', 'none'],
+    ['gzip', 'gzip'],
+    ['zstd', 'zstd'],
+  ] as const) {
+    const out = join(folder, `${name}.out`);
+    const fd = openSync(out, 'w');
+    const replacement = Buffer.alloc(100_000, 'y');
+    await rewriteArchive(join(folder, name), fd, new Map([['spec.dump', replacement]]), options);
+    closeSync(fd);
+    const contents = await readContents(out, options);
+    assert.equal(contents.compression, compression);
+    assert.equal(contents.documents.spec?.length, 100_000);
+    assert.deepEqual(
+      contents.manifest?.files,
+      (await readContents(plain, options)).manifest?.files,
+    );
+  }
+});
+
+test('an untouched archive is copied entry by entry, owners, modes and times included', async (t) => {
+  const folder = await temporaryFolder(t);
+  execFileSync('sh', [
+    '-c',
+    `cd ${folder} && mkdir in && cd in && umask 027 && mkdir checkpoint artifacts && echo x > checkpoint/a && echo y > spec.dump && ln -s a checkpoint/parent && chown 12:34 spec.dump && touch -d 2001-02-03 spec.dump && head -c 3000000 /dev/urandom > checkpoint/pages-1.img`,
+  ]);
+  const path = join(folder, 'in.tar');
+  execFileSync('tar', [
+    '-C',
+    join(folder, 'in'),
+    '--format=ustar',
+    '-cf',
+    path,
+    'checkpoint',
+    'artifacts',
+    'spec.dump',
+  ]);
+  const out = join(folder, 'out.tar');
+  const fd = openSync(out, 'w');
+  await rewriteArchive(path, fd, new Map(), options);
+  closeSync(fd);
+  const list = (archive: string) =>
+    execFileSync('tar', ['--full-time', '-tvf', archive], { encoding: 'utf8' });
+  assert.equal(list(out), list(path));
+  const sums = (archive: string) =>
+    execFileSync('sh', ['-c', `tar -xOf ${archive} | sha256sum`], { encoding: 'utf8' });
+  assert.equal(sums(out), sums(path));
+});
+
+test('a cut or hostile archive, and a full or missing target, end in an error', async (t) => {
+  const folder = await temporaryFolder(t);
+  const tar = await tarOf(entriesOf(sample()));
+  const rewrite = async (bytes: Buffer, names: string[] = [], target = join(folder, 'out')) => {
+    const path = join(folder, 'in');
+    await writeFile(path, bytes);
+    const fd = openSync(target, 'w');
+    try {
+      await rewriteArchive(
+        path,
+        fd,
+        new Map(names.map((name) => [name, Buffer.from('x')])),
+        options,
+      );
+    } finally {
+      closeSync(fd);
+    }
+  };
+  for (const length of [600, 1500, tar.length - 1024 - 512]) {
+    await assert.rejects(
+      rewrite(tar.subarray(0, length)),
+      { code: 'E_IMAGE_CORRUPT' },
+      `${length}`,
+    );
+  }
+  await assert.rejects(rewrite(gzipSync(tar).subarray(0, 400)), { code: 'E_IMAGE_CORRUPT' });
+  await assert.rejects(rewrite(tar, ['gone']), {
+    code: 'E_IMAGE_CORRUPT',
+    message: /gone went away/,
+  });
+  for (const name of ['/etc/passwd', '../x']) {
+    await assert.rejects(rewrite(rawTar([{ name }])), { code: 'E_IMAGE_CORRUPT' });
+  }
+  await assert.rejects(rewrite(rawTar([{ name: 'a' }, { name: './a' }])), { message: /twice/ });
+  await assert.rejects(rewrite(tar, [], '/dev/full'), { code: 'E_IO', message: /ENOSPC/ });
+});
+
+test("podman's status is passed on without a word of ours", async (t) => {
+  const path = await archive(t, sample());
+  const { code, stdout, stderr } = await restore(path, await bentHost(t, 'two-gpus', {}), [], 125);
+  assert.deepEqual([code, stdout, stderr], [125, '', '']);
+});
+
+test('what cannot be is refused before podman is asked', async (t) => {
+  const path = await archive(t, sample());
+  const refused = async (root: string, args: string[], target = path) => {
+    const { code, given, stderr } = await restore(target, root, args);
+    assert.deepEqual(given, []);
+    return { code, stderr };
+  };
+  const root = await bentHost(t, 'two-gpus', moved);
+  assert.equal((await refused(root, ['--import', 'x'])).code, 2);
+  assert.equal((await refused(root, ['-i=x'])).code, 2);
+  assert.equal((await refused(root, [], join(path, '..'))).code, 2);
+  assert.equal((await refused(root, [], `${path}.gone`)).code, 4);
+  const one = await refused(await bentHost(t, 'one-gpu', moved), []);
+  assert.equal(one.code, 3);
+  assert.match(
+    one.stderr,
+    /would not restore here: gpus: 2 are needed, 1 on this host \(and 1 more\)/,
+  );
+  const { [image]: _, ...without } = sample();
+  const missing = await refused(root, [], await archive(t, without));
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /has its node 234:0/);
+  const { 'spec.dump': __, ...cut } = sample();
+  assert.match((await refused(root, [], await archive(t, cut))).stderr, /spec\.dump is missing/);
+  process.env['TMPDIR'] = '/nonexistent';
+  t.after(() => delete process.env['TMPDIR']);
+  assert.match((await refused(root, [])).stderr, /set TMPDIR to a folder with room/);
+});
+
+test('a map is a reason to rewrite although no number differs', async (t) => {
+  const path = await archive(t, sample());
+  const root = await bentHost(t, 'two-gpus', {});
+  let bytes: Buffer | undefined;
+  const map = 'renderD128=renderD128,renderD129=renderD129';
+  await cli(['restore', '--root', root, '--gpu-map', map, path], {
+    runThrough: async (_command, _args, descriptor) => {
+      bytes = readFileSync(`/proc/self/fd/${descriptor}`);
+      return 0;
+    },
+  });
+  const copy = join(await temporaryFolder(t), 'copy.tar');
+  await writeFile(copy, bytes ?? '');
+  assert.deepEqual((await readContents(copy, options)).manifest?.devices.assigned, [
+    { gpu: 0, render_minor: 128 },
+    { gpu: 1, render_minor: 129 },
+  ]);
+});
+
+test('a program gets the descriptor as its third, and its status comes back', async (t) => {
+  const path = join(await temporaryFolder(t), 'text');
+  await writeFile(path, 'hello');
+  const fd = openSync(path, 'r');
+  t.after(() => closeSync(fd));
+  const { signal } = new AbortController();
+  const sh = (script: string, stop = signal) => runThrough('sh', ['-c', script], fd, stop);
+  assert.equal(await sh('test "$(cat /proc/self/fd/3)" = hello'), 0);
+  assert.equal(await sh('exit 125'), 125);
+  assert.equal(await sh('kill -KILL $$'), 137);
+  const aborting = new AbortController();
+  setTimeout(() => aborting.abort(), 100);
+  assert.equal(await sh('exec sleep 60', aborting.signal), 143);
+  await assert.rejects(runThrough('/nonexistent', [], undefined, signal), { code: 'E_HOST' });
+});
