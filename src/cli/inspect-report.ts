@@ -1,11 +1,18 @@
 /** What `inspect` knows, as the JSON it prints. Keys of the engine's part are checkpointctl's. */
 
 import type { CheckpointContents } from '../archive/contents.js';
+import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
 import type { Manifest } from '../manifest/schema.js';
 
-/** Within `schema_version` 1 members are only added. Sizes in bytes, times RFC 3339. */
-export function inspectReport(contents: CheckpointContents) {
+/**
+ * Within `schema_version` 1 members are only added. Sizes in bytes, times RFC 3339. `objects`: what is in
+ * the state files, by name; one that cannot be read is missing, and so are its members.
+ */
+export function inspectReport(
+  contents: CheckpointContents,
+  objects: ReadonlyMap<string, KfdObjects>,
+) {
   const { container, manifest, sizes } = contents;
   return {
     schema_version: 1,
@@ -28,7 +35,7 @@ export function inspectReport(contents: CheckpointContents) {
       root_fs_diff_size: sizes.rootfsDiff,
     },
     gpu_state: gpuState(contents),
-    ...(manifest && manifestPart(manifest)),
+    ...(manifest && manifestPart(manifest, objects)),
   };
 }
 
@@ -39,7 +46,7 @@ function gpuState({ manifest, imageFiles }: CheckpointContents): 'none' | 'unsea
   return imageFiles.size === 0 ? 'none' : 'unsealed';
 }
 
-function manifestPart(manifest: Manifest) {
+function manifestPart(manifest: Manifest, objects: ReadonlyMap<string, KfdObjects>) {
   return {
     manifest_version: manifest.schema_version,
     gpu_checkpointed: manifest.created,
@@ -47,12 +54,35 @@ function manifestPart(manifest: Manifest) {
     host: manifest.host,
     devices: manifest.devices,
     gpus: manifest.gpus.map((gpu) => ({ ...gpu, gfx: gfxName(gpu.gfx_target_version) })),
-    processes: manifest.processes,
+    processes: manifest.processes.map((process) => ({
+      ...process,
+      kfd: objectsPart(objects.get(process.state_file)),
+    })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
     ext_files: manifest.ext_files,
     files: manifest.files,
     features: manifest.features,
     timings_us: manifest.timings_us,
+  };
+}
+
+/** Buffers that have no contents of their own are only here. */
+function objectsPart(known: KfdObjects | undefined) {
+  if (known === undefined) return undefined;
+  const { bos, queues, events, svmRanges } = known;
+  return {
+    bos: Object.fromEntries(
+      Object.entries(bos).map(([kind, { count, bytes }]) => [kind, { count, size: bytes }]),
+    ),
+    queues: queues.map(({ id, gpuId, kind, ringBytes, priority }) => ({
+      id,
+      gpu_id: gpuId,
+      kind,
+      ring_size: ringBytes,
+      priority,
+    })),
+    events: { count: events.count, set: events.set, auto_reset: events.autoReset },
+    svm_ranges: { count: svmRanges.count, size: svmRanges.bytes },
   };
 }
 

@@ -49,14 +49,15 @@ export function inspectTable(report: InspectReport): string {
         ]),
       ),
       table(
-        ['PROCESS', 'PID', 'COMMAND', 'GPUS', 'BOS', 'OBJECTS', 'VRAM', 'GTT'],
+        ['PROCESS', 'PID', 'COMMAND', 'GPUS', 'BOS', 'QUEUES', 'EVENTS', 'VRAM', 'GTT'],
         (report.processes ?? []).map((process) => [
           `${process.ordinal}`,
           `${process.ns_pid}`,
           process.comm,
           process.gpus.join(','),
           `${process.num_bos}`,
-          `${process.num_objects}`,
+          process.kfd ? `${process.kfd.queues.length}` : unknown,
+          process.kfd ? `${process.kfd.events.count}` : unknown,
           size(process.vram_bytes),
           size(process.gtt_bytes),
         ]),
@@ -114,6 +115,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
         children: [
           { text: `GPUs: ${process.gpus.join(', ')}` },
           { text: `BOs: ${process.num_bos}, objects: ${process.num_objects}` },
+          ...(process.kfd ? objectNodes(process.kfd) : []),
           { text: `VRAM: ${size(process.vram_bytes)}, GTT: ${size(process.gtt_bytes)}` },
         ],
       })),
@@ -135,5 +137,28 @@ function gpuNodes(report: InspectReport): TreeNode[] {
       text: 'Timings',
       children: Object.entries(timings).map(([name, us]) => ({ text: `${name}: ${duration(us)}` })),
     },
+  ];
+}
+
+type KnownObjects = NonNullable<NonNullable<InspectReport['processes']>[number]['kfd']>;
+
+function objectNodes({ bos, queues, events, svm_ranges: ranges }: KnownObjects): TreeNode[] {
+  return [
+    {
+      text: 'BOs by kind',
+      children: Object.entries(bos).map(([kind, sum]) => ({
+        text: `${kind}: ${sum.count}, ${size(sum.size)}`,
+      })),
+    },
+    {
+      text: `Queues: ${queues.length}`,
+      children: queues.map((queue) => ({
+        text: `${queue.id}: ${queue.kind}, GPU id ${queue.gpu_id}, ring ${size(queue.ring_size)}, priority ${queue.priority}`,
+      })),
+    },
+    {
+      text: `Events: ${events.count}, of them ${events.set} set, ${events.auto_reset} with auto-reset`,
+    },
+    ...(ranges.count === 0 ? [] : [{ text: `SVM ranges: ${ranges.count}, ${size(ranges.size)}` }]),
   ];
 }

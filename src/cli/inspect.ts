@@ -1,8 +1,11 @@
 /** `kfd-checkpoint inspect`: what a checkpoint holds, without unpacking it. */
 
 import { Argument, Command, Option } from 'commander';
-import { unsealed } from '../archive/completeness.js';
-import { readContents } from '../archive/contents.js';
+import { maxStateBytes, unsealed } from '../archive/completeness.js';
+import { collect, readContents } from '../archive/contents.js';
+import { imagePrefix } from '../archive/names.js';
+import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
+import { statePattern } from '../manifest/names.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
@@ -22,8 +25,15 @@ export function inspectCommand(surroundings: Surroundings): Command {
     )
     .action(async (path: string, options: { format: 'table' | 'tree' | 'json' }) => {
       const { signal, native } = surroundings;
-      const contents = await readContents(path, { zstdDecoder: native.zstdDecoder, signal });
-      const report = inspectReport(contents);
+      const objects = new Map<string, KfdObjects>();
+      const walk = { zstdDecoder: native.zstdDecoder, signal };
+      const contents = await readContents(path, walk, async (entry, content) => {
+        const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
+        if (!statePattern.test(name)) return;
+        const known = kfdObjectsOf(await collect(entry, content, maxStateBytes));
+        if (known !== undefined) objects.set(name, known);
+      });
+      const report = inspectReport(contents, objects);
       switch (options.format) {
         case 'table':
           surroundings.out(inspectTable(report));

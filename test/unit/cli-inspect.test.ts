@@ -9,6 +9,7 @@ import { KfdError } from '../../src/errors.js';
 import { entriesOf, type Files, gpuCheckpoint, plainCheckpoint, tarOf } from './archive-builder.js';
 import { cli } from './cli-surroundings.js';
 import { temporaryFolder } from './paths.js';
+import { stateBytes } from './state-builder.js';
 
 async function archive(t: TestContext, files: Files): Promise<string> {
   const path = join(await temporaryFolder(t), 'c.tar');
@@ -45,11 +46,43 @@ test('inspect prints a table and a tree', async (t) => {
   assert.match(asTable, /^CONTAINER +IMAGE +ID +RUNTIME/);
   assert.match(asTable, /^trainer +localhost\/worker:latest +f00dfeed0011 +crun/m);
   assert.match(asTable, /^0 +51966 +gfx90a +64\.0 GiB +renderD128 +0000:03:00\.0$/m);
-  assert.match(asTable, /^0 +7 +worker +0,1 +24 +9 +3\.0 MiB +4\.0 KiB$/m);
+  assert.match(asTable, /^0 +7 +worker +0,1 +24 +- +- +3\.0 MiB +4\.0 KiB$/m);
   const asTree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
   assert.match(asTree, /^trainer\n├── Image: localhost/);
   assert.match(asTree, /AMD GPU memory pages size: 38 B/);
   assert.match(asTree, /^ {4}└── Timings\n {8}├── state: 1\.2 ms$/m);
+});
+
+test('inspect shows what a state file holds: queues, events, BOs of all kinds', async (t) => {
+  const { files } = gpuCheckpoint();
+  files['checkpoint/kfd-state-0.img'] = stateBytes({
+    devices: 2,
+    bos: [
+      { flags: 1, size: 1 << 20 },
+      { flags: 4, size: 4096 },
+    ],
+    vmas: 0,
+    queues: [
+      { id: 4, gpuId: 51966, type: 0, ringBytes: 65536, priority: 7, mqd: 8, controlStack: 0 },
+    ],
+    events: [{ autoReset: true, isSet: true }],
+    ranges: [{ pages: 2 }],
+  });
+  const path = await archive(t, files);
+  const report = JSON.parse((await cli(['inspect', path, '--format', 'json'])).stdout) as {
+    processes: { kfd: unknown }[];
+  };
+  assert.deepEqual(report.processes[0]?.kfd, {
+    bos: { vram: { count: 1, size: 1 << 20 }, userptr: { count: 1, size: 4096 } },
+    queues: [{ id: 4, gpu_id: 51966, kind: 'compute', ring_size: 65536, priority: 7 }],
+    events: { count: 1, set: 1, auto_reset: 1 },
+    svm_ranges: { count: 1, size: 8192 },
+  });
+  const tree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
+  assert.match(tree, /4: compute, GPU id 51966, ring 64\.0 KiB, priority 7/);
+  assert.match(tree, /Events: 1, of them 1 set, 1 with auto-reset/);
+  assert.match(tree, /SVM ranges: 1, 8\.0 KiB/);
+  assert.match((await cli(['inspect', path])).stdout, /^0 +7 +worker +0,1 +24 +1 +1 /m);
 });
 
 test('a checkpoint without a GPU is shown as such', async (t) => {

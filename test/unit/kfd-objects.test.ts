@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
+import { randomFrom } from './random.js';
+import { type StateParts, stateBytes } from './state-builder.js';
+
+const parts: StateParts = {
+  devices: 2,
+  bos: [
+    { flags: 0x80000001, size: 4096 },
+    { flags: 1, size: 8192 },
+    { flags: 2, size: 100 },
+    { flags: 4, size: 7 },
+    { flags: 1 << 20, size: 1 },
+  ],
+  vmas: 3,
+  queues: [
+    { id: 1, gpuId: 6699, type: 0, ringBytes: 4096, priority: 7, mqd: 2048, controlStack: 512 },
+    { id: 2, gpuId: 6700, type: 4, ringBytes: 2 ** 20, priority: 15, mqd: 512, controlStack: 0 },
+    { id: 3, gpuId: 6700, type: 3, ringBytes: 0, priority: 0, mqd: 8, controlStack: 8 },
+  ],
+  events: [
+    { autoReset: true, isSet: false },
+    { autoReset: false, isSet: true },
+  ],
+  ranges: [{ pages: 16 }],
+};
+
+test('queues, events, ranges and all BOs are told', () => {
+  assert.deepEqual(kfdObjectsOf(stateBytes(parts)), {
+    bos: {
+      vram: { count: 2, bytes: 12288 },
+      gtt: { count: 1, bytes: 100 },
+      userptr: { count: 1, bytes: 7 },
+    },
+    queues: [
+      { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7 },
+      { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15 },
+      { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0 },
+    ],
+    events: { count: 2, set: 1, autoReset: 1 },
+    svmRanges: { count: 1, bytes: 65536 },
+  });
+  assert.deepEqual(
+    kfdObjectsOf(stateBytes({ devices: 1, bos: [], vmas: 0, queues: [], events: [], ranges: [] })),
+    {
+      bos: {},
+      queues: [],
+      events: { count: 0, set: 0, autoReset: 0 },
+      svmRanges: { count: 0, bytes: 0 },
+    },
+  );
+});
+
+test('another layout is not guessed at', () => {
+  const state = stateBytes(parts);
+  for (const length of [0, 7, 127, 128, 200, state.length - 9]) {
+    assert.equal(kfdObjectsOf(state.subarray(0, length)), undefined, `${length}`);
+  }
+  const bent = (at: number, value: number) => {
+    const copy = Buffer.from(state);
+    copy.writeUInt32LE(value, at);
+    return kfdObjectsOf(copy);
+  };
+  assert.equal(bent(0, 0), undefined);
+  assert.equal(bent(48, 5), undefined, 'fewer objects than bytes');
+  assert.equal(bent(48, 0xffffffff), undefined, 'more objects than bytes');
+  for (const count of [52, 56, 60, 64, 68]) assert.equal(bent(count, 0xffffffff), undefined);
+});
+
+test('whatever the bytes, the answer is a report or none', () => {
+  const random = randomFrom(4242);
+  const state = stateBytes(parts);
+  let told = 0;
+  for (let round = 0; round < 5000; round++) {
+    const bytes = Buffer.from(state);
+    for (let change = 1 + random(4); change > 0; change--) {
+      // The counts and the private data are where it is decided what is read.
+      const at = random(3) === 0 ? 44 + random(40) : random(bytes.length);
+      bytes[at] = random(256);
+    }
+    if (kfdObjectsOf(bytes) !== undefined) told += 1;
+  }
+  assert.ok(told > 500 && told < 4900, `${told} of 5000`);
+});
