@@ -116,6 +116,8 @@ export interface StateSummary {
     readonly gpuId: number;
     readonly size: number;
     readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio';
+    /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned. */
+    readonly allocFlags: number;
   }[];
 }
 
@@ -157,8 +159,17 @@ export interface Native {
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
-  /** The state with this host's GPU ids filled in, as a memfd for the plugin. */
-  stateForRestore(bytes: Buffer, actualGpuIds: readonly number[]): Descriptor;
+  /**
+   * The state with this host's GPU ids filled in, as a memfd for the plugin. The BOs at the indices `shared` become
+   * small ones: they will be exchanged for buffers of others.
+   */
+  stateForRestore(
+    bytes: Buffer,
+    actualGpuIds: readonly number[],
+    shared: readonly number[],
+  ): Descriptor;
+  /** Where a dma-buf's buffer is mapped through the GPU's render node, bytes. Throws KFD_GPU, KFD_IO. */
+  gemMmapOffset(renderNode: string, dmabuf: Descriptor): number;
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesSummary;
 }

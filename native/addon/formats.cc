@@ -55,6 +55,7 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
       bo.Set("gpuId", state.bos[i].gpu_id);
       bo.Set("size", to_number(env, state.bos[i].size));
       bo.Set("kind", kind_of(state.bos[i]));
+      bo.Set("allocFlags", state.bos[i].alloc_flags);
       bos[i] = bo;
     }
     object.Set("bos", bos);
@@ -62,9 +63,13 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
   });
 }
 
+/// What RESTORE gives a BO whose memory will be exchanged for that of another process.
+constexpr std::uint64_t kPlaceholderBytes = 4096;
+
 /// The recorded state with the GPUs of this host filled in, ready for RESTORE.
 Napi::Value js_state_for_restore(const Napi::CallbackInfo& info) {
   const auto ids = info[1].As<Napi::Array>();
+  const auto shared = info[2].As<Napi::Array>();
   return guarded(info.Env(), [&] {
     ProcessState state = decode_state(bytes_of(info[0]));
     if (ids.Length() != state.devices.size()) {
@@ -72,6 +77,9 @@ Napi::Value js_state_for_restore(const Napi::CallbackInfo& info) {
     }
     for (std::uint32_t i = 0; i < ids.Length(); ++i) {
       state.devices[i].actual_gpu_id = to_uint32(ids.Get(i), "gpuIds");
+    }
+    for (std::uint32_t i = 0; i < shared.Length(); ++i) {
+      state.bos.at(to_uint32(shared.Get(i), "shared")).size = kPlaceholderBytes;
     }
     const std::vector<std::byte> bytes = encode_state(state);
     return Descriptor::wrap(info.Env(), make_memfd("kfd-state", bytes.data(), bytes.size()));

@@ -3,6 +3,7 @@
 
 #include "addon/descriptor.h"
 #include "addon/formats.h"
+#include "addon/gem.h"
 #include "addon/instance.h"
 #include "addon/listener.h"
 #include "addon/process.h"
@@ -18,6 +19,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   TransferJob::init(env, exports);
   init_process(env, exports);
   init_formats(env, exports);
+  init_gem(env, exports);
   return exports;
 }
 

@@ -133,6 +133,55 @@ void resume(int kfd_fd, std::uint32_t pid) {
   }
 }
 
+namespace {
+
+std::uint64_t raw(BoHandle bo) { return std::uint64_t{bo.gpu_id} << 32 | bo.number; }
+
+std::string name_of(BoHandle bo) {
+  return "BO " + std::to_string(bo.number) + " of GPU " + std::to_string(bo.gpu_id);
+}
+
+}  // namespace
+
+void map_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus) {
+  kfd_ioctl_map_memory_to_gpu_args args{};
+  args.handle = raw(bo);
+  args.device_ids_array_ptr = reinterpret_cast<std::uint64_t>(gpus.data());
+  args.n_devices = static_cast<std::uint32_t>(gpus.size());
+  if (const int err = call(kfd_fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args)) {
+    throw gpu_error("KFD MAP_MEMORY of " + name_of(bo), err);
+  }
+}
+
+void unmap_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus) {
+  kfd_ioctl_unmap_memory_from_gpu_args args{};
+  args.handle = raw(bo);
+  args.device_ids_array_ptr = reinterpret_cast<std::uint64_t>(gpus.data());
+  args.n_devices = static_cast<std::uint32_t>(gpus.size());
+  if (const int err = call(kfd_fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args)) {
+    throw gpu_error("KFD UNMAP_MEMORY of " + name_of(bo), err);
+  }
+}
+
+void free_memory(int kfd_fd, BoHandle bo) {
+  kfd_ioctl_free_memory_of_gpu_args args{};
+  args.handle = raw(bo);
+  if (const int err = call(kfd_fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args)) {
+    throw gpu_error("KFD FREE_MEMORY of " + name_of(bo), err);
+  }
+}
+
+BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uint64_t va) {
+  kfd_ioctl_import_dmabuf_args args{};
+  args.va_addr = va;
+  args.gpu_id = gpu_id;
+  args.dmabuf_fd = static_cast<std::uint32_t>(dmabuf_fd);
+  if (const int err = call(kfd_fd, AMDKFD_IOC_IMPORT_DMABUF, &args)) {
+    throw gpu_error("KFD IMPORT_DMABUF on GPU " + std::to_string(gpu_id), err);
+  }
+  return {gpu_id, static_cast<std::uint32_t>(args.handle)};
+}
+
 Version version(int kfd_fd) {
   kfd_ioctl_get_version_args args{};
   if (const int err = call(kfd_fd, AMDKFD_IOC_GET_VERSION, &args)) {

@@ -52,6 +52,21 @@ std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState
 /// Never call it for a process without a successful restore(): kernels up to 7.3 oops.
 void resume(int kfd_fd, std::uint32_t pid);
 
+/// KFD's name of a BO: its GPU, as the process knows it, and a number that counts from 0 on each.
+struct BoHandle {
+  std::uint32_t gpu_id;
+  std::uint32_t number;
+};
+
+/// The calls of a process on memory of its own; each throws Error{gpu}. `gpus`: gpu_ids as the
+/// process knows them.
+void map_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus);
+void unmap_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus);
+void free_memory(int kfd_fd, BoHandle bo);
+/// Makes the buffer of `dmabuf_fd` a BO of GPU `gpu_id` that map_memory() puts at address `va`. It
+/// gets the lowest free number.
+BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uint64_t va);
+
 struct Version {
   std::uint32_t major;
   std::uint32_t minor;

@@ -40,6 +40,8 @@ enum class MessageType : std::uint32_t {
   restore_failed = 35,   // args: ordinal; text
   render_opened = 36,    // args: ordinal, gpu_id; fds: the render file, opened by the task;
                          // answered
+  import_buffer = 37,    // args: ordinal, how many came before; answer args: BO index, mmap offset;
+                         // answer fds: the dma-buf that takes the BO's place; none: that was all
 };
 
 /// What a CRIU file id stands for.

@@ -20,14 +20,13 @@
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
 #include "criu-plugin/log.h"
+#include "criu-plugin/request.h"
+#include "criu-plugin/sharing.h"
 
 namespace kfdcp::criu {
 
 namespace {
 
-// The session may upload everything before it answers (parallel = false); it keeps its own
-// deadline.
-constexpr int kAnswerTimeoutMs = 600'000;
 constexpr std::size_t kMaxStateBytes = 1u << 30;
 
 /// The render file of one GPU, for the mappings of it.
@@ -80,14 +79,6 @@ UniqueFd connect_session() {
 
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
 bool image_has_gpu_state() { return image_has(kManifestName); }
-
-Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
-                const std::vector<int>& fds = {}) {
-  send_message(socket, type, args, "", fds);
-  Message answer = expect_message(socket, kAnswerTimeoutMs);
-  if (answer.type == MessageType::error) throw Error(ErrorCode::protocol, answer.text);
-  return answer;
-}
 
 /// The GPU of a render mapping. An image of a process with one GPU need not name it.
 std::uint32_t gpu_of(const ProcessState& state, const VmaRecord& vma) {
@@ -148,6 +139,7 @@ UniqueFd restore_kfd(int socket, Message& answer) {
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
   const Message known = request(socket, MessageType::restored, {ordinal});
+  import_shared(socket, kfd.get(), ordinal, state);
   restored = std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), {}});
   restored->render = files_to_map(restored->state);
   log_info("restored the KFD state of process " + std::to_string(ordinal) +

@@ -35,7 +35,8 @@ const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::render_file,
                                             MessageType::vmas_mapped,
                                             MessageType::restore_failed,
-                                            MessageType::render_opened};
+                                            MessageType::render_opened,
+                                            MessageType::import_buffer};
 
 bool same_inode(int a, int b) {
   struct stat first {
@@ -152,7 +153,7 @@ TEST_CASE("wire: malformed packets are protocol errors and leak nothing") {
     CHECK(refused(good, 1));
   }
   SUBCASE("unknown types") {
-    for (const std::uint32_t type : {0u, 3u, 9u, 11u, 19u, 28u, 29u, 37u, 0x80000001u, ~0u}) {
+    for (const std::uint32_t type : {0u, 3u, 9u, 11u, 19u, 28u, 29u, 38u, 0x80000001u, ~0u}) {
       good.header.type = type;
       CHECK_MESSAGE(refused(good, 1), type);
     }

@@ -11,6 +11,7 @@ export function inconsistencies(manifest: Manifest): string[] {
     ...deviceProblems(manifest),
     ...processProblems(manifest),
     ...bufferProblems(manifest),
+    ...shareProblems(manifest),
     ...extFileProblems(manifest),
     ...fileProblems(manifest),
   ];
@@ -85,6 +86,26 @@ function bufferProblems({ buffers, processes, gpus, files }: Manifest): string[]
       problems.push(`${at}.pages_file: ${buffer.pages_file} belongs to another process or GPU`);
     }
     if (!names.has(buffer.pages_file)) problems.push(`${at}.pages_file: not among files`);
+  });
+  return problems;
+}
+
+function shareProblems({ shares = [], buffers, processes }: Manifest): string[] {
+  const places = new Set(buffers.map(({ process, bo_index }) => `${process}/${bo_index}`));
+  const ids = new Set(buffers.map(({ id }) => id));
+  const problems: string[] = [];
+  shares.forEach((share, index) => {
+    const at = `shares.${index}`;
+    const place = `${share.process}/${share.bo_index}`;
+    if (places.has(place)) problems.push(`${at}.bo_index: the same BO twice`);
+    places.add(place);
+    const owner = processes[share.process];
+    if (owner === undefined) {
+      problems.push(`${at}.process: there is no process ${share.process}`);
+    } else if (share.bo_index >= owner.num_bos) {
+      problems.push(`${at}.bo_index: process ${share.process} has ${owner.num_bos} BOs`);
+    }
+    if (!ids.has(share.buffer)) problems.push(`${at}.buffer: there is no buffer ${share.buffer}`);
   });
   return problems;
 }

@@ -80,6 +80,14 @@ const buffer = v.strictObject({
   pages_file: imageFile,
 });
 
+/** A BO that is the same buffer as one among `buffers`. */
+const share = v.strictObject({
+  process: processOrdinal,
+  bo_index: u32,
+  /** Its id. */
+  buffer: u32,
+});
+
 const digest = v.variant('algo', [
   v.strictObject({ algo: v.literal('xxh3-128'), hex: hex(32) }),
   v.strictObject({ algo: v.literal('sha256'), hex: hex(64) }),
@@ -127,6 +135,8 @@ export const manifestSchema = v.strictObject({
   processes: v.pipe(v.array(process), v.minLength(1), v.maxLength(manifestLimits.processes)),
   ext_files: v.pipe(v.array(extFile), v.maxLength(65536)),
   buffers: v.pipe(v.array(buffer), v.maxLength(manifestLimits.buffers)),
+  /** Missing: none. */
+  shares: v.exactOptional(v.pipe(v.array(share), v.maxLength(manifestLimits.buffers))),
   files: v.pipe(v.array(file), v.maxLength(65536)),
   /** Names of what a restorer must know (required) or may ignore (optional). None exist yet. */
   features: v.strictObject({ required: featureList, optional: featureList }),
@@ -145,4 +155,5 @@ export type ManifestGpu = Manifest['gpus'][number];
 export type ManifestProcess = Manifest['processes'][number];
 export type ManifestExtFile = Manifest['ext_files'][number];
 export type ManifestBuffer = Manifest['buffers'][number];
+export type ManifestShare = v.InferOutput<typeof share>;
 export type ManifestFile = Manifest['files'][number];

@@ -6,19 +6,23 @@ import { type Host, hostRecord } from '../gpu/host.js';
 import { stateFileName } from '../manifest/names.js';
 import type {
   Manifest,
+  ManifestBuffer,
   ManifestExtFile,
   ManifestFile,
   ManifestProcess,
+  ManifestShare,
 } from '../manifest/schema.js';
 import { version } from '../version.js';
 import type { DrainedFile } from './drain.js';
 import type { DumpedProcess } from './dump.js';
+import { placeKey, type SharedBo } from './sharing.js';
 
 export interface DumpFacts {
   readonly host: Host;
   readonly processes: readonly DumpedProcess[];
   readonly extFiles: readonly ManifestExtFile[];
   readonly drained: readonly DrainedFile[];
+  readonly shares: readonly SharedBo[];
   readonly timings: Readonly<Record<string, number>>;
 }
 
@@ -33,6 +37,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     size: result.fileBytes,
     digest: { algo: 'xxh3-128', hex: result.root },
   }));
+  const buffers = facts.drained.flatMap((part) => [...part.buffers]);
   return {
     schema_version: 1,
     tool: { name: 'kfd-checkpoint', version },
@@ -40,12 +45,25 @@ export function composeManifest(facts: DumpFacts): Manifest {
     ...hostRecord({ ...host, kfdVersion, kfdDevice }),
     processes: facts.processes.map((process) => describeProcess(process, host, facts.drained)),
     ext_files: [...facts.extFiles],
-    buffers: facts.drained.flatMap((part) => [...part.buffers]),
+    buffers,
+    ...(facts.shares.length === 0 ? {} : { shares: describeShares(facts.shares, buffers) }),
     files: [...facts.processes.map(stateFile), ...files],
     features: { required: [], optional: [] },
     timings_us: { ...facts.timings },
     parent: null,
   };
+}
+
+function describeShares(
+  shares: readonly SharedBo[],
+  buffers: readonly ManifestBuffer[],
+): ManifestShare[] {
+  const ids = new Map(buffers.map((buffer) => [placeKey(buffer), buffer.id]));
+  return shares.map(({ process, bo_index, owner }) => {
+    const buffer = ids.get(placeKey(owner));
+    if (buffer === undefined) throw new KfdError('E_INTERNAL', 'manifest: a share without buffer');
+    return { process, bo_index, buffer };
+  });
 }
 
 function stateFile(process: DumpedProcess): ManifestFile {

@@ -8,6 +8,7 @@ import type { ManifestBuffer } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native, type TransferResult } from '../native.js';
 import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
+import type { SharedBo } from './sharing.js';
 import { stagingRing } from './staging.js';
 
 /** One pages file to be. */
@@ -32,18 +33,30 @@ export function hasContents(kind: string): kind is ManifestBuffer['kind'] {
 
 /**
  * The pages files of all processes: of each one per GPU that holds contents of it. Buffers are numbered
- * across the whole image. Throws E_PROTOCOL when a BO with contents came without dma-buf.
+ * across the whole image; BOs in `shares` have no contents of their own. Throws E_PROTOCOL when a BO with contents came without dma-buf.
  */
-export function planDrain(host: Host, processes: readonly DumpedProcess[]): DrainPart[] {
+export function planDrain(
+  host: Host,
+  processes: readonly DumpedProcess[],
+  shares: readonly SharedBo[],
+): DrainPart[] {
   const parts: DrainPart[] = [];
   for (const process of processes) {
     const firstId = parts.reduce((sum, { buffers }) => sum + buffers.length, 0);
-    parts.push(...planProcess(host, process, firstId));
+    const skipped = new Set(
+      shares.filter((share) => share.process === process.ordinal).map(({ bo_index }) => bo_index),
+    );
+    parts.push(...planProcess(host, process, firstId, skipped));
   }
   return parts;
 }
 
-function planProcess(host: Host, process: DumpedProcess, firstId: number): DrainPart[] {
+function planProcess(
+  host: Host,
+  process: DumpedProcess,
+  firstId: number,
+  skipped: ReadonlySet<number>,
+): DrainPart[] {
   const { summary } = process;
   if (summary === undefined) throw new KfdError('E_PROTOCOL', 'plugin: a process without state');
   const parts: DrainPart[] = [];
@@ -57,7 +70,7 @@ function planProcess(host: Host, process: DumpedProcess, firstId: number): Drain
     const buffers: ManifestBuffer[] = [];
     const dmabufs: Descriptor[] = [];
     summary.bos.forEach((bo, index) => {
-      if (!hasContents(bo.kind) || bo.gpuId !== device.userGpuId) return;
+      if (!hasContents(bo.kind) || bo.gpuId !== device.userGpuId || skipped.has(index)) return;
       const dmabuf = process.dmabufs.get(index);
       if (dmabuf === undefined) {
         throw new KfdError('E_PROTOCOL', `plugin: BO ${index} of ${process.comm} has no dma-buf`);
@@ -76,7 +89,7 @@ function planProcess(host: Host, process: DumpedProcess, firstId: number): Drain
     if (buffers.length > 0) parts.push({ process: process.ordinal, gpu, name, buffers, dmabufs });
   }
   const contents = summary.bos.filter((bo) => hasContents(bo.kind)).length;
-  if (id - firstId !== contents) {
+  if (id - firstId + skipped.size !== contents) {
     throw new KfdError('E_GPU_MISMATCH', `${process.comm}: has BOs on a GPU KFD does not list`);
   }
   return parts;

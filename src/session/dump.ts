@@ -3,7 +3,7 @@
  * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
  */
 
-import { fstatSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
@@ -17,6 +17,7 @@ import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
 import { Lanes } from './lanes.js';
+import { findShares, type SharedBo } from './sharing.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 /** A KFD process of the tree, as far as the plugin has told. */
@@ -38,6 +39,7 @@ export class DumpSession {
   readonly #processes = new Map<number, DumpedProcess>();
   readonly #extFiles: ManifestExtFile[] = [];
   #host: Host | undefined;
+  #shares: readonly SharedBo[] = [];
   #drains: Promise<DrainedFile[]> | undefined;
   readonly #cancels: (() => void)[] = [];
   #drainedAt: number | undefined;
@@ -130,7 +132,7 @@ export class DumpSession {
     const processes = [...this.#processes.values()];
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
-    refuseSharedBuffers(processes);
+    this.#shares = findShares(processes);
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
     this.#context.log.info({ processes: processes.length }, 'draining');
@@ -143,7 +145,7 @@ export class DumpSession {
   /** All GPUs at once. On each one file after the other, for they share its link and the staging budget. */
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
     const lanes = new Lanes();
-    const drains = planDrain(this.#hostOrThrow(), processes).map((part) =>
+    const drains = planDrain(this.#hostOrThrow(), processes, this.#shares).map((part) =>
       lanes.run(part.gpu.record.ordinal, () => drain(this.#context, part, this.#cancels)),
     );
     try {
@@ -197,6 +199,7 @@ export class DumpSession {
         host: this.#hostOrThrow(),
         processes: [...this.#processes.values()],
         extFiles: this.#extFiles,
+        shares: this.#shares,
         drained,
         timings,
       }),
@@ -258,24 +261,6 @@ export class DumpSession {
   #hostOrThrow(): Host {
     if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
     return this.#host;
-  }
-}
-
-/** A buffer seen twice would come back as two private copies: refused until sharing is built. */
-function refuseSharedBuffers(processes: readonly DumpedProcess[]): void {
-  const seen = new Set<number>();
-  for (const { comm, pid, dmabufs } of processes) {
-    for (const dmabuf of dmabufs.values()) {
-      const { ino } = fstatSync(dmabuf.fd);
-      if (seen.has(ino)) {
-        const reason = `pid ${pid} (${comm}): dma-buf inode ${ino} is imported as well as exported`;
-        throw new KfdError(
-          'E_UNSUPPORTED_STATE',
-          `${reason}: shared buffers are not supported yet`,
-        );
-      }
-      seen.add(ino);
-    }
   }
 }
 

@@ -72,11 +72,19 @@ export async function preflight(
 }
 
 /** A BO whose contents nobody uploads would come back as zeroes. Throws E_IMAGE_CORRUPT. */
-export function checkBuffers({ buffers }: Manifest, { ordinal, summary }: PreparedProcess): void {
+export function checkBuffers(
+  { buffers, shares = [] }: Manifest,
+  { ordinal, summary }: PreparedProcess,
+): void {
+  const own = buffers.map((buffer) => ({ ...buffer, buffer }));
+  const ofOthers = shares.map((share) => ({
+    ...share,
+    buffer: buffers.find(({ id }) => id === share.buffer),
+  }));
   const recorded = new Map(
-    buffers
-      .filter((buffer) => buffer.process === ordinal)
-      .map((buffer) => [buffer.bo_index, buffer]),
+    [...own, ...ofOthers]
+      .filter(({ process }) => process === ordinal)
+      .map(({ bo_index, buffer }) => [bo_index, buffer]),
   );
   const damaged = (what: string) =>
     new KfdError('E_IMAGE_CORRUPT', `${stateFileName(ordinal)}: ${what} in the manifest`);

@@ -7,11 +7,12 @@ import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
 import type { HostGpu } from '../gpu/host.js';
 import type { GpuPair } from '../gpu/pair.js';
-import type { Manifest } from '../manifest/schema.js';
+import type { Manifest, ManifestShare } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native } from '../native.js';
 import { deviceId } from '../os/device-id.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
+import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
 import { type Preflight, type PreparedProcess, preflight } from './preflight.js';
@@ -26,6 +27,8 @@ interface Returning {
   /** Host pid of the task that called RESTORE. */
   pid?: number;
   readonly dmabufs: Map<number, Descriptor>;
+  /** Resolved when RESTORE has made its buffers. */
+  readonly restored: Deferred;
   /** While its task opens /dev/kfd. */
   filter?: DeviceFilter;
   upload?: Promise<void>;
@@ -50,7 +53,13 @@ export class RestoreSession {
     this.#plan = await preflight(this.#context.image, this.#context.config.gpu_map);
     if (this.#plan !== undefined) this.#uploads = new Uploads(this.#context, this.#plan);
     for (const prepared of this.#plan?.processes ?? []) {
-      this.#returning.set(prepared.ordinal, { prepared, render: new Map(), dmabufs: new Map() });
+      const restored = deferred();
+      this.#returning.set(prepared.ordinal, {
+        prepared,
+        restored,
+        render: new Map(),
+        dmabufs: new Map(),
+      });
     }
     const handlers: [number, Handler][] = [
       [messageType.openFile, (m) => this.#openFile(m)],
@@ -58,6 +67,7 @@ export class RestoreSession {
       [messageType.restored, (m) => this.#restored(m)],
       [messageType.renderOpened, (m) => this.#renderOpened(m)],
       [messageType.renderFile, (m) => this.#renderFile(m)],
+      [messageType.importBuffer, (m) => this.#importBuffer(m)],
       [messageType.vmasMapped, (m) => this.#vmasMapped(m)],
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -107,7 +117,8 @@ export class RestoreSession {
     const ids = summary.devices.map(
       ({ actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id,
     );
-    const memfd = native().stateForRestore(state, ids);
+    const shared = this.#sharesOf(file.process).map(({ bo_index }) => bo_index);
+    const memfd = native().stateForRestore(state, ids, shared);
     return { args: [fileKind.kfd, file.process], fds: [memfd] };
   }
 
@@ -150,9 +161,41 @@ export class RestoreSession {
   #buffers(message: Message): undefined {
     const process = this.#process(message);
     const indices = boIndices(message.body, message.fds.length);
+    const shared = new Set(
+      this.#sharesOf(process.prepared.ordinal).map(({ bo_index }) => bo_index),
+    );
     message.fds.forEach((dmabuf, i) => {
-      process.dmabufs.set(indices[i] as number, dmabuf);
+      const index = indices[i] as number;
+      if (shared.has(index)) dmabuf.close();
+      else process.dmabufs.set(index, dmabuf);
     });
+  }
+
+  /** What takes the place of the next BO that the process shares, once the buffer is there. */
+  async #importBuffer(message: Message): Promise<Answer> {
+    const process = this.#process(message);
+    const share = this.#sharesOf(process.prepared.ordinal)[message.args[1] ?? -1];
+    if (share === undefined) return {};
+    const { dmabuf, gpu } = await this.#buffer(share.buffer);
+    const pair = this.#plan?.pairs.find(({ recorded }) => recorded.ordinal === gpu);
+    if (pair === undefined) throw protocol(`GPU ${gpu} has no counterpart`);
+    const offset = native().gemMmapOffset(renderNode(pair.present), dmabuf);
+    return { args: [share.bo_index, offset], fds: [dmabuf] };
+  }
+
+  /** The buffer `id` in its new memory, after the process that made it was restored. */
+  async #buffer(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
+    const buffer = this.#manifest().buffers.find((candidate) => candidate.id === id);
+    const owner = this.#returning.get(buffer?.process ?? -1);
+    if (buffer === undefined || owner === undefined) throw protocol(`there is no buffer ${id}`);
+    await owner.restored.promise;
+    const dmabuf = owner.dmabufs.get(buffer.bo_index);
+    if (dmabuf === undefined) throw protocol(`buffer ${id} came back without a dma-buf`);
+    return { dmabuf, gpu: buffer.gpu };
+  }
+
+  #sharesOf(ordinal: number): ManifestShare[] {
+    return (this.#manifest().shares ?? []).filter(({ process }) => process === ordinal);
   }
 
   /** On a host with more GPUs than the process saw it must not see the others either. */
@@ -179,6 +222,7 @@ export class RestoreSession {
       return { text: this.#context.logPath };
     }
     process.pid = message.pid;
+    process.restored.resolve();
     this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
     const upload = this.#uploadsOrThrow().start(process.prepared.ordinal, process.dmabufs);
     process.upload = upload;
@@ -219,6 +263,7 @@ export class RestoreSession {
         if (process.pid !== undefined) native().kfdResume(process.pid);
       }
       this.#resumed = true;
+      this.#closeBuffers();
     } catch (error) {
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
       await this.#uploads?.cancel();
@@ -274,10 +319,16 @@ export class RestoreSession {
         this.#context.log.warn({ err, process: process.prepared.ordinal }, 'cannot leave a cgroup');
       });
     }
+    this.#closeBuffers();
     for (const process of this.#returning.values()) {
-      for (const dmabuf of process.dmabufs.values()) dmabuf.close();
-      process.dmabufs.clear();
       for (const render of process.render.values()) render.close();
+    }
+  }
+
+  #closeBuffers(): void {
+    for (const { dmabufs } of this.#returning.values()) {
+      for (const dmabuf of dmabufs.values()) dmabuf.close();
+      dmabufs.clear();
     }
   }
 

@@ -32,10 +32,10 @@ export class Uploads {
   }
 
   /**
-   * Fills the buffers of process `ordinal`; `dmabufs` go by BO index and are closed at the end. On each GPU one file
+   * Fills the buffers of process `ordinal`; `dmabufs` go by BO index. On each GPU one file
    * follows the other, for they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
-  start(ordinal: number, dmabufs: Map<number, Descriptor>): Promise<void> {
+  start(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
     this.#began ??= performance.now();
     const upload = this.#all(ordinal, dmabufs);
     this.#running.push(upload);
@@ -59,7 +59,7 @@ export class Uploads {
     };
   }
 
-  async #all(ordinal: number, dmabufs: Map<number, Descriptor>): Promise<void> {
+  async #all(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
     const lanes = this.#plan.pairs.map((pair) =>
       this.#lanes.run(pair.recorded.ordinal, () => this.#file(pair, ordinal, dmabufs)),
     );
@@ -67,8 +67,6 @@ export class Uploads {
       await Promise.all(lanes);
     } finally {
       await Promise.allSettled(lanes);
-      for (const dmabuf of dmabufs.values()) dmabuf.close();
-      dmabufs.clear();
     }
     this.#ended = performance.now();
   }

@@ -21,6 +21,7 @@ export const messageType = {
   vmasMapped: 34,
   restoreFailed: 35,
   renderOpened: 36,
+  importBuffer: 37,
 } as const;
 
 export const fileKind = { none: 0, kfd: 1, render: 2 } as const;

@@ -29,8 +29,3 @@ scenario(
     await assertRefused(job, [/maps a GPU buffer in pieces/]);
   },
 );
-
-scenario('refused after the pause: a buffer that two processes share', async ({ engine }) => {
-  const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--share'] });
-  await assertRefused(job, [/dma-buf inode \d+ is imported as well as exported/]);
-});

@@ -2,55 +2,48 @@
 
 import assert from 'node:assert/strict';
 import { archivePath } from './support/archive.js';
-import { Container, removeContainers } from './support/container.js';
-import { reloadGpu } from './support/product.js';
+import { Container } from './support/container.js';
 import { sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
-const worker = '--vram-mib 4 --pending-barrier --events-waiter';
+const worker = 'gpu-worker --vram-mib 4 --pending-barrier --events-waiter';
 
-/** One line of shell: the children, then the first process's own worker. All report in folders of their own. */
-function script(children: Readonly<Record<string, string>>, own: string): string {
-  const started = Object.entries(children).map(
-    ([name, command]) => `${command.replace('@', `/ctl/${name}`)} &`,
-  );
-  return `${started.join(' ')} ${own}; echo ended`;
-}
+/** Commands of the children, which report in folders of their own, by folder. */
+const children: Readonly<Record<string, string>> = {
+  opener: 'kfd-opener @',
+  first: `${worker} --gpu 1 --seed 2 --control @`,
+  second: `${worker} --gpu 0 --seed 3 --control @`,
+  holder: `${worker} --gpu 1 --seed 4 --fork-holder --double-kfd --control @`,
+};
+const started = Object.entries(children).map(
+  ([folder, command]) => `${command.replace('@', `/ctl/${folder}`)} &`,
+);
 
 scenario(
-  'eight GPU processes on two of three GPUs, one that only opened /dev/kfd',
-  async ({ engine, meet }) => {
-    await meet(() => reloadGpu('gpus=3'));
-    try {
-      const children: Record<string, string> = { opener: 'kfd-opener @' };
-      for (let n = 2; n <= 7; n++) {
-        children[`child-${n}`] = `gpu-worker ${worker} --gpu ${n % 2} --seed ${n} --control @`;
-      }
-      children['child-7'] += ' --fork-holder --double-kfd';
-      const job = await Container.start({
-        engine,
-        flags: ['--device', '/dev/dri/renderD129'],
-        folders: Object.keys(children),
-        command: ['sh', '-c', script(children, `gpu-worker ${worker}`)],
-      });
-      const archive = archivePath(engine, 'several.tar');
-      const saved = await job.checkpoint('--keep', '--compress', 'none', '--export', archive);
-      assert.equal(saved.status, 0, saved.stderr);
-      assert.equal((await sessionEnd(job, 'dump'))['processes'], 8);
-      await job.remove();
-      const restored = await job.restore('--keep', '--import', archive);
-      assert.equal(restored.status, 0, restored.stderr);
-      for (const control of [job.control, ...job.inner]) {
-        assert.match(
-          await control.ask('verify'),
-          /^verified (bytes=4194304 barrier=completed .*waiter=woken|kfd=)/,
-        );
-      }
-      for (const control of job.inner) assert.match(await control.ask('exit'), /^exiting/);
-      assert.match(await job.control.ask('exit'), /^exiting/);
-    } finally {
-      await removeContainers(engine);
-      await meet(() => reloadGpu());
+  'GPU processes on two of three GPUs: sharing a buffer, forked, with nothing but /dev/kfd',
+  async ({ engine }) => {
+    const job = await Container.start({
+      engine,
+      flags: ['--device', '/dev/dri/renderD129'],
+      folders: Object.keys(children),
+      command: ['sh', '-c', `${started.join(' ')} ${worker} --share; echo ended`],
+    });
+    const archive = archivePath(engine, 'several.tar');
+    const saved = await job.checkpoint('--keep', '--compress', 'none', '--export', archive);
+    assert.equal(saved.status, 0, saved.stderr);
+    // Those above, the first of them, and the one that it shares a buffer with.
+    assert.equal((await sessionEnd(job, 'dump'))['processes'], Object.keys(children).length + 2);
+    await job.remove();
+    const restored = await job.restore('--keep', '--import', archive);
+    assert.equal(restored.status, 0, restored.stderr);
+    for (const control of [job.control, ...job.inner]) {
+      assert.match(
+        await control.ask('verify'),
+        /^verified (bytes=4194304 barrier=completed .*waiter=woken|kfd=)/,
+      );
     }
+    for (const control of job.inner) assert.match(await control.ask('exit'), /^exiting/);
+    assert.match(await job.control.ask('exit'), /^exiting/);
   },
+  { gpu: ['gpus=3'] },
 );

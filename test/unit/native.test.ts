@@ -214,7 +214,7 @@ test('wrong options are a TypeError, not a crash', () => {
 test('a state for this host keeps everything but the GPU ids', () => {
   const bytes = readFileSync(join(fixtures, 'image-v1/state-sample.img'));
   const before = native().stateSummary(bytes);
-  const memfd = native().stateForRestore(bytes, [11, 12]);
+  const memfd = native().stateForRestore(bytes, [11, 12], []);
   const after = native().stateSummary(readFileSync(`/proc/self/fd/${memfd.fd}`));
   memfd.close();
   assert.equal(memfd.fd, -1);
@@ -222,7 +222,7 @@ test('a state for this host keeps everything but the GPU ids', () => {
     ...before,
     devices: before.devices.map((device, i) => ({ ...device, actualGpuId: 11 + i })),
   });
-  assert.throws(() => native().stateForRestore(bytes, [11]), { code: 'KFD_UNSUPPORTED' });
+  assert.throws(() => native().stateForRestore(bytes, [11], []), { code: 'KFD_UNSUPPORTED' });
   assert.throws(() => native().stateSummary(bytes.subarray(1)), { code: 'KFD_CORRUPT' });
   assert.throws(() => native().stateSummary('x' as unknown as Buffer), TypeError);
 });

@@ -114,11 +114,11 @@ const closed: Descriptor = { fd: -1, close() {} };
 /** A process of two GPUs, with every kind of BO. */
 function dumped(summary: Partial<StateSummary> = {}): DumpedProcess {
   const bos = [
-    { gpuId: 0x1234, size: 8192, kind: 'vram' },
-    { gpuId: 0x1234, size: 4096, kind: 'userptr' },
-    { gpuId: 0x5678, size: 16384, kind: 'vram' },
-    { gpuId: 0x1234, size: 4096, kind: 'gtt' },
-    { gpuId: 0x5678, size: 8192, kind: 'doorbell' },
+    { gpuId: 0x1234, size: 8192, kind: 'vram', allocFlags: 1 },
+    { gpuId: 0x1234, size: 4096, kind: 'userptr', allocFlags: 4 },
+    { gpuId: 0x5678, size: 16384, kind: 'vram', allocFlags: 1 },
+    { gpuId: 0x1234, size: 4096, kind: 'gtt', allocFlags: 2 },
+    { gpuId: 0x5678, size: 8192, kind: 'doorbell', allocFlags: 8 },
   ] as const;
   return {
     ordinal: 0,
@@ -150,7 +150,7 @@ async function twoGpus(): Promise<Host> {
 }
 
 test('contents are drained into one file per GPU, numbered across the image', async () => {
-  const parts = planDrain(await twoGpus(), [dumped()]);
+  const parts = planDrain(await twoGpus(), [dumped()], []);
   assert.deepEqual(
     parts.map(({ name, gpu, buffers }) => [
       name,
@@ -173,7 +173,7 @@ test('contents are drained into one file per GPU, numbered across the image', as
 
 test('buffers are numbered across processes', async () => {
   const second = { ...dumped(), ordinal: 1 };
-  const parts = planDrain(await twoGpus(), [dumped(), second]);
+  const parts = planDrain(await twoGpus(), [dumped(), second], []);
   assert.deepEqual(
     parts.map(({ name, buffers }) => [name, buffers.map(({ id }) => id)]),
     [
@@ -189,13 +189,13 @@ test('a BO that would be lost stops the checkpoint', async () => {
   const host = await twoGpus();
   const noDmabuf = dumped();
   noDmabuf.dmabufs.delete(3);
-  assert.throws(() => planDrain(host, [noDmabuf]), { code: 'E_PROTOCOL' });
+  assert.throws(() => planDrain(host, [noDmabuf], []), { code: 'E_PROTOCOL' });
   const oneDevice = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 51966 }] });
-  assert.throws(() => planDrain(host, [oneDevice]), { code: 'E_GPU_MISMATCH' });
+  assert.throws(() => planDrain(host, [oneDevice], []), { code: 'E_GPU_MISMATCH' });
   const stranger = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 1 }] });
-  assert.throws(() => planDrain(host, [stranger]), { code: 'E_GPU_MISMATCH' });
+  assert.throws(() => planDrain(host, [stranger], []), { code: 'E_GPU_MISMATCH' });
   const { summary: _, ...bare } = dumped();
-  assert.throws(() => planDrain(host, [bare]), { code: 'E_PROTOCOL' });
+  assert.throws(() => planDrain(host, [bare], []), { code: 'E_PROTOCOL' });
 });
 
 test('the composed manifest is sound and says what was dumped', async () => {
@@ -217,7 +217,8 @@ test('the composed manifest is sound and says what was dumped', async () => {
     host,
     processes: [process],
     extFiles: [{ criu_id: 5, kind: 'kfd', process: 0 }],
-    drained: planDrain(host, [process]).map((part) => ({ ...part, result })),
+    drained: planDrain(host, [process], []).map((part) => ({ ...part, result })),
+    shares: [],
     timings: { total: 5 },
   });
   assert.doesNotThrow(() => encodeManifest(manifest));
@@ -252,7 +253,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
 });
 
 function manifestFacts(host: Host) {
-  return { host, processes: [], extFiles: [], drained: [], timings: {} };
+  return { host, processes: [], extFiles: [], drained: [], shares: [], timings: {} };
 }
 
 /** `bytes` with its last bit changed. */

@@ -3,30 +3,51 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { forgetArchives } from './archive.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
 import { type Lane, Lanes } from './lanes.js';
-import { dangerousCalls, gpuObjects } from './product.js';
+import { dangerousCalls, gpuObjects, reloadGpu } from './product.js';
 import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
 
-/**
- * Runs `body` once per engine, side by side, each a test of its own; then nothing may be left.
- * `skip`: why it cannot run here.
- */
-export function scenario(name: string, body: (lane: Lane) => Promise<void>, skip?: string): void {
+export interface ScenarioOptions {
+  /** Why it cannot run here. */
+  readonly skip?: string;
+  /** Parameters of a simulated GPU of its own. */
+  readonly gpu?: readonly string[];
+}
+
+/** Runs `body` once per engine, side by side, each a test of its own; then nothing may be left. */
+export function scenario(
+  name: string,
+  body: (lane: Lane) => Promise<void>,
+  { skip, gpu }: ScenarioOptions = {},
+): void {
   test(name, { concurrency: true, skip: skip ?? false }, async (suite) => {
-    const lanes = new Lanes(engines.length);
-    await Promise.all(
-      engines.map((engine) =>
-        suite.test(`${name} (${engine})`, () => inLane(lanes, engine, name, body)),
-      ),
-    );
-    await assertNothingLeft();
+    if (gpu !== undefined) await reloadGpu(...gpu);
+    try {
+      await inLanes(name, body, suite);
+    } finally {
+      if (gpu !== undefined) await reloadGpu();
+    }
   });
+}
+
+async function inLanes(
+  name: string,
+  body: (lane: Lane) => Promise<void>,
+  suite: TestContext,
+): Promise<void> {
+  const lanes = new Lanes(engines.length);
+  await Promise.all(
+    engines.map((engine) =>
+      suite.test(`${name} (${engine})`, () => inLane(lanes, engine, name, body)),
+    ),
+  );
+  await assertNothingLeft();
 }
 
 async function inLane(

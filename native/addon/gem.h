@@ -1,0 +1,10 @@
+// What the session asks of a buffer that several processes share.
+#pragma once
+
+#include <napi.h>
+
+namespace kfdcp::addon {
+
+void init_gem(Napi::Env env, Napi::Object exports);
+
+}  // namespace kfdcp::addon

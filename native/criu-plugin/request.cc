@@ -1,0 +1,23 @@
+#include "criu-plugin/request.h"
+
+#include "core/error.h"
+
+namespace kfdcp::criu {
+
+namespace {
+
+// The session may upload everything before it answers (parallel = false); it keeps its own
+// deadline.
+constexpr int kAnswerTimeoutMs = 600'000;
+
+}  // namespace
+
+Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
+                const std::vector<int>& fds) {
+  send_message(socket, type, args, "", fds);
+  Message answer = expect_message(socket, kAnswerTimeoutMs);
+  if (answer.type == MessageType::error) throw Error(ErrorCode::protocol, answer.text);
+  return answer;
+}
+
+}  // namespace kfdcp::criu

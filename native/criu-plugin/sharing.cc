@@ -1,0 +1,27 @@
+#include "criu-plugin/sharing.h"
+
+#include <vector>
+
+#include "core/blob_bos.h"
+#include "core/error.h"
+#include "core/shared_bo.h"
+#include "criu-plugin/request.h"
+
+namespace kfdcp::criu {
+
+void import_shared(int session, int kfd_fd, std::uint32_t ordinal, ProcessState& state) {
+  std::vector<BlobBo> bos;
+  for (std::uint64_t done = 0;; ++done) {
+    const Message answer = request(session, MessageType::import_buffer, {ordinal, done});
+    if (answer.fds.empty()) return;
+    const std::uint64_t index = answer.args[0];
+    if (index >= state.bos.size()) {
+      throw Error(ErrorCode::protocol, "the session named an unknown shared buffer");
+    }
+    if (bos.empty()) bos = blob_bos(state);
+    exchange_bo(kfd_fd, state.bos[index], bos[index], answer.fds[0].get());
+    state.bos[index].restored_offset = answer.args[1];
+  }
+}
+
+}  // namespace kfdcp::criu

@@ -1,0 +1,37 @@
+// A test in the place of the kernel's KFD.
+#pragma once
+
+#include <cerrno>
+#include <functional>
+#include <utility>
+
+#include "core/kfd.h"
+
+namespace kfdcp::test {
+
+/// Answers every ioctl while it lives. Returns as ioctl(2) does: -errno becomes -1 and errno.
+class FakeKernel {
+ public:
+  using Answer = std::function<int(int fd, unsigned long request, void* argument)>;
+
+  explicit FakeKernel(Answer answer) : old_(std::exchange(kfd::ioctl_fn, call)) {
+    current() = std::move(answer);
+  }
+  ~FakeKernel() { kfd::ioctl_fn = old_; }
+
+ private:
+  static Answer& current() {
+    static Answer answer;
+    return answer;
+  }
+  static int call(int fd, unsigned long request, void* argument) {
+    const int result = current()(fd, request, argument);
+    if (result >= 0) return result;
+    errno = -result;
+    return -1;
+  }
+
+  kfd::IoctlFn old_;
+};
+
+}  // namespace kfdcp::test

@@ -1,0 +1,53 @@
+/** BOs that are one buffer: a dma-buf's inode tells. Its contents are saved once, by the BO that made it. */
+
+import { fstatSync } from 'node:fs';
+import type { DumpedProcess } from './dump.js';
+
+/** A BO of one process, by its index in the state file. */
+export interface BoPlace {
+  readonly process: number;
+  readonly bo_index: number;
+}
+
+/** A BO that was imported, and the one that takes its contents with it. */
+export interface SharedBo extends BoPlace {
+  readonly owner: BoPlace;
+}
+
+/**
+ * All a BO has when IMPORT_DMABUF made it (amdgpu_amdkfd_gpuvm_import_dmabuf): VRAM or GTT, writable, executable. One
+ * with any other flag was allocated.
+ */
+const importFlags = 0xc000_0003;
+
+interface Member extends BoPlace {
+  readonly allocated: boolean;
+}
+
+/** Every BO of `processes` but the owner of each buffer that has several. Their dma-bufs must all be open. */
+export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
+  const buffers = new Map<number, Member[]>();
+  for (const { ordinal, dmabufs, summary } of processes) {
+    for (const [index, dmabuf] of dmabufs) {
+      const { ino } = fstatSync(dmabuf.fd);
+      const flags = summary?.bos[index]?.allocFlags ?? 0;
+      const member = { process: ordinal, bo_index: index, allocated: (flags & ~importFlags) !== 0 };
+      const members = buffers.get(ino);
+      if (members === undefined) buffers.set(ino, [member]);
+      else members.push(member);
+    }
+  }
+  return [...buffers.values()].flatMap((members) => {
+    const owner = members.find(({ allocated }) => allocated) ?? members[0];
+    if (owner === undefined) return [];
+    const place = { process: owner.process, bo_index: owner.bo_index };
+    return members
+      .filter((member) => member !== owner)
+      .map(({ process, bo_index }) => ({ process, bo_index, owner: place }));
+  });
+}
+
+/** The place as a key. */
+export function placeKey({ process, bo_index }: BoPlace): string {
+  return `${process}/${bo_index}`;
+}

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { inconsistencies } from '../../src/manifest/consistency.js';
+import type { Manifest } from '../../src/manifest/schema.js';
+import type { Descriptor, StateSummary } from '../../src/native.js';
+import type { DumpedProcess } from '../../src/session/dump.js';
+import { checkBuffers } from '../../src/session/preflight.js';
+import { findShares } from '../../src/session/sharing.js';
+import { sampleManifest } from './manifest-sample.js';
+import { temporaryFolder } from './paths.js';
+
+const allocated = 0xe000_0001; // VRAM, writable, executable, public
+const imported = 0xc000_0001;
+
+/** A process with one BO for each of `bos`: the file in the place of its dma-buf, its flags. */
+function process(
+  t: TestContext,
+  folder: string,
+  ordinal: number,
+  bos: readonly (readonly [file: string, flags: number])[],
+): DumpedProcess {
+  const dmabufs = new Map<number, Descriptor>();
+  bos.forEach(([file], index) => {
+    const fd = openSync(join(folder, file), 'a');
+    t.after(() => closeSync(fd));
+    dmabufs.set(index, { fd, close() {} });
+  });
+  const summary = {
+    bos: bos.map(([, allocFlags]) => ({ gpuId: 1, size: 4096, kind: 'vram', allocFlags })),
+  } as unknown as StateSummary;
+  const closed = { fd: -1, close() {} };
+  return { ordinal, pid: 1, comm: 'x', kfd: closed, pidfd: closed, dmabufs, summary };
+}
+
+test('one inode is one buffer, and the BO that was allocated takes its contents with it', async (t) => {
+  const folder = await temporaryFolder(t);
+  const first = process(t, folder, 0, [
+    ['own', allocated],
+    ['theirs', imported],
+  ]);
+  const second = process(t, folder, 1, [
+    ['theirs', allocated],
+    ['other', allocated],
+  ]);
+  const third = process(t, folder, 2, [['theirs', imported]]);
+  const owner = { process: 1, bo_index: 0 };
+  assert.deepEqual(findShares([first, second, third]), [
+    { process: 0, bo_index: 1, owner },
+    { process: 2, bo_index: 0, owner },
+  ]);
+  assert.deepEqual(findShares([first]), []);
+});
+
+test('where all BOs of a buffer were imported the first one has the contents', async (t) => {
+  const folder = await temporaryFolder(t);
+  const both = process(t, folder, 0, [
+    ['one', imported],
+    ['one', imported],
+  ]);
+  assert.deepEqual(findShares([both]), [
+    { process: 0, bo_index: 1, owner: { process: 0, bo_index: 0 } },
+  ]);
+});
+
+/** Process 0 has a further BO, which is buffer 0. */
+function shared(): Manifest {
+  const manifest = sampleManifest();
+  const [buffer] = manifest.buffers;
+  const [owner] = manifest.processes;
+  assert.ok(buffer !== undefined && owner !== undefined);
+  const bo_index = owner.num_bos;
+  const processes = manifest.processes.map((each) =>
+    each === owner ? { ...each, num_bos: bo_index + 1 } : each,
+  );
+  return { ...manifest, processes, shares: [{ process: 0, bo_index, buffer: buffer.id }] };
+}
+
+test('shares in a manifest agree with its processes and buffers', () => {
+  const manifest = shared();
+  assert.deepEqual(inconsistencies(manifest), []);
+  const [share] = manifest.shares ?? [];
+  assert.ok(share !== undefined);
+  const broken = (changes: Partial<typeof share>) =>
+    inconsistencies({ ...manifest, shares: [{ ...share, ...changes }] });
+  assert.match(broken({ process: 99 }).join(), /shares\.0\.process: there is no process 99/);
+  assert.match(broken({ bo_index: 9999 }).join(), /shares\.0\.bo_index: process 0 has \d+ BOs/);
+  assert.match(broken({ buffer: 9999 }).join(), /shares\.0\.buffer: there is no buffer 9999/);
+  const [buffer] = manifest.buffers;
+  assert.match(
+    broken({ bo_index: buffer?.bo_index ?? -1 }).join(),
+    /shares\.0\.bo_index: the same BO twice/,
+  );
+  assert.match(
+    inconsistencies({ ...manifest, shares: [share, share] }).join(),
+    /shares\.1\.bo_index: the same BO twice/,
+  );
+});
+
+test('a shared BO has the kind and size of its buffer', () => {
+  const manifest: Manifest = {
+    ...sampleManifest(),
+    buffers: [
+      { id: 5, process: 1, bo_index: 0, gpu: 0, size: 8192, kind: 'vram', pages_file: 'x' },
+    ],
+    shares: [{ process: 0, bo_index: 0, buffer: 5 }],
+  };
+  const importer = (size: number, kind: string) => ({
+    ordinal: 0,
+    state: Buffer.alloc(0),
+    summary: { bos: [{ gpuId: 1, size, kind, allocFlags: 1 }] } as unknown as StateSummary,
+  });
+  assert.doesNotThrow(() => checkBuffers(manifest, importer(8192, 'vram')));
+  assert.throws(() => checkBuffers(manifest, importer(4096, 'vram')), { code: 'E_IMAGE_CORRUPT' });
+  assert.throws(() => checkBuffers(manifest, importer(8192, 'gtt')), { code: 'E_IMAGE_CORRUPT' });
+  assert.throws(() => checkBuffers({ ...manifest, shares: [] }, importer(8192, 'vram')), {
+    code: 'E_IMAGE_CORRUPT',
+  });
+});
