@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { isMissing } from '../errors.js';
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { readTextIfAny } from '../os/files.js';
-import { parseProperties } from './properties.js';
+import { hiveId, parseProperties } from './properties.js';
 
 /** A GPU of this host. */
 export interface HostGpu {
@@ -129,6 +129,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
   const properties = parseProperties(text);
   const value = (key: string): number => properties.get(key) ?? 0;
   const minor = value('drm_render_minor');
+  const hive = hiveId(text);
   const drm = join(root, `sys/class/drm/renderD${minor}`);
   const total =
     (await readNumber(join(drm, 'device/mem_info_vram_total'))) ?? (await bankBytes(node));
@@ -146,6 +147,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
       num_xcc: properties.get('num_xcc') ?? 1,
       simd_count: value('simd_count'),
       location: await location(drm, value('domain'), value('location_id')),
+      ...(hive !== undefined && { hive_id: hive }),
     },
     renderDevice: await readDeviceNumber(join(drm, 'dev')),
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),

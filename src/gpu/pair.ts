@@ -5,6 +5,7 @@ import { assign } from './assign.js';
 import { archiveMinor } from './device-numbers.js';
 import { misfits, vramNeeded } from './fit.js';
 import { type GpuMap, ordersOf } from './gpu-map.js';
+import { type HiveChoice, hiveChoices } from './hives.js';
 import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { gfxName } from './properties.js';
@@ -47,25 +48,40 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
   const against = (recorded: ManifestGpu, one: HostGpu) =>
     misfits(recorded, vram[recorded.ordinal] ?? 0, one);
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
-  const mayTake = (row: number, column: number): boolean => {
-    const [recorded, one] = [needed[row] as ManifestGpu, present[column] as HostGpu];
+  const costOf = (row: number, column: number, hives: HiveChoice): number => {
+    const [recorded, one] = [needed[row] as ManifestGpu, present[column]];
+    if (one === undefined || fits[row]?.[column] !== true) return cost.noPlace;
     const order = orders.target.get(recorded.ordinal);
-    if (order === undefined ? ordered.has(one) : order !== one) return false;
-    return fits[row]?.[column] === true;
-  };
-  // Columns beyond the host's GPUs are places for those who find none.
-  const columns = assign(needed.length, Math.max(present.length, needed.length), (row, column) => {
-    if (column >= present.length || !mayTake(row, column)) return cost.noPlace;
-    const [recorded, one] = [needed[row] as ManifestGpu, present[column] as HostGpu];
+    if (order === undefined ? ordered.has(one) : order !== one) return cost.noPlace;
+    const hive = order === undefined ? hives.get(recorded.ordinal) : undefined;
+    if (hive !== undefined && hive !== one.record.hive_id) return cost.noPlace;
     return unlikeness(manifest, recorded, one) * cost.likeness + (row - column) ** 2;
-  });
+  };
+  const solve = (hives: HiveChoice) => {
+    // Columns beyond the host's GPUs are places for those who find none.
+    const width = Math.max(present.length, needed.length);
+    const costs = (row: number, column: number) => costOf(row, column, hives);
+    const columns = assign(needed.length, width, costs).map((column, row) =>
+      costs(row, column) === cost.noPlace ? -1 : column,
+    );
+    const sum = columns.reduce(
+      (total, column, row) => total + (column === -1 ? cost.noPlace : costs(row, column)),
+      0,
+    );
+    return { columns, sum };
+  };
+  let best = { columns: needed.map(() => -1), sum: Number.POSITIVE_INFINITY };
+  for (const hives of hiveChoices(manifest, needed, present)) {
+    const found = solve(hives);
+    if (found.sum < best.sum) best = found;
+  }
   const pairs: GpuPair[] = [];
   const homeless: ManifestGpu[] = [];
-  columns.forEach((column, row) => {
+  best.columns.forEach((column, row) => {
     const recorded = needed[row] as ManifestGpu;
     const one = present[column];
-    if (one !== undefined && mayTake(row, column)) pairs.push({ recorded, present: one });
-    else homeless.push(recorded);
+    if (one === undefined) homeless.push(recorded);
+    else pairs.push({ recorded, present: one });
   });
   const taken = new Set([...ordered, ...pairs.map((pair) => pair.present)]);
   const left = present.filter((one) => !taken.has(one));
@@ -81,7 +97,8 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
       );
     const order = orders.target.get(recorded.ordinal);
     if (order !== undefined) return against(recorded, order);
-    return closest?.reasons ?? [nothingLeft(recorded, present.length)];
+    if (closest === undefined) return [nothingLeft(recorded, present.length)];
+    return closest.reasons.length > 0 ? closest.reasons : [notLinked(recorded)];
   };
   return { pairs, mismatches: [...orders.mismatches, ...homeless.flatMap(why)] };
 }
@@ -92,6 +109,16 @@ function unlikeness(manifest: Manifest, recorded: ManifestGpu, { record }: HostG
     (recorded.location === record.location ? 0 : 2) +
     (recorded.gpu_id === record.gpu_id ? 0 : 1)
   );
+}
+
+/** GPUs that fit are left, so only the links are against them. */
+function notLinked(recorded: ManifestGpu): Mismatch {
+  return {
+    code: 'E_GPU_MISMATCH',
+    message: `${gpuName(recorded)}: was linked by XGMI with others of its process, and here no hive has that many that fit`,
+    hint: 'restore on a host whose GPUs are linked, or decide with gpu_map',
+    gpu: recorded.ordinal,
+  };
 }
 
 function nothingLeft(recorded: ManifestGpu, here: number): Mismatch {

@@ -15,6 +15,12 @@ export function parseProperties(text: string): ReadonlyMap<string, number> {
   return properties;
 }
 
+/** The hive a GPU belongs to, a number of 64 bits in decimal; undefined when it is linked by PCIe only. */
+export function hiveId(text: string): string | undefined {
+  const id = /^hive_id (\d{1,20})$/m.exec(text)?.[1];
+  return id === '0' ? undefined : id;
+}
+
 /** The LLVM name of a gfx_target_version: 90010 is "gfx90a". */
 export function gfxName(version: number): string {
   const major = Math.floor(version / 10000);

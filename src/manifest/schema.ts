@@ -42,6 +42,8 @@ const gpu = v.strictObject({
   simd_count: u32,
   /** PCI address, "0000:03:00.0". */
   location: v.pipe(v.string(), v.regex(/^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/)),
+  /** GPUs with the same one are linked by XGMI; a 64-bit number in decimal. */
+  hive_id: v.exactOptional(v.pipe(v.string(), v.regex(/^[1-9]\d{0,19}$/, 'not a decimal number'))),
 });
 
 const process = v.strictObject({

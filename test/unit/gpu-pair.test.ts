@@ -6,7 +6,7 @@ import { parseGpuMap } from '../../src/gpu/gpu-map.js';
 import type { Host } from '../../src/gpu/host.js';
 import { pairGpus } from '../../src/gpu/pair.js';
 import type { Manifest, ManifestGpu } from '../../src/manifest/schema.js';
-import { hostWith } from './host-builder.js';
+import { type Bend, hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
 
 const chosen = (host: Host, manifest = sampleManifest(), map = {}) =>
@@ -117,6 +117,45 @@ test('who finds no place is told why, against the GPU that comes closest', () =>
       'gpu 1 (renderD129): no GPU is left for it, of 1 on this host; it was a gfx90a',
     ],
   ]);
+});
+
+test('GPUs that a process had linked by XGMI become GPUs of one hive', () => {
+  const manifest = sampleManifest();
+  for (const gpu of manifest.gpus) gpu.hive_id = '18446744073709551615';
+  const hives = (...ids: (string | undefined)[]) =>
+    hostWith(...ids.map((id): Bend => (id === undefined ? {} : { hive_id: id })));
+  assert.deepEqual(chosen(hives('1', undefined, '2', '2'), manifest), ['0>2', '1>3']);
+  assert.deepEqual(chosen(hives('1', '2', '1', '2'), manifest), ['0>0', '1>2']);
+  // A hive where both render nodes stay wins over the order.
+  const same = hostWith(
+    { hive_id: '1' },
+    { hive_id: '1' },
+    { hive_id: '2', render_minor: 129 },
+    { hive_id: '2', render_minor: 128 },
+  );
+  assert.deepEqual(chosen(same, manifest), ['0>3', '1>2']);
+  for (const host of [hives('1', '2'), hives('1', undefined, '2')]) {
+    const { mismatches } = pairGpus(manifest, host);
+    assert.deepEqual(
+      mismatches.map(({ code }) => code),
+      ['E_GPU_MISMATCH'],
+    );
+    assert.match(mismatches[0]?.message ?? '', /^gpu 1 \(renderD129\): was linked by XGMI/);
+  }
+  const none = pairGpus(manifest, hives(undefined, undefined)).mismatches;
+  assert.deepEqual(
+    none.map(({ gpu }) => gpu),
+    [0, 1],
+  );
+  // The operator decides otherwise; and links that no process had in common do not count.
+  const map = parseGpuMap('renderD128=renderD140,renderD129=renderD141');
+  assert.deepEqual(chosen(hives(undefined, undefined), manifest, map), ['0>0', '1>1']);
+  const [first] = manifest.processes as [Manifest['processes'][number]];
+  manifest.processes = [
+    { ...first, gpus: [0] },
+    { ...first, ordinal: 1, gpus: [1] },
+  ];
+  assert.deepEqual(chosen(hives('1', '2'), manifest), ['0>0', '1>1']);
 });
 
 test('a map wins over likeness, by node, address or id, and is judged', () => {

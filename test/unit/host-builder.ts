@@ -8,7 +8,7 @@ import { fixtures } from './paths.js';
 
 const twoGpus = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion: '1.17' });
 
-type Bend = Partial<ManifestGpu> & { readonly free?: number };
+export type Bend = Partial<ManifestGpu> & { readonly free?: number };
 
 /** A host with the source's kernel and these GPUs, else like the recorded ones. */
 export function hostWith(...bends: readonly Bend[]): Host {
