@@ -13,6 +13,15 @@ export interface ContainerFacts {
   readonly created: string | undefined;
   readonly checkpointed: string | undefined;
   readonly annotations: Readonly<Record<string, string>>;
+  /** What is mounted into it from the host, but for what podman makes anew for each restore. */
+  readonly hostFolders: readonly HostFolder[];
+}
+
+export interface HostFolder {
+  /** In the container. */
+  readonly destination: string;
+  /** On the host, absolute. */
+  readonly source: string;
 }
 
 const text = v.fallback(v.optional(v.string()), undefined);
@@ -24,7 +33,13 @@ const configSchema = v.object({
   createdTime: text,
   checkpointedTime: text,
 });
+const mountSchema = v.object({
+  destination: v.string(),
+  type: v.optional(v.string()),
+  source: text,
+});
 const specSchema = v.object({
+  mounts: v.fallback(v.optional(v.array(v.unknown())), undefined),
   annotations: v.fallback(v.optional(v.record(v.string(), v.string())), undefined),
 });
 
@@ -47,7 +62,20 @@ export function containerFacts(
     created: facts.createdTime,
     checkpointed: facts.checkpointedTime,
     annotations,
+    hostFolders: described.success ? hostFoldersOf(described.output.mounts ?? [], facts.id) : [],
   };
+}
+
+function hostFoldersOf(mounts: readonly unknown[], id: string | undefined): HostFolder[] {
+  return mounts.flatMap((mount) => {
+    const known = v.safeParse(mountSchema, mount);
+    if (!known.success) return [];
+    const { destination, type, source } = known.output;
+    if (type !== 'bind' || source?.startsWith('/') !== true) return [];
+    // Podman's own files of the container (hosts, shm, ...), and named volumes, which come out of the archive.
+    if (id !== undefined && source.includes(`/${id}/`)) return [];
+    return /\/volumes\/[^/]+\/_data$/.test(source) ? [] : [{ destination, source }];
+  });
 }
 
 function parsed(document: string | undefined): unknown {

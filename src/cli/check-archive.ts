@@ -1,5 +1,10 @@
 /** `kfd-checkpoint check CHECKPOINT`: the verdict as text and JSON. */
 
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { HostFolder } from '../archive/container.js';
+import { isMissing } from '../errors.js';
+import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
 import { json, printable, size, table } from './format.js';
@@ -18,10 +23,31 @@ export async function checkArchive(
   surroundings: Surroundings,
   { format, root, gpuMap }: CheckArchiveOptions,
 ): Promise<void> {
-  const verdict = await restorabilityOf(path, surroundings, { root, gpuMap });
+  const found = await restorabilityOf(path, surroundings, { root, gpuMap });
+  const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
+  const verdict = { ...found, reasons: [...found.reasons, ...missing] };
   surroundings.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
+}
+
+/** The runtimes fail without them, before CRIU is asked; the engine will say so, but only then. */
+async function missingFolders(folders: readonly HostFolder[], root: string): Promise<Mismatch[]> {
+  const found = folders.map(async ({ destination, source }): Promise<Mismatch[]> => {
+    const isThere = await access(join(root, source)).then(
+      () => true,
+      (error: unknown) => !isMissing(error),
+    );
+    if (isThere) return [];
+    return [
+      {
+        code: 'E_HOST',
+        message: `mount ${destination}: ${source} is not on this host`,
+        hint: `bring ${source} to this host: the container has it mounted`,
+      },
+    ];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** Within `schema_version` 1 members are only added. */

@@ -170,6 +170,30 @@ test('without GPU state any host will do; without a seal none', async (t) => {
   );
 });
 
+test('folders of the host that the container has mounted are looked for', async (t) => {
+  const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
+  const bind = (destination: string, source: unknown) => ({ destination, type: 'bind', source });
+  const files = sample();
+  files['spec.dump'] = JSON.stringify({
+    mounts: [
+      bind('/data', '/srv/data'),
+      bind('/models', '/srv/models'),
+      bind('/etc/hosts', `/run/containers/storage/overlay-containers/${id}/userdata/hosts`),
+      bind('/volume', '/var/lib/containers/storage/volumes/v/_data'),
+      bind('/odd', 5),
+      { destination: '/proc', type: 'proc', source: 'proc' },
+      'nonsense',
+    ],
+  });
+  const root = await bentHost(t, 'two-gpus', { 'srv/data/x': '' });
+  const { code, report } = await check(await archive(t, files), root);
+  assert.equal(code, 3);
+  assert.deepEqual(
+    report.reasons.map(({ code, message }) => [code, message]),
+    [['E_HOST', 'mount /models: /srv/models is not on this host']],
+  );
+});
+
 test('a compressed archive is read whole, and that is said', async (t) => {
   const path = `${await archive(t, sample())}.gz`;
   await writeFile(path, gzipSync(await tarOf(entriesOf(sample()))));
