@@ -1,7 +1,7 @@
 /** Writing an archive anew with other contents for some of its entries, as a stream. */
 
 import { createReadStream, write } from 'node:fs';
-import { PassThrough, Transform, type TransformCallback, Writable } from 'node:stream';
+import { type Duplex, Transform, type TransformCallback, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { type ExtractEvents, extract, type Header, type Pack, pack } from 'tar-stream';
@@ -15,7 +15,7 @@ import { asArchiveError, type Compression, compressionOf } from './tar.js';
 
 export interface RewriteOptions extends WalkOptions {
   /** Makes the stream that compresses with zstd. */
-  readonly zstdEncoder: () => Transform;
+  readonly zstdEncoder: () => Duplex;
   readonly onProgress?: (bytesRead: number) => void;
 }
 
@@ -73,35 +73,34 @@ export async function rewriteArchive(
   }
 
   const signal = options.signal === undefined ? {} : { signal: options.signal };
+  // The first failure is the reason, the other one its consequence.
+  let failure: unknown;
+  const failed = (error: unknown, other: typeof reading | typeof writing): void => {
+    failure ??= error;
+    other.destroy(error as Error);
+  };
   // Both have to have ended before the descriptor may be closed.
-  const ended = await Promise.allSettled([
+  await Promise.all([
     pipeline(
       [
         createReadStream(path, { highWaterMark: 1 << 20 }),
         new Counter(options.onProgress),
-        decoder(compression, options),
+        ...decoder(compression, options),
         tail,
         reading as unknown as NodeJS.WritableStream,
       ],
       signal,
-    ).catch((error: unknown) => {
-      writing.destroy(error as Error);
-      throw error;
-    }),
+    ).catch((error: unknown) => failed(error, writing)),
     pipeline(
       [
         writing as unknown as NodeJS.ReadableStream,
-        encoder(compression, options),
+        ...encoder(compression, options),
         new DescriptorWriter(target),
       ],
       signal,
-    ).catch((error: unknown) => {
-      reading.destroy(error as Error);
-      throw error;
-    }),
+    ).catch((error: unknown) => failed(error, reading)),
   ]);
-  const failed = ended.find((one) => one.status === 'rejected');
-  if (failed !== undefined) throw asArchiveError(failed.reason, path);
+  if (failure !== undefined) throw asArchiveError(failure, path);
   tail.assertWhole(path);
   const [missing] = left;
   if (missing !== undefined) {
@@ -168,13 +167,13 @@ function withSize(header: Header, size: number): Header {
   return { ...header, size, pax: header.pax ? pax : null };
 }
 
-function decoder(compression: Compression, options: RewriteOptions): Transform {
-  if (compression === 'gzip') return createGunzip({ chunkSize: 1 << 18 });
-  return compression === 'zstd' ? options.zstdDecoder() : new PassThrough();
+function decoder(compression: Compression, options: RewriteOptions): Transform[] {
+  if (compression === 'gzip') return [createGunzip({ chunkSize: 1 << 18 })];
+  return compression === 'zstd' ? [options.zstdDecoder()] : [];
 }
 
 /** Read by the engine three times and thrown away: what is written fast is right. */
-function encoder(compression: Compression, options: RewriteOptions): Transform {
-  if (compression === 'gzip') return createGzip({ level: 1 });
-  return compression === 'zstd' ? options.zstdEncoder() : new PassThrough();
+function encoder(compression: Compression, options: RewriteOptions): Duplex[] {
+  if (compression === 'gzip') return [createGzip({ level: 1 })];
+  return compression === 'zstd' ? [options.zstdEncoder()] : [];
 }

@@ -10,7 +10,7 @@ import { Argument, Command } from 'commander';
 import { relocate, tmpfsCollector } from '../archive/relocate.js';
 import { rewriteArchive } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
-import { filterProgram } from '../os/exec.js';
+import { ProgramFilter } from '../os/filter.js';
 import { gpuMapOption } from './check.js';
 import { PassedOn } from './failure.js';
 import { size } from './format.js';
@@ -106,7 +106,7 @@ async function rewrite(
   try {
     await rewriteArchive(path, fd, replacements, {
       zstdDecoder: surroundings.native.zstdDecoder,
-      zstdEncoder: () => filterProgram('zstd', ['-1', '-q', '-T0', '-c']),
+      zstdEncoder: () => new ProgramFilter('zstd', ['-1', '-q', '-T0', '-c']),
       signal: surroundings.signal,
       ...(!quiet && { onProgress: (bytes) => progress.update(basename(path), bytes, total) }),
     });

@@ -2,7 +2,6 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { Duplex, type Transform } from 'node:stream';
 import { KfdError } from '../errors.js';
 
 export interface RunResult {
@@ -59,28 +58,8 @@ export const runThrough: RunThrough = (command, args, descriptor, signal) =>
     });
   });
 
-/** A program as a stream: what it is given on standard input comes back as it prints it. */
-export function filterProgram(command: string, args: readonly string[]): Transform {
-  const child = spawn(command, [...args], { stdio: ['pipe', 'pipe', 'ignore'] });
-  const ended = new Promise<void>((resolve, reject) => {
-    child.on('error', (error) => reject(missing(command, error)));
-    child.on('close', (status) => {
-      if (status === 0) resolve();
-      else reject(new KfdError('E_IO', `${command}: ended with status ${status}`));
-    });
-  });
-  ended.catch(() => undefined);
-  child.stdin.on('error', () => undefined);
-  return Duplex.from({
-    readable: (async function* () {
-      yield* child.stdout;
-      await ended;
-    })(),
-    writable: child.stdin,
-  }) as Transform;
-}
-
-function missing(command: string, cause: Error): KfdError {
+/** For an error of `spawn`. */
+export function missing(command: string, cause: Error): KfdError {
   return new KfdError('E_HOST', `${command}: cannot be started: ${cause.message}`, {
     cause,
     hint: `install ${command}`,

@@ -8,7 +8,8 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { readContents } from '../../src/archive/contents.js';
 import { rewriteArchive } from '../../src/archive/rewrite.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
-import { filterProgram, runThrough } from '../../src/os/exec.js';
+import { runThrough } from '../../src/os/exec.js';
+import { ProgramFilter } from '../../src/os/filter.js';
 import {
   entriesOf,
   type Files,
@@ -26,7 +27,7 @@ const image = 'checkpoint/tmpfs-dev-38.tar.gz.img';
 const moved = { 'sys/class/kfd/kfd/dev': '511:0\n' };
 const options = {
   zstdDecoder: zstdProgram,
-  zstdEncoder: () => filterProgram('zstd', ['-1', '-q', '-c']),
+  zstdEncoder: () => new ProgramFilter('zstd', ['-1', '-q', '-c']),
 };
 
 function sample(): Files {
@@ -130,6 +131,24 @@ test('the compression is that of the archive', async (t) => {
       contents.manifest?.files,
       (await readContents(plain, options)).manifest?.files,
     );
+  }
+});
+
+test('zstd that is missing or fails is named', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'plain'), await tarOf(entriesOf(sample())));
+  execFileSync('zstd', ['-q', join(folder, 'plain'), '-o', join(folder, 'zstd')]);
+  for (const [program, code, message] of [
+    ['/nonexistent/zstd', 'E_HOST', /cannot be started/],
+    ['false', 'E_IO', /false: ended with status 1/],
+  ] as const) {
+    const fd = openSync(join(folder, 'out'), 'w');
+    const zstdEncoder = () => new ProgramFilter(program, []);
+    await assert.rejects(
+      rewriteArchive(join(folder, 'zstd'), fd, new Map(), { ...options, zstdEncoder }),
+      { code, message },
+    );
+    closeSync(fd);
   }
 });
 
