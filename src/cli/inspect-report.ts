@@ -59,6 +59,7 @@ function manifestPart(manifest: Manifest, objects: ReadonlyMap<string, KfdObject
       kfd: objectsPart(objects.get(process.state_file)),
     })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
+    shared_buffers: sharedBuffers(manifest),
     ext_files: manifest.ext_files,
     files: manifest.files,
     features: manifest.features,
@@ -84,6 +85,18 @@ function objectsPart(known: KfdObjects | undefined) {
     events: { count: events.count, set: events.set, auto_reset: events.autoReset },
     svm_ranges: { count: svmRanges.count, size: svmRanges.bytes },
   };
+}
+
+/** Buffers that several processes hold, or one of them more than once; their contents are in the image once. */
+function sharedBuffers({ buffers, shares = [] }: Manifest) {
+  const holders = new Map<number, number[]>();
+  for (const { buffer, process } of shares) {
+    holders.set(buffer, [...(holders.get(buffer) ?? []), process]);
+  }
+  return buffers.flatMap(({ id, process, gpu, kind, size }) => {
+    const others = holders.get(id);
+    return others === undefined ? [] : [{ id, gpu, kind, size, processes: [process, ...others] }];
+  });
 }
 
 function buffersOf({ buffers }: Manifest, kind: 'vram' | 'gtt') {

@@ -98,6 +98,7 @@ export function inspectTree(report: InspectReport): TreeNode {
 
 function gpuNodes(report: InspectReport): TreeNode[] {
   const { host, tool, gpus, processes, buffers, ext_files: extFiles, timings_us: timings } = report;
+  const shared = report.shared_buffers ?? [];
   if (!host || !tool || !gpus || !processes || !buffers || !extFiles || !timings) return [];
   return [
     { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
@@ -125,6 +126,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
       children: [
         { text: `VRAM: ${buffers.vram.count}, ${size(buffers.vram.size)}` },
         { text: `GTT: ${buffers.gtt.count}, ${size(buffers.gtt.size)}` },
+        ...(shared.length === 0 ? [] : [{ text: 'Shared', children: shared.map(sharedNode) }]),
       ],
     },
     {
@@ -138,6 +140,13 @@ function gpuNodes(report: InspectReport): TreeNode[] {
       children: Object.entries(timings).map(([name, us]) => ({ text: `${name}: ${duration(us)}` })),
     },
   ];
+}
+
+function sharedNode(buffer: NonNullable<InspectReport['shared_buffers']>[number]): TreeNode {
+  const { id, kind, size: bytes, gpu, processes } = buffer;
+  return {
+    text: `${id}: ${kind}, ${size(bytes)}, GPU ${gpu}, processes ${processes.join(', ')}`,
+  };
 }
 
 type KnownObjects = NonNullable<NonNullable<InspectReport['processes']>[number]['kfd']>;

@@ -6,6 +6,8 @@ import { exitCodeOf, failureOf, failureText } from '../../src/cli/failure.js';
 import { duration, size, table, tree } from '../../src/cli/format.js';
 import { progressOf } from '../../src/cli/progress.js';
 import { KfdError } from '../../src/errors.js';
+import { encodeManifest } from '../../src/manifest/codec.js';
+import type { Manifest } from '../../src/manifest/schema.js';
 import { entriesOf, type Files, gpuCheckpoint, plainCheckpoint, tarOf } from './archive-builder.js';
 import { cli } from './cli-surroundings.js';
 import { temporaryFolder } from './paths.js';
@@ -83,6 +85,25 @@ test('inspect shows what a state file holds: queues, events, BOs of all kinds', 
   assert.match(tree, /Events: 1, of them 1 set, 1 with auto-reset/);
   assert.match(tree, /SVM ranges: 1, 8\.0 KiB/);
   assert.match((await cli(['inspect', path])).stdout, /^0 +7 +worker +0,1 +24 +1 +1 /m);
+});
+
+test('inspect shows which buffers are shared, and by whom', async (t) => {
+  const { files, manifest } = gpuCheckpoint();
+  const [first] = manifest.processes as [Manifest['processes'][number]];
+  manifest.processes.push({ ...first, ordinal: 1, state_file: 'kfd-state-1.img' });
+  manifest.files.push({ ...(manifest.files[0] as object), name: 'kfd-state-1.img' } as never);
+  manifest.shares = [
+    { process: 1, bo_index: 3, buffer: 2 },
+    { process: 0, bo_index: 9, buffer: 2 },
+  ];
+  files['checkpoint/kfd-manifest.json'] = encodeManifest(manifest);
+  const path = await archive(t, files);
+  const json = (await cli(['inspect', path, '--format', 'json'])).stdout;
+  assert.deepEqual((JSON.parse(json) as Record<string, unknown>)['shared_buffers'], [
+    { id: 2, gpu: 1, kind: 'vram', size: 1048576, processes: [0, 1, 0] },
+  ]);
+  const tree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
+  assert.match(tree, /Shared\n.*2: vram, 1\.0 MiB, GPU 1, processes 0, 1, 0\n/);
 });
 
 test('a checkpoint without a GPU is shown as such', async (t) => {
