@@ -138,8 +138,8 @@ UniqueFd restore_kfd(int socket, Message& answer) {
   UniqueFd kfd = open_kfd();
   const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
-  const Message known = request(socket, MessageType::restored, {ordinal});
   import_shared(socket, kfd.get(), ordinal, state);
+  const Message known = request(socket, MessageType::restored, {ordinal});
   restored = std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), {}});
   restored->render = files_to_map(restored->state);
   log_info("restored the KFD state of process " + std::to_string(ordinal) +

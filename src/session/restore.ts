@@ -16,6 +16,7 @@ import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
 import { type Preflight, type PreparedProcess, preflight } from './preflight.js';
+import { placeKey } from './sharing.js';
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
@@ -27,8 +28,6 @@ interface Returning {
   /** Host pid of the task that called RESTORE. */
   pid?: number;
   readonly dmabufs: Map<number, Descriptor>;
-  /** Resolved when RESTORE has made its buffers. */
-  readonly restored: Deferred;
   /** While its task opens /dev/kfd. */
   filter?: DeviceFilter;
   upload?: Promise<void>;
@@ -38,6 +37,8 @@ interface Returning {
 export class RestoreSession {
   readonly #context: SessionContext;
   readonly #returning = new Map<number, Returning>();
+  /** By place: buffers that another process waits for. */
+  readonly #awaited = new Map<string, Deferred>();
   #plan: Preflight | undefined;
   #uploads: Uploads | undefined;
   #failure: KfdError | undefined;
@@ -53,13 +54,7 @@ export class RestoreSession {
     this.#plan = await preflight(this.#context.image, this.#context.config.gpu_map);
     if (this.#plan !== undefined) this.#uploads = new Uploads(this.#context, this.#plan);
     for (const prepared of this.#plan?.processes ?? []) {
-      const restored = deferred();
-      this.#returning.set(prepared.ordinal, {
-        prepared,
-        restored,
-        render: new Map(),
-        dmabufs: new Map(),
-      });
+      this.#returning.set(prepared.ordinal, { prepared, render: new Map(), dmabufs: new Map() });
     }
     const handlers: [number, Handler][] = [
       [messageType.openFile, (m) => this.#openFile(m)],
@@ -168,6 +163,8 @@ export class RestoreSession {
       const index = indices[i] as number;
       if (shared.has(index)) dmabuf.close();
       else process.dmabufs.set(index, dmabuf);
+      const place = { process: process.prepared.ordinal, bo_index: index };
+      this.#awaited.get(placeKey(place))?.resolve();
     });
   }
 
@@ -183,12 +180,16 @@ export class RestoreSession {
     return { args: [share.bo_index, offset], fds: [dmabuf] };
   }
 
-  /** The buffer `id` in its new memory, after the process that made it was restored. */
+  /** The buffer `id` in its new memory, once the process that owns it has made it. */
   async #buffer(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
     const buffer = this.#manifest().buffers.find((candidate) => candidate.id === id);
     const owner = this.#returning.get(buffer?.process ?? -1);
     if (buffer === undefined || owner === undefined) throw protocol(`there is no buffer ${id}`);
-    await owner.restored.promise;
+    if (!owner.dmabufs.has(buffer.bo_index)) {
+      const awaited = this.#awaited.get(placeKey(buffer)) ?? deferred();
+      this.#awaited.set(placeKey(buffer), awaited);
+      await awaited.promise;
+    }
     const dmabuf = owner.dmabufs.get(buffer.bo_index);
     if (dmabuf === undefined) throw protocol(`buffer ${id} came back without a dma-buf`);
     return { dmabuf, gpu: buffer.gpu };
@@ -222,7 +223,6 @@ export class RestoreSession {
       return { text: this.#context.logPath };
     }
     process.pid = message.pid;
-    process.restored.resolve();
     this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
     const upload = this.#uploadsOrThrow().start(process.prepared.ordinal, process.dmabufs);
     process.upload = upload;

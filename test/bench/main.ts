@@ -6,9 +6,10 @@ import { install } from '../e2e/support/product.js';
 import { hidden } from './hidden.js';
 import { memory } from './memory.js';
 import { plain } from './plain.js';
+import { processes } from './processes.js';
 import { table } from './table.js';
 
-const sections = { table, hidden, memory, plain };
+const sections = { table, hidden, processes, memory, plain };
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);
