@@ -64,6 +64,14 @@ const targets = [
     reason: /\d+ bytes of VRAM are needed, \d+ are free/,
   },
   {
+    name: 'with other device numbers, by podman itself',
+    // The first GPU is of another version, so the one that fits has the second render node.
+    prepare: () => reloadGpu('gfx_target_version=90006,90010'),
+    undo: () => reloadGpu(),
+    reason:
+      /E_DEVICE_MOVED: gpu 0 \(renderD128\): is 226:128 in the archive, and renderD129 \(226:129\) here.*kfd-checkpoint restore ARCHIVE/s,
+  },
+  {
     name: 'too slow for the deadline',
     prepare: () => {
       setDmaRate(5);

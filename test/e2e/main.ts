@@ -18,6 +18,7 @@ for (const part of [
   'render-nodes',
   'refusals',
   'cannot-restore',
+  'other-gpu',
   'killed',
 ]) {
   if (wanted.length === 0 || wanted.includes(part)) await import(`./${part}.js`);

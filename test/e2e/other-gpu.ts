@@ -1,0 +1,85 @@
+/**
+ * A container goes to hosts where its GPU has another KFD id, render node and place among others, and
+ * `/dev/kfd` another major: three moves, the last one back to where it came from.
+ */
+
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { archivePath } from './support/archive.js';
+import { attempt, run } from './support/command.js';
+import { Container, removeContainers } from './support/container.js';
+import type { Lane } from './support/lanes.js';
+import { loadGpu, reloadGpu, unloadGpu } from './support/product.js';
+import { scenario } from './support/suite.js';
+
+/** GPUs of another version lie before the only one that fits; a module that also takes a dynamic major takes kfd's. */
+const hosts = [
+  {
+    node: 'renderD129',
+    become: async () => {
+      await unloadGpu();
+      await run('modprobe', 'uio');
+      await loadGpu('gfx_target_version=90006,90010', 'gpu_id=7001');
+    },
+  },
+  {
+    node: 'renderD130',
+    become: async () => {
+      await unloadGpu();
+      await run('rmmod', 'uio');
+      await loadGpu('gfx_target_version=90006,90006,90010', 'gpu_id=8001', 'numa_node=1,0,1');
+    },
+  },
+  { node: 'renderD128', become: () => reloadGpu() },
+] as const;
+
+async function move(
+  job: Container,
+  { engine, meet }: Lane,
+  { node, become }: (typeof hosts)[number],
+): Promise<void> {
+  const archive = archivePath(engine, `to-${node}.tar`);
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  await job.remove();
+  await meet(become);
+  const restored = await attempt('kfd-checkpoint', 'restore', '--quiet', archive, '--keep');
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(restored.stdout, /^[0-9a-f]{64}$/); // what podman says
+  const held = await attempt(
+    'sh',
+    '-c',
+    `ls -l /proc/[0-9]*/fd | grep '${archive.replace(/[^/]*$/, '')}.*(deleted)'`,
+  );
+  assert.equal(held.stdout, '', 'the copy of the archive still takes room');
+  assert.ok(
+    readdirSync(`/proc/${await job.pid()}/root/dev/dri`).includes(node),
+    'a new program in the container would not find the GPU',
+  );
+  assert.match(await job.control.ask('verify'), /^verified bytes=2097152 barrier=completed/);
+  await job.computesOn();
+}
+
+/** As the guest was, also when a move failed half way. */
+async function goHome(): Promise<void> {
+  const away = ['/sys/module/uio', '/dev/dri/renderD129'].filter((path) => existsSync(path));
+  if (away.length === 0) return;
+  await unloadGpu();
+  await attempt('rmmod', 'uio');
+  await loadGpu();
+}
+
+scenario('to other GPU ids, render nodes and majors, and back', async (lane) => {
+  const { engine, meet } = lane;
+  try {
+    const job = await Container.start({
+      engine,
+      worker: ['--vram-mib', '2', '--pending-barrier'],
+    });
+    for (const host of hosts) await move(job, lane, host);
+    assert.match(await job.control.ask('churn'), /^churned /);
+  } finally {
+    await removeContainers(engine);
+    await meet(goHome);
+  }
+});
