@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/image_files.h"
 #include "core/kfd.h"
+#include "core/kfd_maps.h"
 #include "core/procfs.h"
 #include "core/session_socket.h"
 #include "core/survey.h"
@@ -125,7 +126,10 @@ std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& s
   std::vector<VmaRecord> records;
   for (auto& [vma, minor] : procfs::device_vmas(process.pid, procfs::kfd_major())) {
     records.push_back(vma);
-    if (vma.kind != VmaRecord::render) continue;
+    if (vma.kind == VmaRecord::kfd) {
+      if (kfd_buffer_of(state, vma) != nullptr) continue;
+      cannot_be_restored(process, "/dev/kfd beside its buffers (as libhsakmt does for old APUs)");
+    }
     const std::uint32_t gpu_id = user_gpu_id(process, state, minor);
     records.back().gpu_id = gpu_id;
     const auto starts_at = [&](const kfd_criu_bo_bucket& bo) {

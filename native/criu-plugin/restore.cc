@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include "core/error.h"
 #include "core/image_files.h"
 #include "core/kfd.h"
+#include "core/kfd_maps.h"
 #include "core/session_socket.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
@@ -165,14 +168,28 @@ int render_for_vma(std::uint32_t gpu_id) {
 
 /// The buffer of a mapping. Offsets on /dev/kfd carry their GPU, those on render nodes do not.
 const kfd_criu_bo_bucket* bo_of(const VmaRecord& vma) {
-  const bool render = vma.kind == VmaRecord::render;
+  if (vma.kind == VmaRecord::kfd) return kfd_buffer_of(restored->state, vma);
   const std::uint32_t gpu_id = gpu_of(restored->state, vma);
   for (const kfd_criu_bo_bucket& bo : restored->state.bos) {
     if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) continue;
-    if (render && bo.gpu_id != gpu_id) continue;
+    if (bo.gpu_id != gpu_id) continue;
     if (vma.pgoff >= bo.offset && vma.pgoff - bo.offset < bo.size) return &bo;
   }
   return nullptr;
+}
+
+/// Where CRIU is to map `bo` on /dev/kfd. Only whole buffers can be mapped there.
+std::uint64_t kfd_offset(const kfd_criu_bo_bucket& bo) {
+  utsname kernel{};
+  ::uname(&kernel);
+  const UniqueFd kfd = open_kfd();
+  return kfd_map_offset(bo, kernel.release, [&](std::uint64_t offset) {
+    void* base = ::mmap(nullptr, bo.size, PROT_READ | PROT_WRITE, MAP_SHARED, kfd.get(),
+                        static_cast<off_t>(offset));
+    if (base == MAP_FAILED) return false;
+    const Mapping unmapped(base, bo.size);
+    return true;
+  });
 }
 
 const VmaRecord* vma_at(std::uint64_t address) {
@@ -219,7 +236,7 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
     throw Error(ErrorCode::corrupt,
                 "no recorded buffer for the mapping at address " + std::to_string(address));
   }
-  new_offset = bo->restored_offset + (old_offset - bo->offset);
+  new_offset = render ? bo->restored_offset + (old_offset - bo->offset) : kfd_offset(*bo);
   fd = render ? render_for_vma(bo->gpu_id) : -1;
   if (++restored->mapped == restored->state.vmas.size()) {
     // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.

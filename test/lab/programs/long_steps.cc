@@ -8,7 +8,7 @@
 namespace lab {
 namespace {
 
-constexpr std::size_t kPages = 128;
+constexpr std::size_t kPages = 1024;
 constexpr std::size_t kBytes = kPages * KFDSIM_STEP_BYTES;
 constexpr std::size_t kSignalAt = 64;
 
