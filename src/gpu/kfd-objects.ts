@@ -35,6 +35,8 @@ export interface KfdQueue {
   /** Bytes of its ring. */
   readonly ringBytes: number;
   readonly priority: number;
+  /** Bytes of its state as the hardware has it, of all compute dies together. */
+  readonly mqdBytes: number;
 }
 
 /** How many there are, and their bytes. */
@@ -114,5 +116,6 @@ function queueOf(queue: Buffer): KfdQueue {
     kind: type === 0 ? 'compute' : sdmaTypes.includes(type) ? 'sdma' : 'other',
     ringBytes: Number(queue.readBigUInt64LE(16)),
     priority: queue.readUInt32LE(80),
+    mqdBytes: queue.readUInt32LE(112),
   };
 }

@@ -8,6 +8,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { type Host, readHost } from '../gpu/host.js';
+import { kfdObjectsOf } from '../gpu/kfd-objects.js';
+import { lostQueues } from '../gpu/queue-rules.js';
 import { removeImageFiles, writeManifest } from '../manifest/image.js';
 import { stateFileName } from '../manifest/names.js';
 import type { ManifestExtFile } from '../manifest/schema.js';
@@ -133,6 +135,7 @@ export class DumpSession {
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
     this.#shares = findShares(processes);
+    refuseLostQueues(processes, this.#hostOrThrow());
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
     this.#context.log.info({ processes: processes.length }, 'draining');
@@ -262,6 +265,18 @@ export class DumpSession {
     if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
     return this.#host;
   }
+}
+
+/** The kernel gave their state without an error: what it will do with it is known all the same. */
+function refuseLostQueues(processes: readonly DumpedProcess[], host: Host): void {
+  const reasons = processes.flatMap(({ comm, pid, state, summary }) => {
+    const objects = state && kfdObjectsOf(state);
+    const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
+    const gpuOf = (gpuId: number) =>
+      host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
+    return lostQueues(objects?.queues ?? [], gpuOf).map((why) => `pid ${pid} (${comm}): ${why}`);
+  });
+  if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
 }
 
 function protocol(reason: string): KfdError {

@@ -14,7 +14,13 @@ import { until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertInOrder, type Counters, countersOf } from './support/counters.js';
 import { assertExplained } from './support/explained.js';
-import { behaveAs, gpuObjects, gpuObjectsOf, reloadGpu, setStepTime } from './support/product.js';
+import {
+  behaveAs,
+  gpuObjectsOf,
+  reloadGpu,
+  reloadWhenUnused,
+  setStepTime,
+} from './support/product.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const holdings = ['--queues', '--events', '--memory', '--steps'];
@@ -100,12 +106,16 @@ scenario(`all that the driver of 6.12 knows of a process; ${counted}`, async (la
   }
 });
 
-/** 7.3 finds doorbells by the GPU id that the process knows, which is not this GPU's any more. */
+/**
+ * 7.3 saves what each of several compute dies has of a queue. It finds doorbells by the GPU id that the
+ * process knows, which is not that of the GPU any more.
+ */
+const gfx942 = 'gfx_target_version=90402';
 const moved = 'all that the driver of 7.3 knows: not for 6.12, but for a GPU with another id';
 
 scenario(moved, async ({ engine, meet }) => {
   const archive = archivePath(engine, 'held.tar');
-  await meet(() => behaveAs('7.3'));
+  await meet(() => reloadGpu('behaves_as=7.3', gfx942));
   try {
     const held = await start(engine, '--svm');
     const saved = await held.job.checkpoint('--compress', 'none', '--export', archive);
@@ -114,7 +124,7 @@ scenario(moved, async ({ engine, meet }) => {
 
     await meet(async () => {
       await assertNothingLeft();
-      await reloadGpu('gpu_id=7000');
+      await reloadGpu('gpu_id=7000', gfx942);
     });
     const refused = await held.job.restore('--import', archive);
     assert.notEqual(refused.status, 0, 'restored all the same');
@@ -131,9 +141,6 @@ scenario(moved, async ({ engine, meet }) => {
     await held.job.remove();
     await meet(assertNothingLeft);
   } finally {
-    await meet(async () => {
-      await until('an unused GPU', () => gpuObjects()['processes'] === 0, 20);
-      await reloadGpu();
-    });
+    await meet(reloadWhenUnused);
   }
 });

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { scenario } from './support/suite.js';
+import { reloadGpu, reloadWhenUnused } from './support/product.js';
+import { assertNothingLeft, scenario } from './support/suite.js';
 
 async function assertRefused(job: Container, reasons: readonly RegExp[]): Promise<void> {
   const saved = await job.checkpoint();
@@ -29,3 +30,32 @@ scenario(
     await assertRefused(job, [/maps a GPU buffer in pieces/]);
   },
 );
+
+const lossyGpus = [
+  {
+    parameter: 'gfx_target_version=90402',
+    reason: /queue \d+ runs on 8 compute dies, of which this kernel saves one/,
+  },
+  {
+    parameter: 'gfx_target_version=110000',
+    reason: /queue \d+ is on a gfx1100: no kernel can bring back queues/,
+  },
+];
+
+scenario('refused after the pause: queues that would never run again', async (lane) => {
+  try {
+    for (const { parameter, reason } of lossyGpus) {
+      await lane.meet(async () => {
+        await assertNothingLeft();
+        await reloadGpu(parameter);
+      });
+      const command = ['kfd-worker', '--queues'];
+      const job = await Container.start({ engine: lane.engine, command });
+      await assertRefused(job, [reason]);
+      await job.remove();
+    }
+    await lane.meet(assertNothingLeft);
+  } finally {
+    await lane.meet(reloadWhenUnused);
+  }
+});

@@ -34,9 +34,9 @@ test('queues, events, ranges and all BOs are told', () => {
       userptr: { count: 1, bytes: 7 },
     },
     queues: [
-      { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7 },
-      { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15 },
-      { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0 },
+      { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7, mqdBytes: 2048 },
+      { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15, mqdBytes: 512 },
+      { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0, mqdBytes: 8 },
     ],
     events: { count: 2, set: 1, autoReset: 1 },
     svmRanges: { count: 1, bytes: 65536 },

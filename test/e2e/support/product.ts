@@ -1,7 +1,7 @@
 /** This product as installed in the guest, and the simulated GPU beneath. */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { run } from './command.js';
+import { run, until } from './command.js';
 
 export const prefix = '/usr/lib/kfd-checkpoint';
 /** The copy of the plugin that CRIU loads. */
@@ -91,6 +91,12 @@ export async function loadGpu(...parameters: string[]): Promise<void> {
 export async function reloadGpu(...parameters: string[]): Promise<void> {
   await unloadGpu();
   await loadGpu(...parameters);
+}
+
+/** As it usually is; for the end of a scenario that had another one, and may have failed. */
+export async function reloadWhenUnused(): Promise<void> {
+  await until('a GPU that nobody uses', () => gpuObjects()['processes'] === 0, 20);
+  await reloadGpu();
 }
 
 export async function unloadGpu(): Promise<void> {

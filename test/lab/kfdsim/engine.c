@@ -55,12 +55,15 @@ static const struct kernel_param_ops sim_rates_ops = {
 	.get = sim_rates_get,
 };
 
-static struct sim_rates dma_mbps = { .nr = 1 }, vram_mbps = { .nr = 1 };
+static struct sim_rates dma_mbps = { .nr = 1 }, vram_mbps = { .nr = 1 }, peer_mbps = { .nr = 1 };
 module_param_cb(dma_mbps, &sim_rates_ops, &dma_mbps, 0644);
 MODULE_PARM_DESC(dma_mbps,
 		 "MB/s (10^6 bytes) of each SDMA engine, the last one for all further, 0 = unlimited (default)");
 module_param_cb(vram_mbps, &sim_rates_ops, &vram_mbps, 0644);
 MODULE_PARM_DESC(vram_mbps, "the same within VRAM, 0 = as dma_mbps (default)");
+
+module_param_cb(peer_mbps, &sim_rates_ops, &peer_mbps, 0644);
+MODULE_PARM_DESC(peer_mbps, "the same from or to another GPU's VRAM, 0 = as dma_mbps (default)");
 
 static unsigned int submit_us;
 module_param(submit_us, uint, 0644);
@@ -91,18 +94,31 @@ void sim_engines_fini(struct sim_gpu *gpu)
 	kvfree(gpu->engines);
 }
 
-/* In the GPU's own VRAM? That of another one is behind a link. */
-static bool sim_in_vram(struct sim_vm *vm, u64 va, bool write)
+/* Whose VRAM is it? NULL for memory that is none. */
+static struct sim_gpu *sim_vram_owner(struct sim_vm *vm, u64 va, bool write)
 {
+	struct sim_gpu *gpu;
 	struct sim_bo *bo;
 	u64 offset, left;
-	bool vram;
 
 	if (sim_vm_resolve(vm, va, write, &bo, &offset, &left))
-		return false;
-	vram = bo->kind == SIM_BO_VRAM && sim_bo_gpu(bo) == vm->gpu;
+		return NULL;
+	gpu = bo->kind == SIM_BO_VRAM ? sim_bo_gpu(bo) : NULL;
 	sim_bo_put(bo);
-	return vram;
+	return gpu;
+}
+
+static bool sim_in_vram(struct sim_vm *vm, u64 va, bool write)
+{
+	return sim_vram_owner(vm, va, write) == vm->gpu;
+}
+
+/* In another GPU's VRAM, behind a link? */
+static bool sim_in_peer(struct sim_vm *vm, u64 va, bool write)
+{
+	struct sim_gpu *owner = sim_vram_owner(vm, va, write);
+
+	return owner && owner != vm->gpu;
 }
 
 static u32 sim_rate(const struct sim_rates *rates, u32 engine)
@@ -118,19 +134,24 @@ static u64 sim_rate_ns(u32 rate, u64 bytes)
 /* Engine time of a copy; where its first bytes are decides about the rate. */
 u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes)
 {
-	u32 inner = sim_rate(&vram_mbps, s->engine);
+	u32 inner = sim_rate(&vram_mbps, s->engine), peer = sim_rate(&peer_mbps, s->engine);
 
 	if (inner && sim_in_vram(s->vm, dst, true) && sim_in_vram(s->vm, src, false))
 		return sim_rate_ns(inner, bytes);
+	if (peer && (sim_in_peer(s->vm, dst, true) || sim_in_peer(s->vm, src, false)))
+		return sim_rate_ns(peer, bytes);
 	return sim_rate_ns(sim_rate(&dma_mbps, s->engine), bytes);
 }
 
 u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes)
 {
-	u32 inner = sim_rate(&vram_mbps, s->engine);
+	u32 inner = sim_rate(&vram_mbps, s->engine), peer = sim_rate(&peer_mbps, s->engine);
 
-	return sim_rate_ns(inner && sim_in_vram(s->vm, dst, true) ? inner :
-			   sim_rate(&dma_mbps, s->engine), bytes);
+	if (inner && sim_in_vram(s->vm, dst, true))
+		return sim_rate_ns(inner, bytes);
+	if (peer && sim_in_peer(s->vm, dst, true))
+		return sim_rate_ns(peer, bytes);
+	return sim_rate_ns(sim_rate(&dma_mbps, s->engine), bytes);
 }
 
 /* From a submission, or from noticing that a queue is not empty, to its beginning. */

@@ -151,14 +151,18 @@ static void test_peers(const struct gpu *a, const struct gpu *b, int reach)
 	IS(free_gpu(a, &vram), 0);
 }
 
-/* b's engine brings what is on a, or in host memory where b cannot reach a. */
-static void test_copy(const struct gpu *a, const struct gpu *b, int reach)
+/*
+ * b's engine brings what is on a, or in host memory where b cannot reach a. timed: a slow link is felt by
+ * the former only.
+ */
+static void test_copy(const struct gpu *a, const struct gpu *b, int reach, int timed)
 {
 	struct memory src = make(a, VA, MIB, reach ? VRAM : GTT), dst = make(b, PEER_VA, MIB, VRAM);
 	struct memory ring = make(b, RING_VA, QUEUE_BYTES, GTT);
 	struct kfd_ioctl_destroy_queue_args destroy = {};
 	struct sdma_queue q;
 	void *doorbell;
+	uint64_t ns;
 
 	IS(map_gpu(b, &src), 0);
 	IS(create_queue(a, &q, RING_VA), -EINVAL);
@@ -169,9 +173,14 @@ static void test_copy(const struct gpu *a, const struct gpu *b, int reach)
 	CHECK(doorbell != MAP_FAILED);
 	for (uint32_t i = 0; i < MIB / 4; i++)
 		((uint32_t *)src.cpu)[i] = i * 2654435761u + b->id;
+	set_parameter("peer_mbps", timed ? "2" : "0");
+	ns = now_ns();
 	put_copy(&q, dst.va, src.va, MIB);
 	((volatile uint64_t *)doorbell)[(q.doorbell_offset & 8191) / 8] = *q.wptr;
 	CHECK(drained(&q, 3000));
+	ns = now_ns() - ns;
+	CHECK(!timed || (reach ? ns >= 524000000 : ns < 400000000));
+	set_parameter("peer_mbps", "0");
 	CHECK(!memcmp(dst.cpu, src.cpu, MIB));
 	destroy.queue_id = q.id;
 	IS(try_ioctl(b->kfd, AMDKFD_IOC_DESTROY_QUEUE, &destroy), 0);
@@ -337,7 +346,7 @@ static void test_visible(void)
 		j = (i + 1) % nr_nodes;
 		test_memory(&g[i], &g[j]);
 		test_peers(&g[i], &g[j], peers(i, j));
-		test_copy(&g[i], &g[j], peers(i, j));
+		test_copy(&g[i], &g[j], peers(i, j), i + j == 1);
 		test_sharing(&g[i], &g[j]);
 	}
 	test_fault(&g[nr_nodes - 1]);
