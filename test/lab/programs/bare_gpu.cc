@@ -36,6 +36,10 @@ kfdcp::Mapping reserve(std::size_t size) {
   return {base, size};
 }
 
+std::uint64_t address_of(const kfdcp::Mapping& mapping) {
+  return reinterpret_cast<std::uintptr_t>(mapping.data());
+}
+
 void map_over(const kfdcp::Mapping& reserved, int protection, int fd, std::uint64_t offset) {
   if (mmap(reserved.data(), reserved.size(), protection, MAP_SHARED | MAP_FIXED, fd,
            static_cast<off_t>(offset)) == MAP_FAILED) {
@@ -100,20 +104,27 @@ std::uint64_t BareGpu::property(const std::string& name) const {
 BareBuffer::BareBuffer(const BareGpu& gpu, std::uint32_t flags, std::size_t size, bool visible)
     : gpu_(&gpu), mapping_(reserve(size)) {
   bytes_ = mapping_.bytes();
+  address_ = address_of(mapping_);
   const std::uint64_t offset = allocate(flags | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE, 0);
   map_over(mapping_, visible ? PROT_READ | PROT_WRITE : PROT_NONE, gpu.render(), offset);
 }
 
-BareBuffer::BareBuffer(const BareGpu& gpu, std::span<std::byte> user, bool writable)
-    : gpu_(&gpu), bytes_(user) {
+BareBuffer::BareBuffer(const BareGpu& gpu, std::span<std::byte> user, bool writable, bool elsewhere)
+    : gpu_(&gpu), bytes_(user), address_(reinterpret_cast<std::uintptr_t>(user.data())) {
+  const std::uint64_t pages = address_;
+  if (elsewhere) {
+    mapping_ = reserve(user.size());
+    address_ = address_of(mapping_);
+  }
   allocate(KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | (writable ? KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE : 0),
-           address());
+           pages);
 }
 
 BareBuffer::BareBuffer(BareBuffer&& other) noexcept
     : gpu_(std::exchange(other.gpu_, nullptr)),
       bytes_(other.bytes_),
       mapping_(std::move(other.mapping_)),
+      address_(other.address_),
       handle_(other.handle_) {}
 
 BareBuffer::~BareBuffer() {

@@ -45,24 +45,24 @@ class BareGpu {
   kfdcp::Mapping doorbells_;
 };
 
-/// Memory of KFD at the same address for the CPU and the GPU, mapped to both.
+/// Memory of KFD, mapped for the CPU and the GPU, at the same address unless said otherwise.
 class BareBuffer {
  public:
   /// VRAM or GTT. `flags`: KFD_IOC_ALLOC_MEM_FLAGS_* beside WRITABLE. Not `visible`: the CPU may
   /// not touch it, as ROCr maps VRAM. Throws Error{gpu} or Error{io}.
   BareBuffer(const BareGpu& gpu, std::uint32_t flags, std::size_t size, bool visible = true);
   /// The pages of this process at `user`, which stay the caller's. Without `writable` the GPU only
-  /// reads them. Throws Error{gpu}.
-  BareBuffer(const BareGpu& gpu, std::span<std::byte> user, bool writable = true);
+  /// reads them. `elsewhere`: at another address for the GPU, as libhsakmt registers memory. Throws
+  /// Error{gpu}.
+  BareBuffer(const BareGpu& gpu, std::span<std::byte> user, bool writable = true,
+             bool elsewhere = false);
   BareBuffer(BareBuffer&& other) noexcept;
   BareBuffer& operator=(BareBuffer&&) = delete;
   ~BareBuffer();
 
   std::span<std::byte> bytes() const { return bytes_; }
   /// GPU address of byte `offset`.
-  std::uint64_t address(std::size_t offset = 0) const {
-    return reinterpret_cast<std::uintptr_t>(bytes_.data()) + offset;
-  }
+  std::uint64_t address(std::size_t offset = 0) const { return address_ + offset; }
   /// As other calls of KFD want it.
   std::uint64_t handle() const { return handle_; }
   std::uint32_t* words(std::size_t offset = 0) const {
@@ -70,12 +70,13 @@ class BareBuffer {
   }
 
  private:
-  /// Allocates over bytes_ and maps it for the GPU. Returns the offset for mmap.
+  /// Allocates at address_ and maps it for the GPU. Returns the offset for mmap.
   std::uint64_t allocate(std::uint32_t flags, std::uint64_t user);
 
   const BareGpu* gpu_;  // null once moved from
   std::span<std::byte> bytes_;
-  kfdcp::Mapping mapping_;  // none for pages that are the caller's
+  kfdcp::Mapping mapping_;  // what was mapped, or only reserved, at address_
+  std::uint64_t address_ = 0;
   std::uint64_t handle_ = 0;
 };
 

@@ -66,6 +66,7 @@ class HeldMemory : public Holding {
                             KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE);
     add("user memory", anonymous(MAP_PRIVATE));
     add("user memory that the GPU only reads", anonymous(MAP_PRIVATE), false);
+    add("user memory at another address", anonymous(MAP_PRIVATE), true, true);
     add("pinned user memory", pinned());
     add("shared user memory", anonymous(MAP_SHARED));
     add("user memory in /dev/shm", shm_file());
@@ -88,8 +89,8 @@ class HeldMemory : public Holding {
   void add(const char* name, std::uint32_t flags, bool visible = true) {
     pieces_.push_back({name, {}, BareBuffer(gpu_, flags, kBytes, visible), visible, true});
   }
-  void add(const char* name, kfdcp::Mapping user, bool writable = true) {
-    BareBuffer buffer(gpu_, user.bytes(), writable);
+  void add(const char* name, kfdcp::Mapping user, bool writable = true, bool elsewhere = false) {
+    BareBuffer buffer(gpu_, user.bytes(), writable, elsewhere);
     pieces_.push_back({name, std::move(user), std::move(buffer), true, writable});
   }
 
