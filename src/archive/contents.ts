@@ -15,7 +15,7 @@ import {
 } from './source.js';
 
 /** Bytes of the largest config.dump or spec.dump that is read. */
-const maxJsonBytes = 16 << 20;
+export const maxJsonBytes = 16 << 20;
 /** First four bytes of inventory.img, little endian; it alone lacks the magic all images share. */
 const inventoryMagic = 0x58313116;
 

@@ -21,7 +21,7 @@ export const tmpfsImagePattern = /^tmpfs-dev-\d{1,10}\.tar\.gz\.img$/;
 export interface RewrittenNodes {
   /** The tar file; the input itself when nothing in it has moved. */
   readonly tar: Buffer;
-  /** Those of `moves` that were found. */
+  /** Those of `moves` of which there is a node. */
   readonly found: ReadonlySet<DeviceMove>;
 }
 
@@ -57,7 +57,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     const name = properName(entry, move);
     if (name !== undefined) proper.set(plain(name), move);
   }
-  if (found.size === 0) return { tar, found };
+  if (found.size === 0) return { tar, found: withArrived(found, entries, moves) };
 
   const made = new Set<string>();
   const pieces = entries.flatMap((entry): Buffer[] => {
@@ -79,7 +79,21 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     if (!isSame && owner === undefined) write();
     return written;
   });
-  return { tar: Buffer.concat([...pieces, end]), found };
+  return { tar: Buffer.concat([...pieces, end]), found: withArrived(found, entries, moves) };
+}
+
+/** Also those whose node is there with its new number: this was done before, and interrupted after. */
+function withArrived(
+  found: ReadonlySet<DeviceMove>,
+  entries: readonly RawEntry[],
+  moves: readonly DeviceMove[],
+): ReadonlySet<DeviceMove> {
+  const numbers = new Set(
+    entries
+      .filter(({ header }) => header.type === '3')
+      .map(({ header }) => `${header.devMajor}:${header.devMinor}`),
+  );
+  return new Set([...found, ...moves.filter(({ to }) => numbers.has(`${to.major}:${to.minor}`))]);
 }
 
 /** Where the node would be on a host that has the device at its new minor; undefined: names do not tell. */

@@ -91,7 +91,7 @@ export async function relocate(
   return replacements;
 }
 
-/** undefined: none of the devices has a node in it. */
+/** undefined: nothing in it has to change. */
 async function relocateNodes(
   name: string,
   image: Buffer,
@@ -109,5 +109,5 @@ async function relocateNodes(
   }
   const rewritten = rewriteNodes(tar, moves);
   for (const move of rewritten.found) missing.delete(move);
-  return rewritten.found.size === 0 ? undefined : gzipSync(rewritten.tar);
+  return rewritten.tar === tar ? undefined : gzipSync(rewritten.tar);
 }

@@ -117,9 +117,9 @@ function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[
 
 /** What to type. A bundle or image directory belongs to a container that is still here. */
 function command(path: string, { contents, needsRewriting }: Restorability): string[] {
+  if (needsRewriting) return ['kfd-checkpoint', 'restore', path];
   if (contents.kind !== 'archive') {
     return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
   }
-  if (needsRewriting) return ['kfd-checkpoint', 'restore', path];
   return ['podman', 'container', 'restore', '--import', path];
 }

@@ -69,9 +69,9 @@ function judge(
       needsRewriting: false,
     };
   }
-  // Only an archive can be rewritten: what lies in place is the engine's own.
-  const isArchive = kind === 'archive';
-  const placement = isArchive ? placeOnHost(manifest, host, map) : placeAsIs(manifest, host, map);
+  // An image directory alone is without the spec, and nobody knows whose it is.
+  const canRewrite = kind !== 'image';
+  const placement = canRewrite ? placeOnHost(manifest, host, map) : placeAsIs(manifest, host, map);
   return {
     contents,
     problems,
@@ -79,7 +79,7 @@ function judge(
     placement,
     reasons: [...problems, ...placement.mismatches],
     // The session would follow the configuration, not a map it was never told of.
-    needsRewriting: isArchive && (placement.moves.length > 0 || isOrdered),
+    needsRewriting: canRewrite && (placement.moves.length > 0 || isOrdered),
   };
 }
 

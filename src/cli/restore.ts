@@ -1,13 +1,14 @@
 /**
- * `kfd-checkpoint restore`: podman's restore of an archive, for which the archive is first given the
- * device numbers of this host where it has others.
+ * `kfd-checkpoint restore`: podman's restore of an archive, or of a container in place, which are first given
+ * the device numbers of this host where they have others.
  */
 
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Argument, Command } from 'commander';
-import { relocate, tmpfsCollector } from '../archive/relocate.js';
+import { readBundleSpec, replaceInPlace } from '../archive/in-place.js';
+import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import { rewriteArchive } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { ProgramFilter } from '../os/filter.js';
@@ -16,6 +17,7 @@ import { PassedOn } from './failure.js';
 import { size } from './format.js';
 import { progressOf } from './progress.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
+import { restoreTarget } from './restore-target.js';
 import type { Surroundings } from './surroundings.js';
 
 interface RestoreOptions {
@@ -26,8 +28,10 @@ interface RestoreOptions {
 
 export function restoreCommand(surroundings: Surroundings): Command {
   return new Command('restore')
-    .description('restore an archive with podman, with the device numbers of this host')
-    .addArgument(new Argument('<archive>', 'written by "podman container checkpoint --export"'))
+    .description('restore with podman, with the device numbers of this host')
+    .addArgument(
+      new Argument('<checkpoint>', 'an archive, or a container that was checkpointed in place'),
+    )
     .addArgument(new Argument('[flags...]', 'flags of "podman container restore", as they are'))
     .addOption(gpuMapOption())
     .option('--quiet', 'no progress')
@@ -39,55 +43,58 @@ export function restoreCommand(surroundings: Surroundings): Command {
 }
 
 async function restore(
-  path: string,
+  name: string,
   flags: readonly string[],
   { root, gpuMap, quiet }: RestoreOptions,
   surroundings: Surroundings,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
-    throw new KfdError('E_USAGE', `restore: ${path} is what is imported, so --import has no place`);
+    throw new KfdError('E_USAGE', `restore: ${name} is what is restored, so --import has no place`);
   }
-  if (await isDirectory(path)) {
-    throw new KfdError('E_USAGE', `${path}: is a directory`, {
-      hint: 'name an archive; what lies in place is restored by "podman container restore NAME"',
-    });
-  }
+  const target = await restoreTarget(name, surroundings.run);
+  const { path } = target;
   const tmpfs = new Map<string, Buffer>();
-  const verdict = await restorabilityOf(path, surroundings, {
-    root,
-    gpuMap,
-    also: tmpfsCollector(tmpfs),
-  });
+  const options = { root, gpuMap, also: tmpfsCollector(tmpfs) };
+  const verdict = await restorabilityOf(path, surroundings, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
-  if (!verdict.needsRewriting) return podman(path, flags, undefined, surroundings);
+  if (target.kind === 'container') {
+    if (verdict.needsRewriting) {
+      const spec = await readBundleSpec(path);
+      await replaceInPlace(
+        path,
+        await changes(path, verdict, { config: '{}', spec, tmpfs }, surroundings),
+      );
+    }
+    return podman([...flags, target.id], undefined, surroundings);
+  }
+  if (!verdict.needsRewriting) return podman(['--import', path, ...flags], undefined, surroundings);
+  const { config, spec } = verdict.contents.documents;
+  const replacements = await changes(path, verdict, { config, spec, tmpfs }, surroundings);
   const fd = await temporaryFile(path);
   try {
-    await rewrite(path, fd, verdict, tmpfs, surroundings, quiet === true);
+    await rewrite(path, fd, replacements, surroundings, quiet === true);
     // By its descriptor: whatever becomes of us, nothing of it stays behind.
-    await podman('/proc/self/fd/3', flags, fd, surroundings);
+    await podman(['--import', '/proc/self/fd/3', ...flags], fd, surroundings);
   } finally {
     closeSync(fd);
   }
 }
 
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
+interface Documents {
+  readonly config: string | undefined;
+  readonly spec: string | undefined;
+  readonly tmpfs: ReadonlyMap<string, Buffer>;
 }
 
-async function rewrite(
+/** What has to be other; tells the operator which devices are. */
+async function changes(
   path: string,
-  fd: number,
   { contents, placement, host }: Restorability,
-  tmpfs: ReadonlyMap<string, Buffer>,
-  surroundings: Surroundings,
-  quiet: boolean,
-): Promise<void> {
-  const { manifest, documents } = contents;
-  const { config, spec } = documents;
+  { config, spec, tmpfs }: Documents,
+  { err }: Surroundings,
+): Promise<Replacements> {
+  const { manifest } = contents;
   if (config === undefined || spec === undefined) {
     const missing = config === undefined ? 'config.dump' : 'spec.dump';
     throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} is missing`, {
@@ -98,9 +105,18 @@ async function rewrite(
     throw new KfdError('E_INTERNAL', `${path}: there is nothing to rewrite`);
   }
   for (const { what, from, to } of placement.moves) {
-    surroundings.err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
+    err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
   }
-  const replacements = await relocate({ manifest, config, spec, tmpfs }, placement, host);
+  return relocate({ manifest, config, spec, tmpfs }, placement, host);
+}
+
+async function rewrite(
+  path: string,
+  fd: number,
+  replacements: Replacements,
+  surroundings: Surroundings,
+  quiet: boolean,
+): Promise<void> {
   const { size: total } = await stat(path);
   const progress = progressOf(surroundings);
   try {
@@ -142,12 +158,10 @@ async function temporaryFile(path: string): Promise<number> {
 }
 
 async function podman(
-  archive: string,
-  flags: readonly string[],
+  args: readonly string[],
   fd: number | undefined,
   { runThrough, signal }: Surroundings,
 ): Promise<void> {
-  const args = ['container', 'restore', '--import', archive, ...flags];
-  const status = await runThrough('podman', args, fd, signal);
+  const status = await runThrough('podman', ['container', 'restore', ...args], fd, signal);
   if (status !== 0) throw new PassedOn(status);
 }

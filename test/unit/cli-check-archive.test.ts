@@ -75,10 +75,15 @@ test('other device numbers: restorable, by our own command', async (t) => {
   assert.equal(report.moves.length, 1);
   const text = (await cli(['check', path, '--root', root])).stdout;
   assert.match(text, /^\/dev\/kfd +234:0 +511:0$/m);
-  // What lies in place cannot be rewritten.
+  // So is a container in place; an image directory alone is without the spec.
   const bundle = await temporaryFolder(t);
   await unpackTo(bundle, sample());
-  const refused = await check(bundle, root);
+  assert.deepEqual((await check(bundle, root)).report.command, [
+    'kfd-checkpoint',
+    'restore',
+    bundle,
+  ]);
+  const refused = await check(join(bundle, 'checkpoint'), root);
   assert.equal(refused.code, 5);
   assert.deepEqual(
     refused.report.reasons.map((reason) => reason.code),

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { readContents } from '../../src/archive/contents.js';
 import { rewriteArchive } from '../../src/archive/rewrite.js';
-import { encodeManifest } from '../../src/manifest/codec.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import { runThrough } from '../../src/os/exec.js';
 import { ProgramFilter } from '../../src/os/filter.js';
 import {
@@ -16,9 +16,10 @@ import {
   gpuCheckpoint,
   plainCheckpoint,
   tarOf,
+  unpackTo,
   zstdProgram,
 } from './archive-builder.js';
-import { cli } from './cli-surroundings.js';
+import { cli, fakeRun } from './cli-surroundings.js';
 import { temporaryFolder } from './paths.js';
 import { rawTar } from './raw-tar.js';
 import { bentHost } from './sysfs-tree.js';
@@ -251,6 +252,56 @@ test('what cannot be is refused before podman is asked', async (t) => {
   process.env['TMPDIR'] = '/nonexistent';
   t.after(() => delete process.env['TMPDIR']);
   assert.match((await refused(root, [])).stderr, /set TMPDIR to a folder with room/);
+});
+
+test('a container in place is changed where it lies, and can be again', async (t) => {
+  const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
+  const bundle = join(await temporaryFolder(t), id, 'userdata');
+  const { 'config.dump': _, 'spec.dump': spec = '', ...files } = sample();
+  await unpackTo(bundle, { ...files, 'config.json': spec });
+  await chmod(join(bundle, 'config.json'), 0o600);
+  const root = await bentHost(t, 'two-gpus', moved);
+  const inspected = JSON.stringify([{ Id: id, StaticDir: bundle, Name: 'job' }]);
+  const again = async (name: string) => {
+    let given: readonly string[] = [];
+    const result = await cli(['restore', '--root', root, name, '--keep'], {
+      run: fakeRun({ 'podman container': inspected }),
+      runThrough: async (command, words) => {
+        given = [command, ...words];
+        return 0;
+      },
+    });
+    return { ...result, given };
+  };
+  const image = join(bundle, 'checkpoint/tmpfs-dev-38.tar.gz.img');
+  const manifest = join(bundle, 'checkpoint/kfd-manifest.json');
+  const before = await readFile(manifest);
+  for (const name of ['job', bundle]) {
+    const { code, given, stderr } = await again(name);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(given, ['podman', 'container', 'restore', '--keep', id]);
+  }
+  assert.match(await readFile(join(bundle, 'config.json'), 'utf8'), /"major":511/);
+  assert.equal((await stat(join(bundle, 'config.json'))).mode & 0o777, 0o600);
+  assert.ok(gunzipSync(await readFile(image)).includes('0000777'));
+  assert.equal(decodeManifest(await readFile(manifest, 'utf8')).devices.kfd_major, 511);
+  // Interrupted before the manifest was written: all is done again.
+  await writeFile(manifest, before);
+  assert.equal((await again('job')).code, 0);
+  assert.equal(decodeManifest(await readFile(manifest, 'utf8')).devices.kfd_major, 511);
+});
+
+test('what is neither a file nor a container is not found; podman that says nonsense is named', async (t) => {
+  const folder = await temporaryFolder(t);
+  const status = async (name: string, outputs: Record<string, string | number>) =>
+    (await cli(['restore', name], { run: fakeRun(outputs) })).code;
+  assert.equal(await status(join(folder, 'gone'), {}), 4);
+  assert.equal(await status('job', {}), 4);
+  assert.equal(await status('job', { 'podman container': 125 }), 4);
+  assert.equal(await status('-job', { 'podman container': '[]' }), 2);
+  for (const output of ['', '[]', '{}', '[{"Id":1}]']) {
+    assert.equal(await status('job', { 'podman container': output }), 3, output);
+  }
 });
 
 test('a map is a reason to rewrite although no number differs', async (t) => {
