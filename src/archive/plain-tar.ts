@@ -111,7 +111,7 @@ async function* contentOf(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Buffer> {
   if (size === 0) return;
-  const range = { start, end: start + size - 1, highWaterMark: 1 << 20 };
+  const range = { start, end: start + size - 1, highWaterMark: Math.min(size, 1 << 20) };
   const options = signal === undefined ? range : { ...range, signal };
   let left = size;
   for await (const chunk of createReadStream(path, options) as AsyncIterable<Buffer>) {

@@ -114,8 +114,8 @@ function number(block: Buffer, at: number, bytes: number): number {
 /** The sum of all bytes, those of the checksum itself counted as spaces. */
 function checksumOf(block: Buffer): number {
   let sum = 8 * 0x20;
-  for (const [at, byte] of block.entries()) {
-    if (at < checksumAt || at >= checksumAt + 8) sum += byte;
+  for (let at = 0; at < blockBytes; at++) {
+    if (at < checksumAt || at >= checksumAt + 8) sum += block[at] ?? 0;
   }
   return sum;
 }

@@ -12,13 +12,16 @@ export type HiveChoice = ReadonlyMap<number, string>;
 /** Far more than real hosts have; where there are more, those beyond are not tried. */
 const maxChoices = 4096;
 
-/** Every way to give each group of linked GPUs a hive of this host; one, empty, when there are no groups. */
+/**
+ * Every way to give each group of linked GPUs a hive of this host; one, empty, when there are no groups, or when
+ * there are too few GPUs anyway: then a manifest may claim as many groups as it likes.
+ */
 export function* hiveChoices(
   manifest: Manifest,
   needed: readonly ManifestGpu[],
   present: readonly HostGpu[],
 ): Generator<HiveChoice> {
-  const groups = linkedGroups(manifest, needed);
+  const groups = needed.length > present.length ? [] : linkedGroups(manifest, needed);
   const hives = [...new Set(present.flatMap(({ record }) => record.hive_id ?? []))];
   if (hives.length === 0) hives.push(''); // where nobody is: no group has a place
   const total = Math.min(hives.length ** groups.length, maxChoices);

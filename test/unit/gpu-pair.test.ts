@@ -243,3 +243,21 @@ test("an archive that was rewritten says where its GPUs go, and the host's map h
     ],
   );
 });
+
+test('a manifest of as many GPUs and hives as there can be is judged at once', () => {
+  const manifest: Manifest = sampleManifest();
+  const [first] = manifest.gpus as [ManifestGpu];
+  manifest.gpus = Array.from({ length: 256 }, (_, ordinal) => ({
+    ...first,
+    ordinal,
+    hive_id: `${1 + (ordinal >> 1)}`,
+  }));
+  Object.assign(manifest.processes[0] as object, { gpus: manifest.gpus.map((gpu) => gpu.ordinal) });
+  const host = hostWith(
+    ...Array.from({ length: 8 }, (_, i): Bend => ({ hive_id: `${1 + (i >> 1)}` })),
+  );
+  const began = performance.now();
+  const { mismatches } = placeOnHost(manifest, host);
+  assert.equal(mismatches[0]?.message, 'gpus: 256 are needed, 8 on this host');
+  assert.ok(performance.now() - began < 2000, `took ${performance.now() - began} ms`);
+});

@@ -202,7 +202,7 @@ test('mutated archives end in a reason or in names and sizes that can be, never 
     ]),
   ];
   let sound = 0;
-  for (let round = 0; round < 1500; round++) {
+  for (let round = 0; round < 600; round++) {
     const bytes = Buffer.from(seeds[0] as Buffer);
     const changes = 1 + random(3);
     for (let change = 0; change < changes; change++) {
@@ -221,5 +221,5 @@ test('mutated archives end in a reason or in names and sizes that can be, never 
       assert.ok(error instanceof KfdError && error.code === 'E_IMAGE_CORRUPT', String(error));
     }
   }
-  assert.ok(sound > 50, `${sound} were sound: the mutations reach nothing`);
+  assert.ok(sound > 20, `${sound} were sound: the mutations reach nothing`);
 });
