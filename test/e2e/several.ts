@@ -13,7 +13,7 @@ const children: Readonly<Record<string, string>> = {
   opener: 'kfd-opener @',
   first: `${worker} --gpu 1 --seed 2 --control @`,
   second: `${worker} --gpu 0 --seed 3 --control @`,
-  holder: `${worker} --gpu 1 --seed 4 --fork-holder --double-kfd --control @`,
+  holder: `${worker} --gpu 1 --seed 4 --fork-holder --double-kfd --other-gpu --control @`,
 };
 const started = Object.entries(children).map(
   ([folder, command]) => `${command.replace('@', `/ctl/${folder}`)} &`,
@@ -45,5 +45,5 @@ scenario(
     for (const control of job.inner) assert.match(await control.ask('exit'), /^exiting/);
     assert.match(await job.control.ask('exit'), /^exiting/);
   },
-  { gpu: ['gpus=3'] },
+  { gpu: ['gpus=3', 'hive=1'] },
 );

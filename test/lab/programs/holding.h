@@ -26,6 +26,9 @@ std::unique_ptr<Holding> hold_fork();
 /// --double-kfd: a second open file of /dev/kfd.
 std::unique_ptr<Holding> hold_second_kfd();
 
+/// --other-gpu: a VRAM BO of a GPU that the worker does not work on, mapped on both.
+std::unique_ptr<Holding> hold_other_gpu(const Runtime& runtime, Dma& dma, const Pattern& pattern);
+
 /// --split: VRAM BOs with a mapping of the regular file `path` in between, one of the BOs seen as
 /// three mappings.
 std::unique_ptr<Holding> hold_split(const Runtime& runtime, Dma& dma, const Pattern& pattern,

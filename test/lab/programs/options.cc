@@ -23,6 +23,7 @@ constexpr Switch kSwitches[] = {
     {"--double-render", &Options::double_render},
     {"--fork-holder", &Options::fork_holder},
     {"--double-kfd", &Options::double_kfd},
+    {"--other-gpu", &Options::other_gpu},
     {"--split", &Options::split},
     {"--share", &Options::share},
 };
@@ -135,6 +136,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --double-render    the same, with one more idle descriptor of the render node
   --fork-holder      keep a sleeping child that inherited /dev/kfd
   --double-kfd       open /dev/kfd a second time
+  --other-gpu        hold a VRAM BO of another GPU, mapped on both
   --split            split the mapping of a BO, and put a mapped file between BOs
   --share            share a BO with a second GPU process
   --dispatch-ms MS   start a dispatch that takes MS ms on the GPU (simulated GPU only)

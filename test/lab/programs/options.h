@@ -24,6 +24,7 @@ struct Options {
   bool double_render = false;
   bool fork_holder = false;
   bool double_kfd = false;
+  bool other_gpu = false;
   bool split = false;
   bool share = false;
   std::chrono::milliseconds dispatch{0};      // how long one takes on the GPU; 0: none

@@ -43,6 +43,7 @@ enum PatternBuffer : std::uint32_t {
   kShared = 0xf2000000,      // plus the generation
   kBareMemory = 0xf3000000,  // plus kind and generation
   kSvmMemory = 0xf4000000,
+  kOtherGpu = 0xf5000000,
 };
 
 }  // namespace lab

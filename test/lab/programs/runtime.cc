@@ -77,6 +77,7 @@ Runtime::Runtime(std::size_t gpu) {
                   "ROCr: it shows " + std::to_string(found.gpus.size()) + " GPU agent(s)");
     }
     gpu_ = found.gpus[gpu];
+    if (found.gpus.size() > 1) other_gpu_ = found.gpus[gpu == 0 ? 1 : 0];
     cpu_ = *found.cpu;
     vram_ = find_pool(gpu_, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED, "VRAM");
     host_ = find_pool(cpu_, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED, "system memory");
@@ -89,6 +90,11 @@ Runtime::Runtime(std::size_t gpu) {
 Runtime::~Runtime() {
   const Watchdog watchdog("hsa_shut_down");
   hsa_shut_down();
+}
+
+hsa_amd_memory_pool_t Runtime::other_vram() const {
+  if (!other_gpu_) throw Error(ErrorCode::gpu, "ROCr: it shows one GPU agent");
+  return find_pool(*other_gpu_, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED, "VRAM");
 }
 
 std::string Runtime::gpu_name() const {

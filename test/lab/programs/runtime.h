@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -30,6 +31,7 @@ class Runtime {
   hsa_agent_t gpu() const { return gpu_; }
   hsa_agent_t cpu() const { return cpu_; }
   hsa_amd_memory_pool_t vram() const { return vram_; }  // coarse-grained, on the GPU
+  hsa_amd_memory_pool_t other_vram() const;             // likewise, of a GPU that is not gpu()
   hsa_amd_memory_pool_t host() const { return host_; }  // fine-grained, pinned system memory
   std::string gpu_name() const;
   /// "/dev/dri/renderD<minor>" of the agent, from KFD's topology in sysfs.
@@ -37,6 +39,7 @@ class Runtime {
 
  private:
   hsa_agent_t gpu_{};
+  std::optional<hsa_agent_t> other_gpu_;
   hsa_agent_t cpu_{};
   hsa_amd_memory_pool_t vram_{};
   hsa_amd_memory_pool_t host_{};

@@ -39,6 +39,7 @@ Worker::Worker(const Options& options, const Peer* peer)
   if (options_.gem) held_.push_back(hold_gem(runtime_, pattern_, false));
   if (options_.double_render) held_.push_back(hold_gem(runtime_, pattern_, true));
   if (options_.double_kfd) held_.push_back(hold_second_kfd());
+  if (options_.other_gpu) held_.push_back(hold_other_gpu(runtime_, dma_, pattern_));
   if (options_.split) {
     held_.push_back(hold_split(runtime_, dma_, pattern_, options_.control_dir + "/split.bin"));
   }
