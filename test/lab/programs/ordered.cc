@@ -20,8 +20,8 @@ constexpr std::size_t kPlaceBytes = 2 * kPage;
 constexpr std::size_t kGivenAt = 12;
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::uint64_t kMagic = 0x524544524f44464b;  // "KFDORDER"
-constexpr std::uint32_t kStepUs = 1000;
-constexpr std::uint32_t kPackets = 4096;  // four seconds of them
+constexpr std::uint32_t kStepUs = 5000;
+constexpr std::uint32_t kPackets = 1024;  // five seconds of them
 constexpr char kShmFile[] = "/dev/shm/kfd-ordered";
 
 kfdcp::Mapping map_pages(int flags, int fd) {
