@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kPages = 1024;
 constexpr std::size_t kBytes = kPages * KFDSIM_STEP_BYTES;
+constexpr std::uint32_t kStepUs = 500'000;
 constexpr std::size_t kSignalAt = 64;
 
 }  // namespace
@@ -20,7 +21,7 @@ LongSteps::LongSteps(const BareGpu& gpu, std::chrono::milliseconds limit)
       words_(gpu, KFD_IOC_ALLOC_MEM_FLAGS_GTT, kBytes),
       extras_(gpu, KFD_IOC_ALLOC_MEM_FLAGS_GTT, KFDSIM_STEP_BYTES) {
   std::memset(words_.bytes().data(), 0, kBytes);
-  const kfdsim_microop_args arguments{words_.address(), kBytes, 1, KFDSIM_MAX_STEP_US};
+  const kfdsim_microop_args arguments{words_.address(), kBytes, 1, kStepUs};
   const BareSignal signal{0, 1, {}};
   std::memcpy(extras_.bytes().data(), &arguments, sizeof arguments);
   std::memcpy(extras_.bytes().data() + kSignalAt, &signal, sizeof signal);

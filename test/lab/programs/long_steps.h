@@ -9,8 +9,8 @@
 
 namespace lab {
 
-/// --steps: it increments every word of a buffer once, page after page, at a second a page, with a
-/// completion signal. The module's step_percent makes it end.
+/// --steps: it increments every word of a buffer once, page after page, at half a second a page,
+/// with a completion signal. The module's step_percent makes it end.
 class LongSteps : public Holding {
  public:
   /// Starts it. Throws Error{gpu}.
