@@ -115,9 +115,21 @@ export interface StateSummary {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;
     readonly size: number;
-    readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio';
-    /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned. */
-    readonly allocFlags: number;
+    /** `handle`: another handle of a BO that comes before it. */
+    readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio' | 'handle';
+    /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned; missing for a BO of a render file. */
+    readonly allocFlags?: number;
+  }[];
+}
+
+export interface RenderStateSummary {
+  readonly ordinal: number;
+  readonly contexts: number;
+  readonly boLists: number;
+  readonly mappings: number;
+  readonly bos: readonly {
+    readonly size: number;
+    readonly kind: 'vram' | 'gtt' | 'handle';
   }[];
 }
 
@@ -159,6 +171,11 @@ export interface Native {
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
+  renderStateSummary(bytes: Buffer): RenderStateSummary;
+  /** A render state as a memfd for the plugin, with the BOs at the positions `shared` named as buffers of others: `firstBo` and position. */
+  renderStateForRestore(bytes: Buffer, firstBo: number, shared: readonly number[]): Descriptor;
+  /** The bytes as a memfd for the plugin. */
+  memfd(bytes: Buffer): Descriptor;
   /**
    * The state with this host's GPU ids filled in, as a memfd for the plugin. The BOs at the indices `shared` become
    * small ones: they will be exchanged for buffers of others.

@@ -1,5 +1,6 @@
 #include "addon/formats.h"
 
+#include <amdgpu_drm.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
 
@@ -10,6 +11,7 @@
 #include "addon/pages_check_js.h"
 #include "addon/zstd_decoder.h"
 #include "core/kfd.h"
+#include "core/render_state.h"
 #include "core/state.h"
 #include "core/wire.h"
 
@@ -63,6 +65,53 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
   });
 }
 
+const char* kind_of(const GemBo& bo) {
+  if (bo.original != kOwnBo) return "handle";
+  return (bo.domains & AMDGPU_GEM_DOMAIN_VRAM) != 0 ? "vram" : "gtt";
+}
+
+Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const RenderState state = decode_render_state(bytes_of(info[0]));
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("ordinal", state.ordinal);
+    object.Set("contexts", to_number(env, state.contexts.size()));
+    object.Set("boLists", to_number(env, state.bo_lists.size()));
+    object.Set("mappings", to_number(env, state.mappings.size()));
+    Napi::Array bos = Napi::Array::New(env, state.bos.size());
+    for (std::uint32_t i = 0; i < state.bos.size(); ++i) {
+      Napi::Object bo = Napi::Object::New(env);
+      bo.Set("size", to_number(env, state.bos[i].size));
+      bo.Set("kind", kind_of(state.bos[i]));
+      bos[i] = bo;
+    }
+    object.Set("bos", bos);
+    return object;
+  });
+}
+
+/// With BOs named as ones that exist already: buffers of other processes.
+Napi::Value js_render_state_for_restore(const Napi::CallbackInfo& info) {
+  const std::uint32_t first = to_uint32(info[1], "firstBo");
+  const auto shared = info[2].As<Napi::Array>();
+  return guarded(info.Env(), [&] {
+    RenderState state = decode_render_state(bytes_of(info[0]));
+    for (std::uint32_t i = 0; i < shared.Length(); ++i) {
+      const std::uint32_t position = to_uint32(shared.Get(i), "shared");
+      state.bos.at(position).original = first + position;
+    }
+    const std::vector<std::byte> bytes = encode_render_state(state);
+    return Descriptor::wrap(info.Env(), make_memfd("render-state", bytes.data(), bytes.size()));
+  });
+}
+
+Napi::Value js_memfd(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const auto bytes = bytes_of(info[0]);
+    return Descriptor::wrap(info.Env(), make_memfd("state", bytes.data(), bytes.size()));
+  });
+}
 /// What RESTORE gives a BO whose memory will be exchanged for that of another process.
 constexpr std::uint64_t kPlaceholderBytes = 4096;
 
@@ -115,6 +164,9 @@ Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
 
 void init_formats(Napi::Env env, Napi::Object exports) {
   exports.Set("stateSummary", Napi::Function::New(env, js_state_summary));
+  exports.Set("renderStateSummary", Napi::Function::New(env, js_render_state_summary));
+  exports.Set("renderStateForRestore", Napi::Function::New(env, js_render_state_for_restore));
+  exports.Set("memfd", Napi::Function::New(env, js_memfd));
   exports.Set("stateForRestore", Napi::Function::New(env, js_state_for_restore));
   exports.Set("listPages", Napi::Function::New(env, js_list_pages));
   PagesCheckJs::init(env, exports);

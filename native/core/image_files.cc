@@ -39,7 +39,8 @@ bool take_hex4(std::string_view& name) {
 }
 
 bool is_state(std::string_view name) {
-  return take(name, "kfd-state-") && take_number(name) && name == ".img";
+  return (take(name, "kfd-state-") || take(name, "render-state-")) && take_number(name) &&
+         name == ".img";
 }
 
 bool is_pages(std::string_view name) {

@@ -16,13 +16,14 @@ namespace kfdcp {
 namespace {
 
 // Work that was submitted ends in milliseconds, or it is not worth holding up the container for.
-constexpr int kIdleTimeoutMs = 2000;
+constexpr int kIdleTimeoutMs = 1000;
 
 /// The facts, and a copy of every file they speak of, in the same order.
 struct Collected {
   TreeFacts facts;
   std::vector<UniqueFd> kfd;
   std::vector<UniqueFd> render;
+  std::vector<RenderSnapshot> held;  // by the render files
 };
 
 void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, UniqueFd fd, int pid,
@@ -68,13 +69,11 @@ ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Co
 }
 
 /// What cannot even be read counts as there: it would be lost silently.
-void look_into(int render_fd, FileFacts& facts) {
+RenderSnapshot look_into(int render_fd) {
   try {
-    RenderSnapshot read = read_render_file(render_fd, kIdleTimeoutMs);
-    facts.holds_state = !read.state.empty();
-    facts.refusals = std::move(read.refusals);
+    return read_render_file(render_fd, kIdleTimeoutMs);
   } catch (const Error& error) {
-    facts.refusals = {error.what()};
+    return {{}, {}, {error.what()}};
   }
 }
 
@@ -83,8 +82,16 @@ Collected collect(int root, int kfd_major, const std::string& host) {
   for (const int pid : procfs::process_tree(root)) {
     found.facts.processes.push_back(collect_process(pid, kfd_major, host, found));
   }
+  const auto gpus = procfs::gpus_by_minor(host);
   for (std::size_t i = 0; i < found.render.size(); ++i) {
-    look_into(found.render[i].get(), found.facts.render[i]);
+    FileFacts& facts = found.facts.render[i];
+    if (gpus.contains(facts.minor)) {
+      found.held.push_back(look_into(found.render[i].get()));
+    } else {  // another driver's calls may have the same numbers
+      found.held.push_back(
+          {{}, {}, {"renderD" + std::to_string(facts.minor) + " is none of KFD's GPUs"}});
+    }
+    facts.refusals = found.held.back().refusals;
   }
   return found;
 }
@@ -98,19 +105,21 @@ Survey survey_tree(int root, const std::string& host) {
   Decision decision = decide(found.facts);
 
   std::map<int, GpuProcess> processes;
+  const auto process_of = [&](int pid) -> GpuProcess& {
+    GpuProcess& process = processes[pid];
+    process.pid = pid;
+    if (!process.pidfd) process.pidfd = procfs::open_pidfd(pid);
+    return process;
+  };
   for (std::size_t i = 0; i < decision.kfd_owners.size(); ++i) {
     const int owner = decision.kfd_owners[i];
-    if (owner == Decision::kNobody) continue;
-    GpuProcess& process = processes[owner];
-    process.pid = owner;
-    if (!process.pidfd) process.pidfd = procfs::open_pidfd(owner);
-    process.kfd_files.push_back(std::move(found.kfd[i]));
+    if (owner != Decision::kNobody) process_of(owner).kfd_files.push_back(std::move(found.kfd[i]));
   }
   for (std::size_t i = 0; i < decision.render_owners.size(); ++i) {
     const int owner = decision.render_owners[i];
     if (owner == Decision::kNobody) continue;
-    const std::uint32_t node = found.facts.render[i].minor;
-    processes.at(owner).render_files.push_back({std::move(found.render[i]), node});
+    process_of(owner).render_files.push_back(
+        {std::move(found.render[i]), found.facts.render[i].minor, std::move(found.held[i]), false});
   }
   Survey survey;
   for (auto& [pid, process] : processes) survey.processes.push_back(std::move(process));

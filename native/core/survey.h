@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "core/fd.h"
+#include "core/render_read.h"
 
 namespace kfdcp {
 
-/// One KFD process: the process that opened /dev/kfd, not one that merely holds its file.
+/// A process that opened /dev/kfd, not one that merely holds its file; or one that uses render
+/// nodes alone.
 struct GpuProcess {
   int pid = 0;
   UniqueFd pidfd;
@@ -18,8 +20,10 @@ struct GpuProcess {
   struct RenderFile {
     UniqueFd file;
     std::uint32_t minor;
+    RenderSnapshot held;       // beside KFD's memory
+    bool carries_kfd = false;  // its GPU address space is that of the KFD process
   };
-  std::vector<RenderFile> render_files;  // those with its GPU VMs: at most one of each render node
+  std::vector<RenderFile> render_files;  // every distinct struct file of a render node
 };
 
 struct Survey {

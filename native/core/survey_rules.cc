@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 namespace kfdcp {
 
@@ -54,10 +53,7 @@ class Rules {
       if (process(pid).kfd_process) users.push_back(pid);
     }
     with_kfd_file_.insert(users.begin(), users.end());
-    // CRIU reopens a shared file in the holder with the lowest pid in the container, but only the
-    // owner may restore it.
-    const int lowest = *std::ranges::min_element(file.holders, {},
-                                                 [this](int pid) { return process(pid).ns_pid; });
+    const int lowest = lowest_holder(file);  // only the owner may restore it
     if (std::ranges::find(users, lowest) != users.end()) {
       owners_.insert(lowest);
       return lowest;
@@ -72,32 +68,33 @@ class Rules {
     return Decision::kNobody;
   }
 
+  /// The process that a render file comes back in. It must be the one that uses it.
   int render_owner(const FileFacts& file) {
-    std::vector<int> owners;
+    std::vector<int> users;
     for (const int pid : file.holders) {
-      if (with_kfd_file_.contains(pid)) owners.push_back(pid);
+      if (with_kfd_file_.contains(pid)) users.push_back(pid);
     }
-    if (owners.empty()) {
-      refuse(who(file.holders.front()) + " uses a render node without /dev/kfd: not supported yet");
-      return Decision::kNobody;
-    }
-    const int owner = owners.front();
-    if (owners.size() > 1) {
-      refuse(who(owner) + " and " + who(owners[1]) + " share one render file: not supported yet");
-      return Decision::kNobody;
-    }
+    const int lowest = lowest_holder(file);
+    const int owner = users.empty() ? lowest : users.front();
     for (const std::string& reason : file.refusals) refuse(who(owner) + ": " + reason);
-    if (file.holds_state && file.refusals.empty()) {
-      refuse(who(owner) +
-             " has buffers or contexts of its own on a render node: not supported yet");
-    }
-    if (!with_render_file_.insert({owner, file.minor}).second) {
-      refuse(who(owner) +
-             " opened one render node more than once: which file holds its GPU memory is "
-             "ambiguous, not supported yet");
+    if (users.size() > 1) {
+      refuse(who(owner) + " and " + who(users[1]) + " share one render file: not supported yet");
       return Decision::kNobody;
     }
-    return owners_.contains(owner) ? owner : Decision::kNobody;
+    if (owner != lowest) {
+      refuse(who(owner) + " uses a render file that " + who(lowest) +
+             " with a lower pid holds, too: this order cannot be restored");
+      return Decision::kNobody;
+    }
+    if (!users.empty() && !owners_.contains(owner)) return Decision::kNobody;
+    with_render_file_.insert(owner);
+    return owner;
+  }
+
+  /// CRIU reopens a shared file in the holder with the lowest pid in the container.
+  int lowest_holder(const FileFacts& file) const {
+    return *std::ranges::min_element(file.holders, {},
+                                     [this](int pid) { return process(pid).ns_pid; });
   }
 
   void check_user_namespaces() {
@@ -112,7 +109,7 @@ class Rules {
     if (owners_.contains(process.pid) || misplaced_.contains(process.pid)) return;
     if (process.kfd_process) {
       refuse(who(process.pid) + " uses KFD but closed its /dev/kfd descriptor: not supported");
-    } else if (process.maps_gpu) {
+    } else if (process.maps_gpu && !with_render_file_.contains(process.pid)) {
       refuse(who(process.pid) + " maps GPU memory of another process: not supported yet");
     }
   }
@@ -121,8 +118,8 @@ class Rules {
   Decision decision_;
   std::set<int> with_kfd_file_;  // KFD processes that hold one, whoever opened it
   std::set<int> owners_;
-  std::set<int> misplaced_;                                   // refused as owners already
-  std::set<std::pair<int, std::uint32_t>> with_render_file_;  // pid, minor
+  std::set<int> misplaced_;         // refused as owners already
+  std::set<int> with_render_file_;  // those that one comes back in
 };
 
 }  // namespace

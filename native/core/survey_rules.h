@@ -25,11 +25,9 @@ struct ProcessFacts {
 
 /// One struct file of /dev/kfd or a render node.
 struct FileFacts {
-  std::vector<int> holders;  // pids, at least one; all are among the processes
-  std::uint32_t minor = 0;   // of the device node
-  // Render nodes only: what it holds beside KFD's memory, and why some of it cannot be saved.
-  bool holds_state = false;
-  std::vector<std::string> refusals;  // "<object>: <reason>"
+  std::vector<int> holders;           // pids, at least one; all are among the processes
+  std::uint32_t minor = 0;            // of the device node
+  std::vector<std::string> refusals;  // render nodes only: what it holds and cannot be saved
 };
 
 struct TreeFacts {

@@ -29,8 +29,8 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
-  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 27) ||
-         (type >= 30 && type <= 37);
+  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 28) ||
+         (type >= 30 && type <= 39);
 }
 
 /// Takes every descriptor out of the control messages, so that none leaks whatever follows.

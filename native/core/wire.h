@@ -20,32 +20,45 @@ enum class MessageType : std::uint32_t {
   stage = 10,  // launcher: text = CRIU script action; answered when the stage may go on
 
   dump_refused = 20,   // text; nothing was paused
-  dump_pause = 21,     // args: ordinal, pid; text: comm; fds: kfd file, pidfd; a pause comes next
+  dump_pause = 21,     // args: ordinal, pid; text: comm; fds: pidfd, then, if it has one, a kfd
+                       // file: a pause comes next
   dump_buffers = 22,   // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
   dump_begin = 23,     // args: number of processes; answered once draining has begun;
                        // answer text: the session's log
-  dump_file = 24,      // args: CRIU file id, FileKind, process ordinal, minor (render nodes)
+  dump_file = 24,      // args: CRIU file id, FileKind (kfd or render), process ordinal,
+                       // number of the file (render nodes)
   dump_end = 25,       // args: CRIU result, final state; answer args[0]: 1 = stay paused
   dump_state = 26,     // args: ordinal; fds: state memfd
   dump_unpaused = 27,  // the plugin undid its pauses; answered, so the session knows in time
+  dump_render = 28,    // args: process ordinal, number of the file in the tree, minor, 1 = carries
+                       // KFD's memory; fds: memfd of the render state, if it holds any
 
-  open_file = 30,        // args: CRIU file id; answer args: FileKind, ordinal, gpu_id (render
-                         // nodes); answer fds: for kfd the state memfd, unless there is no state
+  open_file = 30,  // args: CRIU file id; answer args: FileKind, ordinal, then for render nodes
+                   // gpu_id and which file of it; answer fds: the state memfd, for kfd unless
+                   // there is no state and for drm
   restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
-  restored = 32,         // args: ordinal; answered when the session has what it needs;
-                         // answer text: the session's log
-  render_file = 33,      // args: ordinal, gpu_id as the process knows it; answer fds: the render
-                         // file of that process on that GPU, or none yet: then text: what to open
-  vmas_mapped = 34,      // args: ordinal, count
-  restore_failed = 35,   // args: ordinal; text
-  render_opened = 36,    // args: ordinal, gpu_id; fds: the render file, opened by the task;
-                         // answered
-  import_buffer = 37,    // args: ordinal, how many came before; answer args: BO index, mmap offset;
-                         // answer fds: the dma-buf that takes the BO's place; none: that was all
+  restored = 32,     // args: ordinal, 0 = /dev/kfd is open again and held nothing, 1 = all BOs of
+                     // the process are there; answered when the session has what it needs;
+                     // answer text: the session's log
+  render_file = 33,  // args: ordinal, gpu_id as the process knows it, which: 0 the file that
+                     // carries KFD's memory; answer fds: that render file, or none yet: then
+                     // text: what to open
+  vmas_mapped = 34,  // args: ordinal, count
+  restore_failed = 35,  // args: ordinal; text
+  render_opened = 36,   // args: ordinal, gpu_id, which; fds: the render file, opened by the task;
+                        // answered
+  import_buffer = 37,   // args: ordinal, how many came before; answer args: BO index, mmap offset;
+                        // answer fds: the dma-buf that takes the BO's place; none: that was all
+  render_state = 38,  // args: ordinal, position; answer args: 1, gpu_id, which, index of its first
+                      // BO among those of the process; answer fds: its state memfd; or args: 0,
+                      // no further one
+  shared_bo = 39,     // args: ordinal, BO index; answer fds: the dma-buf of the buffer that this BO
+                      // of a render file shares with another process
 };
 
-/// What a CRIU file id stands for.
-enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2 };
+/// What a CRIU file id stands for. `drm`: a render file of a process whose render states wait for
+/// no KFD state.
+enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2, drm = 3 };
 
 struct Message {
   MessageType type = MessageType::ok;

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,13 +15,13 @@
 #include "core/error.h"
 #include "core/image_files.h"
 #include "core/kfd.h"
-#include "core/kfd_maps.h"
 #include "core/procfs.h"
 #include "core/session_socket.h"
 #include "core/survey.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
+#include "criu-plugin/dump_render.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/name.h"
 
@@ -35,7 +36,9 @@ struct DumpState {
   UniqueFd session;
   bool session_lost = false;  // given up: it is not waited for a second time
   std::vector<GpuProcess> processes;
-  std::vector<int> paused;  // KFD descriptors, owned by `processes`
+  std::vector<int> paused;         // KFD descriptors, owned by `processes`
+  std::uint32_t render_files = 0;  // numbered so far
+  bool draining = false;
 };
 
 std::unique_ptr<DumpState> dump;
@@ -81,11 +84,15 @@ void refuse(DumpState& state, const std::vector<std::string>& reasons) {
 /// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
 /// second one would evict the queues for ever. UNPAUSE tells whether a further file belongs to a
 /// process that is paused already; if so its pause is taken again.
-kfd::ProcessInfo pause(DumpState& state, const GpuProcess& process, std::size_t ordinal) {
+/// Nothing for a process without KFD.
+std::optional<kfd::ProcessInfo> pause(DumpState& state, const GpuProcess& process,
+                                      std::size_t ordinal) {
+  std::vector<int> fds = {process.pidfd.get()};
+  if (!process.kfd_files.empty()) fds.push_back(process.kfd_files.front().get());
   // The session can undo the pause if this process dies: it must know before there is one.
   send_message(state.session.get(), MessageType::dump_pause,
-               {ordinal, static_cast<std::uint64_t>(process.pid)}, procfs::comm(process.pid),
-               {process.kfd_files.front().get(), process.pidfd.get()});
+               {ordinal, static_cast<std::uint64_t>(process.pid)}, procfs::comm(process.pid), fds);
+  if (process.kfd_files.empty()) return std::nullopt;
   kfd::ProcessInfo info = kfd::process_info(process.kfd_files.front().get());
   state.paused.push_back(process.kfd_files.front().get());
   if (const std::uint32_t expected = procfs::ns_pid(process.pid); info.ns_pid != expected) {
@@ -102,49 +109,23 @@ kfd::ProcessInfo pause(DumpState& state, const GpuProcess& process, std::size_t 
   return info;
 }
 
-[[noreturn]] void cannot_be_restored(const GpuProcess& process, const std::string& what) {
-  throw Error(ErrorCode::unsupported, "pid " + std::to_string(process.pid) + " (" +
-                                          procfs::comm(process.pid) + ") maps " + what +
-                                          ": such a mapping cannot be restored");
+/// What CHECKPOINT would give for a process without KFD: the GPUs whose render nodes it has open.
+kfd::Checkpoint without_kfd(const GpuProcess& process) {
+  const auto gpus = procfs::gpus_by_minor();
+  std::set<std::uint32_t> ids;
+  for (const auto& file : process.render_files) ids.insert(gpus.at(file.minor));
+  kfd::Checkpoint saved;
+  saved.state.ns_pid = procfs::ns_pid(process.pid);
+  for (const std::uint32_t id : ids) saved.state.devices.push_back({id, id, KFD_INVALID_FD, 0});
+  return saved;
 }
 
-/// The gpu_id that the BO buckets have for the GPU with render node `minor`.
-std::uint32_t user_gpu_id(const GpuProcess& process, const ProcessState& state,
-                          std::uint32_t minor) {
-  static const std::map<std::uint32_t, std::uint32_t> gpus = procfs::gpus_by_minor();
-  if (const auto gpu = gpus.find(minor); gpu != gpus.end()) {
-    const auto device =
-        std::ranges::find(state.devices, gpu->second, &kfd_criu_device_bucket::actual_gpu_id);
-    if (device != state.devices.end()) return device->user_gpu_id;
-  }
-  cannot_be_restored(process, "renderD" + std::to_string(minor) + ", no GPU of its KFD state");
-}
-
-/// DRM maps a buffer from its start only (drm_gem_mmap looks the offset up exactly), and CRIU maps
-/// every piece by itself: a piece from the middle of a buffer could never come back.
-std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& state) {
-  std::vector<VmaRecord> records;
-  for (auto& [vma, minor] : procfs::device_vmas(process.pid, procfs::kfd_major())) {
-    records.push_back(vma);
-    if (vma.kind == VmaRecord::kfd) {
-      if (kfd_buffer_of(state, vma) != nullptr) continue;
-      cannot_be_restored(process, "/dev/kfd beside its buffers (as libhsakmt does for old APUs)");
-    }
-    const std::uint32_t gpu_id = user_gpu_id(process, state, minor);
-    records.back().gpu_id = gpu_id;
-    const auto starts_at = [&](const kfd_criu_bo_bucket& bo) {
-      return bo.gpu_id == gpu_id && bo.offset == vma.pgoff;
-    };
-    if (std::ranges::any_of(state.bos, starts_at)) continue;
-    cannot_be_restored(process, "a GPU buffer in pieces (mprotect or munmap of a part of it)");
-  }
-  return records;
-}
-
-void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ordinal,
-                  const kfd::ProcessInfo& info) {
-  kfd::Checkpoint saved = kfd::checkpoint(process.kfd_files.front().get(), info);
+void send_process(DumpState& state, GpuProcess& process, std::uint32_t ordinal,
+                  const std::optional<kfd::ProcessInfo>& info) {
+  kfd::Checkpoint saved =
+      info ? kfd::checkpoint(process.kfd_files.front().get(), *info) : without_kfd(process);
   saved.state.ordinal = ordinal;
+  link_render_files(process, saved);
   saved.state.vmas = mappings(process, saved.state);
   const std::vector<std::byte> bytes = encode_state(saved.state);
   const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
@@ -152,11 +133,12 @@ void send_process(DumpState& state, const GpuProcess& process, std::uint32_t ord
   send_message(socket, MessageType::dump_state, {ordinal}, "", {memfd.get()});
   // The copies here are closed on return: the session's keep the inodes from being reused.
   send_buffers(socket, MessageType::dump_buffers, ordinal, saved.dmabufs);
+  send_render_files(socket, process, saved.state, state.render_files);
 }
 
 void pause_and_read(DumpState& state) {
   // Queues of one process can write the buffers of another: all are paused before any is read.
-  std::vector<kfd::ProcessInfo> infos;
+  std::vector<std::optional<kfd::ProcessInfo>> infos;
   for (const GpuProcess& process : state.processes) {
     infos.push_back(pause(state, process, infos.size()));
   }
@@ -217,16 +199,19 @@ void checkpoint_tree(int root_pid) {
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
   }
-  log_info("paused " + std::to_string(dump->processes.size()) +
+  dump->draining = true;
+  log_info("paused " + std::to_string(dump->paused.size()) + " of " +
+           std::to_string(dump->processes.size()) +
            " GPU process(es), draining; session log: " + answer.text);
 }
 
 bool dump_file(int fd, int id) {
   if (!dump) return false;
-  const auto send = [&](FileKind kind, std::size_t ordinal, std::uint32_t minor) {
-    send_message(dump->session.get(), MessageType::dump_file,
-                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal, minor},
-                 "", {});
+  const auto send = [&](FileKind kind, std::size_t ordinal, std::uint32_t number) {
+    send_message(
+        dump->session.get(), MessageType::dump_file,
+        {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal, number}, "",
+        {});
     return true;
   };
   for (std::size_t i = 0; i < dump->processes.size(); ++i) {
@@ -234,8 +219,10 @@ bool dump_file(int fd, int id) {
     for (const UniqueFd& file : process.kfd_files) {
       if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i, 0);
     }
-    for (const auto& [file, minor] : process.render_files) {
-      if (procfs::same_file(file.get(), fd)) return send(FileKind::render, i, minor);
+    for (const auto& render : process.render_files) {
+      if (procfs::same_file(render.file.get(), fd)) {
+        return send(FileKind::render, i, render.held.state.ordinal);
+      }
     }
   }
   return false;
@@ -246,7 +233,7 @@ void finish_dump(int result) noexcept {
   bool stay_paused = false;
   const int state = final_task_state();
   try {
-    if (dump->session && !dump->session_lost && !dump->paused.empty()) {
+    if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
       const Message answer =
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});

@@ -1,10 +1,8 @@
 #include "criu-plugin/restore.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/image_files.h"
@@ -24,7 +24,9 @@
 #include "criu-plugin/action_script.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/request.h"
+#include "criu-plugin/restore_render.h"
 #include "criu-plugin/sharing.h"
+#include "criu-plugin/task_session.h"
 
 namespace kfdcp::criu {
 
@@ -32,53 +34,27 @@ namespace {
 
 constexpr std::size_t kMaxStateBytes = 1u << 30;
 
-/// The render file of one GPU, for the mappings of it.
+/// A render file, for the mappings of it.
 struct MappedFile {
   UniqueFd file;        // taken at the first mapping, given away at the last
   std::size_t to_come;  // mappings
 };
 
+/// The gpu_id of the BO buckets; which of its render files: 0 for the one that carries KFD's
+/// memory.
+using FileKey = std::pair<std::uint32_t, std::uint64_t>;
+
 /// What UPDATE_VMA_MAP needs to know about this task.
 struct RestoredProcess {
   std::uint32_t ordinal;
-  ProcessState state;                          // buckets carry restored_offset
-  std::map<std::uint32_t, MappedFile> render;  // by the gpu_id of the BO buckets
+  ProcessState state;                 // buckets carry restored_offset
+  std::vector<RenderOffset> offsets;  // of buffers that are not KFD's
+  std::map<FileKey, MappedFile> render;
   std::size_t mapped = 0;
 };
 
 int criu_pid = -1;
 std::unique_ptr<RestoredProcess> restored;
-
-/// Comes back to the working directory it was made in.
-class WorkingDirectory {
- public:
-  WorkingDirectory() : here_(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-    if (!here_) throw io_error("working directory");
-  }
-  ~WorkingDirectory() {
-    if (::fchdir(here_.get()) == -1) log_error("cannot return to the working directory");
-  }
-
- private:
-  UniqueFd here_;
-};
-
-/// The task sees neither the host's files nor its abstract sockets, but it inherits a descriptor of
-/// the host's /proc, and /proc/PID/root of CRIU leads to the session. Which service descriptor that
-/// is differs between versions (4 to 8 in 4.0 to 4.2), so it is recognised by what it leads to.
-UniqueFd connect_session() {
-  const std::string relative = std::to_string(criu_pid) + "/root" + session_socket(criu_pid);
-  const WorkingDirectory restore_directory;
-  for (int type = 4; type <= 8; ++type) {
-    const int fd = service_descriptor(type);
-    struct statfs info {};
-    if (fd < 0 || ::fstatfs(fd, &info) == -1 || info.f_type != PROC_SUPER_MAGIC) continue;
-    if (::fchdir(fd) == -1 || ::access(relative.c_str(), F_OK) == -1) continue;
-    return connect_socket(relative);
-  }
-  throw Error(ErrorCode::io, "no session is running for this restore: " + session_socket(criu_pid),
-              ENOENT);
-}
 
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
 bool image_has_gpu_state() { return image_has(kManifestName); }
@@ -89,93 +65,110 @@ std::uint32_t gpu_of(const ProcessState& state, const VmaRecord& vma) {
   return state.devices.front().user_gpu_id;
 }
 
-std::map<std::uint32_t, MappedFile> files_to_map(const ProcessState& state) {
-  std::map<std::uint32_t, MappedFile> files;
-  for (const VmaRecord& vma : state.vmas) {
-    if (vma.kind == VmaRecord::render) ++files[gpu_of(state, vma)].to_come;
-  }
-  return files;
-}
-
 UniqueFd open_kfd() {
   UniqueFd kfd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
   if (!kfd) throw io_error("/dev/kfd in the container");
   return kfd;
 }
 
-/// The one render file that carries the memory of this process on one GPU. Whichever of its files
-/// comes back first opens it, and the session keeps a copy for the others. It must be opened here:
-/// the mount of a file from outside the container is unknown to CRIU at the next checkpoint.
-UniqueFd render_file(int socket, std::uint64_t ordinal, std::uint64_t gpu_id) {
-  Message known = request(socket, MessageType::render_file, {ordinal, gpu_id});
-  if (known.fds.size() == 1) return std::move(known.fds[0]);
-  UniqueFd render(::open(known.text.c_str(), O_RDWR | O_CLOEXEC));
-  if (!render) throw io_error(known.text + " in the container");
-  request(socket, MessageType::render_opened, {ordinal, gpu_id}, {render.get()});
-  return render;
+[[noreturn]] void no_buffer(const VmaRecord& vma) {
+  throw Error(ErrorCode::corrupt,
+              "no recorded buffer for the mapping at address " + std::to_string(vma.start));
+}
+
+/// Where a recorded mapping of a render node leads to now.
+struct Place {
+  std::uint64_t offset;
+  FileKey file;
+};
+
+Place place_of(const VmaRecord& vma) {
+  const std::uint32_t gpu_id = gpu_of(restored->state, vma);
+  for (const kfd_criu_bo_bucket& bo : restored->state.bos) {
+    if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) continue;
+    if (bo.gpu_id != gpu_id || vma.pgoff < bo.offset || vma.pgoff - bo.offset >= bo.size) continue;
+    return {bo.restored_offset + (vma.pgoff - bo.offset), {gpu_id, 0}};
+  }
+  for (const RenderOffset& bo : restored->offsets) {
+    if (bo.gpu_id == gpu_id && bo.old_offset == vma.pgoff) {
+      return {bo.new_offset, {gpu_id, bo.which}};
+    }
+  }
+  no_buffer(vma);
+}
+
+/// The state in an answer, which must be that of this task.
+ProcessState state_of_this_task(const Message& answer) {
+  ProcessState state = decode_state(read_memfd(answer.fds[0].get(), kMaxStateBytes));
+  if (state.ns_pid == static_cast<std::uint32_t>(::getpid())) return state;
+  throw Error(ErrorCode::unsupported, "the GPU state of pid " + std::to_string(state.ns_pid) +
+                                          " was asked for in pid " + std::to_string(::getpid()));
+}
+
+/// What is left when KFD's BOs are there again: `dmabufs` are those of its own, `shared` of others.
+void restore_rest(int socket, ProcessState state, const Dmabufs& dmabufs, const Dmabufs& shared) {
+  const std::uint32_t ordinal = state.ordinal;
+  std::vector<RenderOffset> offsets = restore_render_files(socket, state, dmabufs, shared);
+  const Message known = request(socket, MessageType::restored, {ordinal, 1});
+  restored = std::make_unique<RestoredProcess>(
+      RestoredProcess{ordinal, std::move(state), std::move(offsets), {}});
+  for (const VmaRecord& vma : restored->state.vmas) {
+    if (vma.kind == VmaRecord::render) ++restored->render[place_of(vma).file].to_come;
+  }
+  log_info("restored the GPU state of process " + std::to_string(ordinal) +
+           "; session log: " + known.text);
 }
 
 UniqueFd restore_kfd(int socket, Message& answer) {
   const auto ordinal = static_cast<std::uint32_t>(answer.args[1]);
+  if (answer.fds.empty()) {  // the process had nothing of KFD's
+    UniqueFd kfd = open_kfd();
+    request(socket, MessageType::restored, {ordinal, 0});
+    return kfd;
+  }
   if (restored) {
     if (restored->ordinal == ordinal) return open_kfd();  // a further file of the same process
     throw Error(ErrorCode::unsupported, "one task was asked to restore two KFD processes");
   }
-  if (answer.fds.empty()) {  // the process had nothing on the GPU
-    UniqueFd kfd = open_kfd();
-    request(socket, MessageType::restored, {ordinal});
-    return kfd;
-  }
-  ProcessState state = decode_state(read_memfd(answer.fds[0].get(), kMaxStateBytes));
-  if (state.ns_pid != static_cast<std::uint32_t>(::getpid())) {
-    throw Error(ErrorCode::unsupported, "the KFD state of pid " + std::to_string(state.ns_pid) +
-                                            " was asked for in pid " + std::to_string(::getpid()));
-  }
+  ProcessState state = state_of_this_task(answer);
   std::vector<UniqueFd> render;
   std::vector<int> drm_fds;
   for (const kfd_criu_device_bucket& device : state.devices) {
-    render.push_back(render_file(socket, ordinal, device.user_gpu_id));
+    render.push_back(render_file(socket, ordinal, device.user_gpu_id, 0));
     drm_fds.push_back(render.back().get());
   }
 
   UniqueFd kfd = open_kfd();
-  const auto dmabufs = kfd::restore(kfd.get(), state, drm_fds);
+  const Dmabufs dmabufs = kfd::restore(kfd.get(), state, drm_fds);
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
-  import_shared(socket, kfd.get(), ordinal, state);
-  const Message known = request(socket, MessageType::restored, {ordinal});
-  restored = std::make_unique<RestoredProcess>(RestoredProcess{ordinal, std::move(state), {}});
-  restored->render = files_to_map(restored->state);
-  log_info("restored the KFD state of process " + std::to_string(ordinal) +
-           "; session log: " + known.text);
+  const Dmabufs shared = import_shared(socket, kfd.get(), ordinal, state);
+  restore_rest(socket, std::move(state), dmabufs, shared);
   return kfd;
+}
+
+/// A render file of a process without KFD, whose files all come back with the first.
+UniqueFd restore_drm(int socket, Message& answer) {
+  if (!restored) {
+    if (answer.fds.empty()) throw Error(ErrorCode::protocol, "the session sent no state");
+    restore_rest(socket, state_of_this_task(answer), {}, {});
+  }
+  return render_file(socket, answer.args[1], answer.args[2], answer.args[3]);
 }
 
 /// The mapping's descriptor. CRIU gives every device mapping a file id of its own
 /// (criu/file-ids.c, fd_id_generate_special), so it takes one descriptor for each and closes it
 /// after mapping. Any other would stay open in the application: the last gets the original.
-int render_for_vma(std::uint32_t gpu_id) {
-  MappedFile& render = restored->render.at(gpu_id);
+int render_for_vma(const FileKey& key) {
+  MappedFile& render = restored->render.at(key);
   if (!render.file) {
-    const UniqueFd session = connect_session();
-    render.file = render_file(session.get(), restored->ordinal, gpu_id);
+    const UniqueFd session = connect_session(criu_pid);
+    render.file = render_file(session.get(), restored->ordinal, key.first, key.second);
   }
   if (render.to_come == 0) throw Error(ErrorCode::protocol, "more mappings than recorded");
   if (--render.to_come == 0) return render.file.release();
   const int copy = ::fcntl(render.file.get(), F_DUPFD_CLOEXEC, 0);
   if (copy == -1) throw io_error("render file: duplicate");
   return copy;
-}
-
-/// The buffer of a mapping. Offsets on /dev/kfd carry their GPU, those on render nodes do not.
-const kfd_criu_bo_bucket* bo_of(const VmaRecord& vma) {
-  if (vma.kind == VmaRecord::kfd) return kfd_buffer_of(restored->state, vma);
-  const std::uint32_t gpu_id = gpu_of(restored->state, vma);
-  for (const kfd_criu_bo_bucket& bo : restored->state.bos) {
-    if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) continue;
-    if (bo.gpu_id != gpu_id) continue;
-    if (vma.pgoff >= bo.offset && vma.pgoff - bo.offset < bo.size) return &bo;
-  }
-  return nullptr;
 }
 
 /// Where CRIU is to map `bo` on /dev/kfd. Only whole buffers can be mapped there.
@@ -207,14 +200,16 @@ void begin_restore() {
 
 int restore_file(int id) {
   if (!image_has_gpu_state()) return -ENOTSUP;
-  const UniqueFd session = connect_session();
+  const UniqueFd session = connect_session(criu_pid);
   Message answer = request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id)});
   try {
     switch (static_cast<FileKind>(answer.args[0])) {
       case FileKind::none:
         return -ENOTSUP;
       case FileKind::render:
-        return render_file(session.get(), answer.args[1], answer.args[2]).release();
+        return render_file(session.get(), answer.args[1], answer.args[2], answer.args[3]).release();
+      case FileKind::drm:
+        return restore_drm(session.get(), answer).release();
       case FileKind::kfd:
         return restore_kfd(session.get(), answer).release();
     }
@@ -231,16 +226,22 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
   const bool render = name.starts_with("/dev/dri/renderD");
   if ((!render && name != "/dev/kfd") || !restored) return false;
   const VmaRecord* vma = vma_at(address);
-  const kfd_criu_bo_bucket* bo = vma == nullptr ? nullptr : bo_of(*vma);
-  if (bo == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
-    throw Error(ErrorCode::corrupt,
-                "no recorded buffer for the mapping at address " + std::to_string(address));
+  if (vma == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
+    throw Error(ErrorCode::corrupt, "no recorded mapping at address " + std::to_string(address));
   }
-  new_offset = render ? bo->restored_offset + (old_offset - bo->offset) : kfd_offset(*bo);
-  fd = render ? render_for_vma(bo->gpu_id) : -1;
+  if (render) {
+    const Place place = place_of(*vma);
+    new_offset = place.offset;
+    fd = render_for_vma(place.file);
+  } else {
+    const kfd_criu_bo_bucket* bo = kfd_buffer_of(restored->state, *vma);
+    if (bo == nullptr) no_buffer(*vma);
+    new_offset = kfd_offset(*bo);
+    fd = -1;
+  }
   if (++restored->mapped == restored->state.vmas.size()) {
     // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.
-    const UniqueFd session = connect_session();
+    const UniqueFd session = connect_session(criu_pid);
     request(session.get(), MessageType::vmas_mapped, {restored->ordinal, restored->mapped});
   }
   return true;

@@ -12,9 +12,9 @@
 namespace kfdcp::test {
 namespace {
 
-const std::set<std::string> kOurs = {"kfd-state-0.img", "kfd-state-4095.img",
-                                     "amdgpu-pages-0-0000.img", "amdgpu-pages-12-00ff.img",
-                                     ".kfd-manifest.json.4711.tmp"};
+const std::set<std::string> kOurs = {"kfd-state-0.img",          "kfd-state-4095.img",
+                                     "render-state-12.img",      "amdgpu-pages-0-0000.img",
+                                     "amdgpu-pages-12-00ff.img", ".kfd-manifest.json.4711.tmp"};
 const std::set<std::string> kOthers = {"pages-1.img",
                                        "inventory.img",
                                        "kfd-state-.img",

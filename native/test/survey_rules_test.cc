@@ -140,20 +140,24 @@ TEST_CASE("survey: KFD files without one owner in the tree") {
   }
 }
 
+TEST_CASE("survey: render files without KFD, and several of one node") {
+  TreeFacts facts = sound();
+  facts.processes[0].maps_gpu = true;
+  facts.render.push_back(file({101}, 128));
+  facts.render.push_back(file({102}, 128));
+  const Decision decision = decide(facts);
+  CHECK(decision.refusals.empty());
+  CHECK(decision.render_owners == std::vector<int>{102, 101, 102});
+
+  facts.kfd.clear();
+  facts.processes = {process(101), process(103)};
+  facts.render = {file({103, 101}, 128)};
+  CHECK(decide(facts).refusals.empty());
+  CHECK(decide(facts).render_owners == std::vector<int>{101});
+}
+
 TEST_CASE("survey: render files that cannot be given back") {
   TreeFacts facts = sound();
-  SUBCASE("without KFD") {
-    facts.render.push_back(file({101}, 128));
-    CHECK(refusal(facts) ==
-          "pid 101 (c101) uses a render node without /dev/kfd: not supported yet");
-  }
-  SUBCASE("in a tree without any KFD file") {
-    facts.kfd.clear();
-    facts.processes = {process(101)};
-    facts.render = {file({101}, 128)};
-    CHECK(refusal(facts) ==
-          "pid 101 (c101) uses a render node without /dev/kfd: not supported yet");
-  }
   SUBCASE("shared by two GPU processes") {
     facts.processes.push_back(process(103, true));
     facts.kfd.push_back(file({103}));
@@ -161,20 +165,19 @@ TEST_CASE("survey: render files that cannot be given back") {
     CHECK(decide(facts).refusals.front() ==
           "pid 103 (c103) and pid 102 (c102) share one render file: not supported yet");
   }
-  SUBCASE("several") {
-    facts.render.push_back(file({102}, 128));
-    CHECK(
-        refusal(facts) ==
-        "pid 102 (c102) opened one render node more than once: which file holds its GPU memory is "
-        "ambiguous, not supported yet");
-  }
-  SUBCASE("objects of its own") {
-    facts.render[0].holds_state = true;
+  SUBCASE("held by a process with a lower pid, too") {
+    facts.render[0].holders = {101, 102};
     CHECK(refusal(facts) ==
-          "pid 102 (c102) has buffers or contexts of its own on a render node: not supported yet");
+          "pid 102 (c102) uses a render file that pid 101 (c101) with a lower pid holds, too: this "
+          "order cannot be restored");
   }
-  SUBCASE("objects of its own that can never be saved") {
-    facts.render[0].holds_state = true;
+  SUBCASE("KFD in use without /dev/kfd") {
+    facts.processes[0].kfd_process = true;
+    facts.render.push_back(file({101}, 128));
+    CHECK(refusal(facts) ==
+          "pid 101 (c101) uses KFD but closed its /dev/kfd descriptor: not supported");
+  }
+  SUBCASE("objects that can never be saved") {
     facts.render[0].refusals = {"GEM handle 3: it is encrypted"};
     CHECK(refusal(facts) == "pid 102 (c102): GEM handle 3: it is encrypted");
   }

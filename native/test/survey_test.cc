@@ -102,7 +102,7 @@ TEST_CASE("survey: facts of a process reach the rules") {
     });
     CHECK(only_refusal(child).find("maps GPU memory") != std::string::npos);
   }
-  SUBCASE("a render node without /dev/kfd") {
+  SUBCASE("a render node of another driver") {
     const std::string node = host.path() + "/render";
     REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
     const Child child([&] {
@@ -110,13 +110,17 @@ TEST_CASE("survey: facts of a process reach the rules") {
       keep_open(node, O_PATH);
     });
     CHECK(holds_gpu(child.pid(), host.path()));
-    CHECK(only_refusal(child).find("without /dev/kfd") != std::string::npos);
+    const Survey survey = survey_tree(child.pid(), host.path());
+    REQUIRE(survey.refusals.size() == 1);
+    CHECK(survey.refusals[0].find("renderD128 is none of KFD's GPUs") != std::string::npos);
   }
 }
 
 TEST_CASE("survey: objects of a render file that does not answer count as there") {
   const Folder host;
   host.write("proc/devices", kDevices);
+  host.write("sys/class/kfd/kfd/topology/nodes/1/gpu_id", "4711\n");
+  host.write("sys/class/kfd/kfd/topology/nodes/1/properties", "drm_render_minor 128\n");
   const std::string node = host.path() + "/render";
   REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
   const Child child([&] {

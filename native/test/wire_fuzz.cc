@@ -45,8 +45,8 @@ bool acceptable(const std::string& bytes, std::size_t fds) {
   if (bytes.size() < sizeof header || fds > kMaxFds) return false;
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::uint32_t type = header.type;
-  const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 27) ||
-                     (30 <= type && type <= 37);
+  const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 28) ||
+                     (30 <= type && type <= 39);
   return known && header.magic == RawHeader{}.magic && header.fds == fds &&
          std::uint64_t{header.text_bytes} + sizeof header == bytes.size() &&
          header.text_bytes <= kMaxText;

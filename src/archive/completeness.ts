@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
-import { statePattern } from '../manifest/names.js';
+import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { Visit, WalkOptions } from './source.js';
@@ -29,7 +29,7 @@ export async function readComplete(
   const digests = new Map<string, string>();
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
-    if (!statePattern.test(name)) return also?.(entry, content);
+    if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
     const state = await collect(entry, content, maxStateBytes);
     digests.set(name, createHash('sha256').update(state).digest('hex'));
   });

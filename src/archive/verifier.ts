@@ -35,10 +35,18 @@ export interface StateFacts {
   readonly bos: readonly { readonly size: number; readonly kind: string }[];
 }
 
+/** What a render state file says of itself. */
+export interface RenderStateFacts {
+  readonly ordinal: number;
+  readonly bos: StateFacts['bos'];
+}
+
 export interface ImageVerifier {
   pagesCheck(): PagesCheck;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
   stateFacts(bytes: Buffer): StateFacts;
+  /** The same for a render state file. */
+  renderStateFacts(bytes: Buffer): RenderStateFacts;
 }
 
 /** Makes the stream that decodes a zstd archive; Node 20 has none of its own. */

@@ -2,7 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
-import { pagesPattern, stateFileName, statePattern } from '../manifest/names.js';
+import {
+  pagesPattern,
+  renderStatePattern,
+  stateFileName,
+  statePattern,
+} from '../manifest/names.js';
 import type {
   Manifest,
   ManifestBuffer,
@@ -13,7 +18,7 @@ import { maxStateBytes } from './completeness.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { CheckpointEntry, WalkOptions } from './source.js';
-import type { ImageVerifier, PagesFacts, StateFacts } from './verifier.js';
+import type { ImageVerifier, PagesFacts, RenderStateFacts, StateFacts } from './verifier.js';
 
 /** The verdict on one file. */
 export interface FileVerdict {
@@ -44,6 +49,7 @@ interface Seen {
   readonly size: number;
   readonly pages?: PagesFacts;
   readonly state?: StateFacts;
+  readonly renderState?: RenderStateFacts;
   readonly sha256?: string;
   readonly problem?: string;
 }
@@ -61,7 +67,15 @@ export async function verifyCheckpoint(
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     const watched = withProgress(name, entry, content, options.onProgress);
     if (pagesPattern.test(name)) seen.set(name, await checkPages(entry, watched, options.verifier));
-    if (statePattern.test(name)) seen.set(name, await checkState(entry, watched, options.verifier));
+    const { verifier } = options;
+    if (statePattern.test(name)) {
+      const read = (bytes: Buffer) => ({ state: verifier.stateFacts(bytes) });
+      seen.set(name, await checkState(entry, watched, read));
+    }
+    if (renderStatePattern.test(name)) {
+      const read = (bytes: Buffer) => ({ renderState: verifier.renderStateFacts(bytes) });
+      seen.set(name, await checkState(entry, watched, read));
+    }
   });
   const problems = contents.ignored.map((name) => `${name}: not a plain file inside the archive`);
   const { manifest } = contents;
@@ -69,7 +83,7 @@ export async function verifyCheckpoint(
     if (seen.size > 0) problems.push('the manifest is missing: the checkpoint was never finished');
     return { contents, files: [...seen].map(([name, one]) => alone(name, one)), problems };
   }
-  const expected = expectations(manifest);
+  const expected = expectations(manifest, seen);
   const files = manifest.files.map((file) => compare(expected, file, seen.get(file.name)));
   const named = new Set(manifest.files.map((file) => file.name));
   for (const name of seen.keys()) {
@@ -114,18 +128,18 @@ async function checkPages(
 async function checkState(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,
-  verifier: ImageVerifier,
+  read: (bytes: Buffer) => Pick<Seen, 'state' | 'renderState'>,
 ): Promise<Seen> {
   const bytes = await collect(entry, content, maxStateBytes);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  let state: StateFacts | undefined;
+  let facts: Pick<Seen, 'state' | 'renderState'> = {};
   const problem = failureOf(() => {
-    state = verifier.stateFacts(bytes);
+    facts = read(bytes);
   });
   return {
     size: entry.size,
     sha256,
-    ...(state && { state }),
+    ...facts,
     ...(problem !== undefined && { problem }),
   };
 }
@@ -154,9 +168,14 @@ interface Expectations {
   readonly process: ReadonlyMap<string, ManifestProcess>;
   /** Of the process of a state file, and of a pages file. */
   readonly buffers: ReadonlyMap<string, readonly ManifestBuffer[]>;
+  /** Of a process, by its state file: the BOs of its render files, behind its own. */
+  readonly renderBos: ReadonlyMap<string, StateFacts['bos']>;
 }
 
-function expectations({ processes, buffers }: Manifest): Expectations {
+function expectations(
+  { processes, buffers, ext_files: extFiles }: Manifest,
+  seen: ReadonlyMap<string, Seen>,
+): Expectations {
   const byFile = new Map<string, ManifestBuffer[]>();
   for (const buffer of buffers) {
     for (const name of [buffer.pages_file, stateFileName(buffer.process)]) {
@@ -165,7 +184,24 @@ function expectations({ processes, buffers }: Manifest): Expectations {
       else list.push(buffer);
     }
   }
-  return { process: new Map(processes.map((one) => [one.state_file, one])), buffers: byFile };
+  const renderStates = extFiles
+    .flatMap(({ process, render_state: name }) => {
+      const state = seen.get(name ?? '')?.renderState;
+      return state ? [{ process, ...state }] : [];
+    })
+    .sort((a, b) => a.ordinal - b.ordinal);
+  const renderBos = new Map<string, StateFacts['bos'][number][]>();
+  for (const { process, bos } of renderStates) {
+    const name = stateFileName(process);
+    const list = renderBos.get(name);
+    if (list === undefined) renderBos.set(name, [...bos]);
+    else for (const bo of bos) list.push(bo);
+  }
+  return {
+    process: new Map(processes.map((one) => [one.state_file, one])),
+    buffers: byFile,
+    renderBos,
+  };
 }
 
 function compare(expected: Expectations, file: ManifestFile, seen: Seen | undefined): FileVerdict {
@@ -215,9 +251,10 @@ function compareState(
   differ('process', state.ordinal, process.ordinal);
   differ('pid in its namespace', state.nsPid, process.ns_pid);
   differ('number of objects', state.numObjects, process.num_objects);
-  differ('number of BOs', state.bos.length, process.num_bos);
+  const bos = [...state.bos, ...(expected.renderBos.get(file.name) ?? [])];
+  differ('number of BOs', bos.length, process.num_bos);
   for (const buffer of expected.buffers.get(file.name) ?? []) {
-    const bo = state.bos[buffer.bo_index];
+    const bo = bos[buffer.bo_index];
     const at = `BO ${buffer.bo_index}`;
     differ(`size of ${at}`, bo?.size ?? 'nothing', buffer.size);
     differ(`kind of ${at}`, bo?.kind ?? 'nothing', buffer.kind);

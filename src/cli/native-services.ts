@@ -17,6 +17,7 @@ export const nativeServices: NativeServices = {
     const verifier: ImageVerifier = {
       pagesCheck: () => new addon.PagesCheck(),
       stateFacts: (bytes) => addon.stateSummary(bytes),
+      renderStateFacts: (bytes) => addon.renderStateSummary(bytes),
     };
     return verifier;
   },

@@ -1,6 +1,6 @@
 /** What a schema cannot say: the parts of a manifest must agree with each other. */
 
-import { pagesPattern, statePattern } from './names.js';
+import { pagesPattern, renderStatePattern, statePattern } from './names.js';
 import type { Manifest } from './schema.js';
 
 /** Every contradiction in the document, each as "<path>: <reason>"; empty when it is sound. */
@@ -110,8 +110,10 @@ function shareProblems({ shares = [], buffers, processes }: Manifest): string[] 
   return problems;
 }
 
-function extFileProblems({ ext_files, processes, gpus }: Manifest): string[] {
+function extFileProblems({ ext_files, processes, gpus, files }: Manifest): string[] {
+  const names = new Set(files.map((file) => file.name));
   const ids = new Set<number>();
+  const states = new Set<string>();
   const problems: string[] = [];
   ext_files.forEach((file, index) => {
     const at = `ext_files.${index}`;
@@ -120,20 +122,29 @@ function extFileProblems({ ext_files, processes, gpus }: Manifest): string[] {
     if (file.process >= processes.length) {
       problems.push(`${at}.process: there is no process ${file.process}`);
     }
-    if (file.kind === 'render' && file.gpu === undefined) {
+    if (file.kind !== 'kfd' && file.gpu === undefined) {
       problems.push(`${at}.gpu: missing for a render file`);
     }
     if (file.gpu !== undefined && file.gpu >= gpus.length) {
       problems.push(`${at}.gpu: there is no GPU ${file.gpu}`);
     }
+    const { render_state: state } = file;
+    if (state === undefined) return;
+    if (file.kind === 'kfd' || !renderStatePattern.test(state)) {
+      problems.push(`${at}.render_state: ${state} is not the state of a render file`);
+    }
+    if (states.has(state)) problems.push(`${at}.render_state: ${state} is used twice`);
+    states.add(state);
+    if (!names.has(state)) problems.push(`${at}.render_state: not among files`);
   });
   return problems;
 }
 
-function fileProblems({ files, processes, buffers }: Manifest): string[] {
+function fileProblems({ files, processes, buffers, ext_files }: Manifest): string[] {
   const needed = new Set<string>();
   for (const process of processes) needed.add(process.state_file);
   for (const buffer of buffers) needed.add(buffer.pages_file);
+  for (const { render_state: state } of ext_files) if (state !== undefined) needed.add(state);
   const seen = new Set<string>();
   const problems: string[] = [];
   files.forEach((file, index) => {
@@ -141,7 +152,7 @@ function fileProblems({ files, processes, buffers }: Manifest): string[] {
     if (seen.has(file.name)) problems.push(`${at}.name: ${file.name} is named twice`);
     seen.add(file.name);
     if (!needed.has(file.name)) problems.push(`${at}.name: ${file.name} belongs to nothing`);
-    const algo = statePattern.test(file.name) ? 'sha256' : 'xxh3-128';
+    const algo = pagesPattern.test(file.name) ? 'xxh3-128' : 'sha256';
     if (file.digest.algo !== algo) problems.push(`${at}.digest.algo: must be ${algo}`);
   });
   return problems;

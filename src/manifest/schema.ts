@@ -65,16 +65,19 @@ const process = v.strictObject({
 /** A descriptor CRIU's image knows only as "external file, ask the plugin". */
 const extFile = v.strictObject({
   criu_id: u32,
-  kind: v.picklist(['kfd', 'render']),
+  /** `render`: the file that carries KFD's memory on that GPU; `drm`: any other of a render node. */
+  kind: v.picklist(['kfd', 'render', 'drm']),
   process: processOrdinal,
   gpu: v.exactOptional(gpuOrdinal),
+  /** What a render file holds beside KFD's memory; missing: nothing. */
+  render_state: v.exactOptional(imageFile),
 });
 
 const buffer = v.strictObject({
   /** Names the content in the pages file. */
   id: u32,
   process: processOrdinal,
-  /** Index into the BO buckets of the state file. */
+  /** Index into the BOs of the process: the BO buckets of its state file, then the BOs of its render state files. */
   bo_index: u32,
   gpu: gpuOrdinal,
   size: bytes,

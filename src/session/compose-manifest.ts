@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
 import { type Host, hostRecord } from '../gpu/host.js';
-import { stateFileName } from '../manifest/names.js';
+import { renderStateFileName, stateFileName } from '../manifest/names.js';
 import type {
   Manifest,
   ManifestBuffer,
@@ -47,7 +47,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     ext_files: [...facts.extFiles],
     buffers,
     ...(facts.shares.length === 0 ? {} : { shares: describeShares(facts.shares, buffers) }),
-    files: [...facts.processes.map(stateFile), ...files],
+    files: [...facts.processes.flatMap(stateFiles), ...files],
     features: { required: [], optional: [] },
     timings_us: { ...facts.timings },
     parent: null,
@@ -66,10 +66,18 @@ function describeShares(
   });
 }
 
-function stateFile(process: DumpedProcess): ManifestFile {
-  const state = process.state ?? Buffer.alloc(0);
+function stateFiles({ ordinal, state, renderFiles }: DumpedProcess): ManifestFile[] {
+  return [
+    stateFile(stateFileName(ordinal), state ?? Buffer.alloc(0)),
+    ...renderFiles.flatMap((file) =>
+      file.state ? [stateFile(renderStateFileName(file.number), file.state)] : [],
+    ),
+  ];
+}
+
+function stateFile(name: string, state: Buffer): ManifestFile {
   return {
-    name: stateFileName(process.ordinal),
+    name,
     size: state.length,
     digest: { algo: 'sha256', hex: createHash('sha256').update(state).digest('hex') },
   };

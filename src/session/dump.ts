@@ -7,11 +7,11 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
-import { type Host, readHost } from '../gpu/host.js';
+import { type Host, type HostGpu, readHost } from '../gpu/host.js';
 import { kfdObjectsOf } from '../gpu/kfd-objects.js';
 import { lostQueues } from '../gpu/queue-rules.js';
 import { removeImageFiles, writeManifest } from '../manifest/image.js';
-import { stateFileName } from '../manifest/names.js';
+import { renderStateFileName, stateFileName } from '../manifest/names.js';
 import type { ManifestExtFile } from '../manifest/schema.js';
 import { type Descriptor, native, type StateSummary } from '../native.js';
 import { composeManifest } from './compose-manifest.js';
@@ -19,19 +19,33 @@ import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
 import { Lanes } from './lanes.js';
+import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
-/** A KFD process of the tree, as far as the plugin has told. */
+/** An open file of a render node. */
+export interface DumpedRender {
+  readonly number: number;
+  readonly minor: number;
+  /** Its GPU address space is the one KFD uses. */
+  readonly carriesKfd: boolean;
+  /** Bytes of its state file, when it holds anything. */
+  readonly state?: Buffer;
+}
+
+/** A GPU process of the tree, as far as the plugin has told. */
 export interface DumpedProcess {
   readonly ordinal: number;
   readonly pid: number;
   readonly comm: string;
-  readonly kfd: Descriptor;
+  /** Missing when it uses render nodes alone: it is not paused. */
+  readonly kfd?: Descriptor;
   readonly pidfd: Descriptor;
   /** Bytes of its state file. */
   state?: Buffer;
+  /** With the BOs of its render files. */
   summary?: StateSummary;
+  readonly renderFiles: DumpedRender[];
   /** BO index to dma-buf. */
   readonly dmabufs: Map<number, Descriptor>;
 }
@@ -65,6 +79,7 @@ export class DumpSession {
       [messageType.dumpPause, (m) => this.#pause(m)],
       [messageType.dumpState, (m) => this.#state(m)],
       [messageType.dumpBuffers, (m) => this.#buffers(m)],
+      [messageType.dumpRender, (m) => this.#render(m)],
       [messageType.dumpBegin, (m) => this.#begin(m)],
       [messageType.dumpFile, (m) => this.#file(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -83,7 +98,7 @@ export class DumpSession {
     if (!this.#accepted) await this.#discard();
     for (const process of this.#processes.values()) {
       for (const dmabuf of process.dmabufs.values()) dmabuf.close();
-      process.kfd.close();
+      process.kfd?.close();
       process.pidfd.close();
     }
     this.#context.log.info(
@@ -105,21 +120,51 @@ export class DumpSession {
 
   #pause(message: Message): undefined {
     const [ordinal = -1, pid = -1] = message.args;
-    const [kfd, pidfd] = message.fds;
-    if (kfd === undefined || pidfd === undefined) throw protocol('a pause without descriptors');
+    const [pidfd, kfd] = message.fds;
+    if (pidfd === undefined) throw protocol('a pause without descriptors');
     const comm = message.body.toString('utf8');
-    this.#processes.set(ordinal, { ordinal, pid, comm, kfd, pidfd, dmabufs: new Map() });
+    this.#processes.set(ordinal, {
+      ordinal,
+      pid,
+      comm,
+      pidfd,
+      ...(kfd && { kfd }),
+      renderFiles: [],
+      dmabufs: new Map(),
+    });
     this.#context.phases.enter('read_state');
-    this.#context.log.info({ process: ordinal, pid, comm }, 'pausing');
+    this.#context.log.info({ process: ordinal, pid, comm, pauses: kfd !== undefined }, 'reading');
   }
 
   #state(message: Message): undefined {
     const process = this.#process(message);
     const memfd = message.fds[0];
     if (memfd === undefined) throw protocol('a state without its memfd');
-    process.state = readFileSync(`/proc/self/fd/${memfd.fd}`);
-    memfd.close();
+    process.state = takeBytes(memfd);
     process.summary = native().stateSummary(process.state);
+  }
+
+  #render(message: Message): undefined {
+    const process = this.#process(message);
+    const [, number = -1, minor = -1, carriesKfd] = message.args;
+    const [memfd] = message.fds;
+    const state = memfd && takeBytes(memfd);
+    process.renderFiles.push({
+      number,
+      minor,
+      carriesKfd: carriesKfd === 1,
+      ...(state && { state }),
+    });
+    if (state === undefined || process.summary === undefined) return;
+    const { gpu_id: actual } = this.#gpuOf(minor).record;
+    const device = process.summary.devices.find(({ actualGpuId }) => actualGpuId === actual);
+    if (device === undefined) throw protocol(`renderD${minor} is no GPU of its process`);
+    const summary = native().renderStateSummary(state);
+    process.summary = withRenderBos(process.summary, [{ gpuId: device.userGpuId, summary }]);
+    this.#context.log.info(
+      { process: process.ordinal, minor, ...summary, bos: summary.bos.length },
+      'render file',
+    );
   }
 
   #buffers(message: Message): undefined {
@@ -160,14 +205,26 @@ export class DumpSession {
   }
 
   #file(message: Message): undefined {
-    const [criuId = -1, kind, process = -1, minor] = message.args;
+    const [criuId = -1, kind, process = -1, number] = message.args;
     if (kind === fileKind.kfd) {
       this.#extFiles.push({ criu_id: criuId, kind: 'kfd', process });
       return;
     }
+    const file = this.#processes.get(process)?.renderFiles.find((one) => one.number === number);
+    if (file === undefined) throw protocol(`render file ${number} was not announced`);
+    this.#extFiles.push({
+      criu_id: criuId,
+      kind: file.carriesKfd ? 'render' : 'drm',
+      process,
+      gpu: this.#gpuOf(file.minor).record.ordinal,
+      ...(file.state && { render_state: renderStateFileName(file.number) }),
+    });
+  }
+
+  #gpuOf(minor: number): HostGpu {
     const gpu = this.#hostOrThrow().gpus.find(({ record }) => record.render_minor === minor);
     if (gpu === undefined) throw protocol(`renderD${minor} is none of KFD's GPUs`);
-    this.#extFiles.push({ criu_id: criuId, kind: 'render', process, gpu: gpu.record.ordinal });
+    return gpu;
   }
 
   async #stage(message: Message): Promise<Answer> {
@@ -191,6 +248,11 @@ export class DumpSession {
       if (process.state === undefined) throw protocol(`process ${process.ordinal} has no state`);
       const path = join(image, stateFileName(process.ordinal));
       await writeFile(path, process.state, { mode: 0o600, flag: 'wx' });
+      for (const { number, state } of process.renderFiles) {
+        if (state === undefined) continue;
+        const held = join(image, renderStateFileName(number));
+        await writeFile(held, state, { mode: 0o600, flag: 'wx' });
+      }
     }
     const drainedAt = this.#drainedAt ?? gate;
     const timings = this.#context.phases.timings();
@@ -237,7 +299,7 @@ export class DumpSession {
   /** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
   #unpauseSurvivors(): void {
     for (const process of this.#processes.values()) {
-      if (!native().isAlive(process.pidfd)) continue;
+      if (process.kfd === undefined || !native().isAlive(process.pidfd)) continue;
       try {
         const paused = native().kfdUnpause(process.pid, process.kfd);
         this.#context.log.warn({ pid: process.pid, paused }, 'unpaused a process CRIU left behind');
@@ -277,6 +339,13 @@ function refuseLostQueues(processes: readonly DumpedProcess[], host: Host): void
     return lostQueues(objects?.queues ?? [], gpuOf).map((why) => `pid ${pid} (${comm}): ${why}`);
   });
   if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
+}
+
+/** What a sealed memfd holds; closes it. */
+function takeBytes(memfd: Descriptor): Buffer {
+  const bytes = readFileSync(`/proc/self/fd/${memfd.fd}`);
+  memfd.close();
+  return bytes;
 }
 
 function protocol(reason: string): KfdError {

@@ -9,17 +9,36 @@ import type { GpuMap } from '../gpu/gpu-map.js';
 import { type Host, type HostOptions, readHost } from '../gpu/host.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { imageState } from '../manifest/image.js';
-import { stateFileName, statePattern } from '../manifest/names.js';
-import type { Manifest, ManifestFile } from '../manifest/schema.js';
-import { fromNative, native, type StateSummary } from '../native.js';
+import {
+  renderStateFileName,
+  renderStatePattern,
+  stateFileName,
+  statePattern,
+} from '../manifest/names.js';
+import type { Manifest, ManifestExtFile, ManifestFile } from '../manifest/schema.js';
+import { fromNative, native, type RenderStateSummary, type StateSummary } from '../native.js';
 import { readBounded } from '../os/files.js';
 import { hasContents } from './drain.js';
+import { withRenderBos } from './process-bos.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {
   readonly ordinal: number;
   readonly state: Buffer;
+  /** With the BOs of its render files. */
   readonly summary: StateSummary;
+  /** In the order of their numbers. */
+  readonly renderStates: readonly PreparedRender[];
+}
+
+/** What one of its render files holds. */
+export interface PreparedRender {
+  readonly file: ManifestExtFile;
+  readonly gpuId: number;
+  readonly state: Buffer;
+  /** Index of its first BO among those of the process, and how many it has. */
+  readonly firstBo: number;
+  readonly bos: number;
 }
 
 export interface Preflight {
@@ -60,13 +79,19 @@ export async function preflight(
       details: { mismatches },
     });
   }
-  const processes: PreparedProcess[] = [];
+  const states: ReadState<StateSummary>[] = [];
+  const renderStates = new Map<string, ReadState<RenderStateSummary>>();
   for (const file of manifest.files) {
     const path = join(directory, file.name);
     await checkSize(path, file);
-    if (statePattern.test(file.name)) processes.push(await readState(path, file));
-    else checkPages(path, file);
+    if (statePattern.test(file.name)) {
+      states.push(await readState(path, file, native().stateSummary, stateFileName));
+    } else if (renderStatePattern.test(file.name)) {
+      const read = readState(path, file, native().renderStateSummary, renderStateFileName);
+      renderStates.set(file.name, await read);
+    } else checkPages(path, file);
   }
+  const processes = states.map((state) => prepare(manifest, state, renderStates));
   for (const process of processes) checkBuffers(manifest, process);
   return { manifest, host, pairs, processes };
 }
@@ -120,16 +145,53 @@ async function checkSize(path: string, file: ManifestFile): Promise<void> {
   if (size !== file.size) throw corrupt(file, `is ${size} bytes, was ${file.size} when sealed`);
 }
 
-async function readState(path: string, file: ManifestFile): Promise<PreparedProcess> {
+interface ReadState<Summary> {
+  readonly state: Buffer;
+  readonly summary: Summary;
+}
+
+async function readState<Summary extends { readonly ordinal: number }>(
+  path: string,
+  file: ManifestFile,
+  summarize: (state: Buffer) => Summary,
+  nameOf: (ordinal: number) => string,
+): Promise<ReadState<Summary>> {
   const state = await readBounded(path, maxStateBytes);
   if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
     throw corrupt(file, 'does not match its digest');
   }
-  const summary = fromFile(file, () => native().stateSummary(state));
-  if (stateFileName(summary.ordinal) !== file.name) {
-    throw corrupt(file, `holds the state of process ${summary.ordinal}`);
+  const summary = fromFile(file, () => summarize(state));
+  if (nameOf(summary.ordinal) !== file.name) {
+    throw corrupt(file, `is that of ${nameOf(summary.ordinal)}`);
   }
-  return { ordinal: summary.ordinal, state, summary };
+  return { state, summary };
+}
+
+/** Throws E_IMAGE_CORRUPT when a render file is on a GPU that its process does not know. */
+function prepare(
+  { ext_files: extFiles, gpus }: Manifest,
+  { state, summary }: ReadState<StateSummary>,
+  states: ReadonlyMap<string, ReadState<RenderStateSummary>>,
+): PreparedProcess {
+  const files = extFiles
+    .flatMap((file) => {
+      const read = file.process === summary.ordinal && states.get(file.render_state ?? '');
+      return read ? [{ file, ...read }] : [];
+    })
+    .sort((a, b) => a.summary.ordinal - b.summary.ordinal);
+  let whole = summary;
+  const renderStates = files.map(({ file, state: held, summary: heldSummary }): PreparedRender => {
+    const actual = gpus.find(({ ordinal }) => ordinal === file.gpu)?.gpu_id;
+    const gpuId = summary.devices.find(({ actualGpuId }) => actualGpuId === actual)?.userGpuId;
+    if (gpuId === undefined) {
+      const reason = `${file.render_state}: process ${summary.ordinal} has no GPU ${file.gpu}`;
+      throw new KfdError('E_IMAGE_CORRUPT', reason);
+    }
+    const firstBo = whole.bos.length;
+    whole = withRenderBos(whole, [{ gpuId, summary: heldSummary }]);
+    return { file, gpuId, state: held, firstBo, bos: heldSummary.bos.length };
+  });
+  return { ordinal: summary.ordinal, state, summary: whole, renderStates };
 }
 
 /** The index only; frames are checked while they are uploaded. */

@@ -7,7 +7,7 @@ import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
 import type { HostGpu } from '../gpu/host.js';
 import type { GpuPair } from '../gpu/pair.js';
-import type { Manifest, ManifestShare } from '../manifest/schema.js';
+import type { Manifest, ManifestExtFile, ManifestShare } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native } from '../native.js';
 import { deviceId } from '../os/device-id.js';
 import type { Message, SessionContext } from './context.js';
@@ -20,11 +20,14 @@ import { placeKey } from './sharing.js';
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
+/** Which render file of a GPU: the one that carries KFD's memory; others are numbered from 1. */
+const carrier = 0;
+
 /** A process of the image on its way back. */
 interface Returning {
   readonly prepared: PreparedProcess;
-  /** By GPU, as the process knows it: the one render file that carries its memory there; the application's own is a copy of it. */
-  readonly render: Map<number, Descriptor>;
+  /** By GPU, as the process knows it, and which of its render files; the application's own is a copy. */
+  readonly render: Map<string, Descriptor>;
   /** Host pid of the task that called RESTORE. */
   pid?: number;
   readonly dmabufs: Map<number, Descriptor>;
@@ -63,6 +66,8 @@ export class RestoreSession {
       [messageType.renderOpened, (m) => this.#renderOpened(m)],
       [messageType.renderFile, (m) => this.#renderFile(m)],
       [messageType.importBuffer, (m) => this.#importBuffer(m)],
+      [messageType.renderState, (m) => this.#renderState(m)],
+      [messageType.sharedBo, (m) => this.#sharedBo(m)],
       [messageType.vmasMapped, (m) => this.#vmasMapped(m)],
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -97,45 +102,82 @@ export class RestoreSession {
     const process = this.#returning.get(file.process);
     if (process === undefined) throw protocol(`process ${file.process} has no state`);
     const { state, summary } = process.prepared;
-    if (file.kind === 'render') {
+    const ownState = !this.#hasKfdState(process);
+    if (file.kind !== 'kfd') {
       const recorded = this.#manifest().gpus.find(({ ordinal }) => ordinal === file.gpu);
       const device = summary.devices.find(({ actualGpuId }) => actualGpuId === recorded?.gpu_id);
       if (device === undefined)
         throw protocol(`GPU ${file.gpu} is not in the state of its process`);
-      return { args: [fileKind.render, file.process, device.userGpuId] };
+      const which = file.kind === 'render' ? carrier : file.criu_id + 1;
+      const args = [fileKind.render, file.process, device.userGpuId, which];
+      if (!ownState) return { args };
+      this.#context.phases.enter('restore_state');
+      return { args: [fileKind.drm, ...args.slice(1)], fds: [native().memfd(state)] };
     }
     this.#context.phases.enter('restore_state');
     await this.#narrow(process, message.pid);
-    if (this.#isUntouched(process)) {
-      return { args: [fileKind.kfd, file.process] };
-    }
+    if (ownState) return { args: [fileKind.kfd, file.process] };
     const ids = summary.devices.map(
       ({ actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id,
     );
-    const shared = this.#sharesOf(file.process).map(({ bo_index }) => bo_index);
+    const shared = this.#kfdSharesOf(process).map(({ bo_index }) => bo_index);
     const memfd = native().stateForRestore(state, ids, shared);
     return { args: [fileKind.kfd, file.process], fds: [memfd] };
   }
 
   /**
-   * It opened /dev/kfd and did nothing more: a new open is all it needs. RESTORE would bind its GPUs to render files
-   * which it could never exchange for those it will open itself.
+   * False without KFD, and when it opened /dev/kfd and did nothing more: a new open is all it needs. RESTORE would bind
+   * its GPUs to render files which it could never exchange for those it will open itself.
    */
-  #isUntouched({ prepared: { ordinal, summary } }: Returning): boolean {
-    const { bos, numObjects, devices } = summary;
-    const opened = this.#manifest().ext_files.some(
-      ({ kind, process }) => kind === 'render' && process === ordinal,
-    );
+  #hasKfdState(process: Returning): boolean {
+    if (!this.#hasKfd(process)) return false;
+    const { numObjects, devices } = process.prepared.summary;
+    const opened = this.#renderFilesOf(process).some(({ kind }) => kind === 'render');
     const sameIds = devices.every(
       ({ userGpuId, actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id === userGpuId,
     );
-    return bos.length === 0 && numObjects === 0 && !opened && sameIds;
+    return kfdBos(process) > 0 || numObjects > 0 || opened || !sameIds;
+  }
+
+  #hasKfd({ prepared: { ordinal } }: Returning): boolean {
+    return this.#manifest().ext_files.some(
+      ({ kind, process }) => kind === 'kfd' && process === ordinal,
+    );
+  }
+
+  #renderFilesOf({ prepared: { ordinal } }: Returning): ManifestExtFile[] {
+    return this.#manifest().ext_files.filter(
+      ({ kind, process }) => kind !== 'kfd' && process === ordinal,
+    );
+  }
+
+  /** What the render files of a process held, one after the other. */
+  #renderState(message: Message): Answer {
+    const { ordinal, renderStates } = this.#process(message).prepared;
+    const held = renderStates[message.args[1] ?? -1];
+    if (held === undefined) return { args: [0] };
+    const { file, gpuId, firstBo, bos, state } = held;
+    const which = file.kind === 'render' ? carrier : file.criu_id + 1;
+    const shared = this.#sharesOf(ordinal)
+      .map(({ bo_index: index }) => index - firstBo)
+      .filter((position) => position >= 0 && position < bos);
+    const memfd = native().renderStateForRestore(state, firstBo, shared);
+    return { args: [1, gpuId, which, firstBo], fds: [memfd] };
+  }
+
+  /** The buffer that a BO of a render file is, once it is there. */
+  async #sharedBo(message: Message): Promise<Answer> {
+    const [ordinal = -1, index] = message.args;
+    const share = this.#sharesOf(ordinal).find(({ bo_index }) => bo_index === index);
+    if (share === undefined) throw protocol(`BO ${index} of process ${ordinal} is not shared`);
+    const { dmabuf } = await this.#buffer(share.buffer);
+    return { fds: [dmabuf] };
   }
 
   /** The descriptor once a file of the process has opened it; before, what to open in the container. */
   #renderFile(message: Message): Answer {
     const process = this.#process(message);
-    const known = process.render.get(message.args[1] ?? -1);
+    const known = process.render.get(renderKey(message));
     if (known !== undefined) return { fds: [known] };
     return { text: renderNode(this.#pairOf(process, message).present) };
   }
@@ -143,13 +185,12 @@ export class RestoreSession {
   /** Opened by the task itself, in the container; the application's descriptor is a copy of it. */
   #renderOpened(message: Message): Answer {
     const process = this.#process(message);
-    const [gpu = -1] = message.args.slice(1);
+    const key = renderKey(message);
     const [render] = message.fds;
     if (render === undefined) throw protocol('a render file without its descriptor');
-    if (process.render.has(gpu))
-      throw protocol(`a second render file of GPU ${gpu} for one process`);
+    if (process.render.has(key)) throw protocol(`a render file of one process opened twice`);
     assertDevice(render, this.#pairOf(process, message).present);
-    process.render.set(gpu, render);
+    process.render.set(key, render);
     return {};
   }
 
@@ -171,7 +212,7 @@ export class RestoreSession {
   /** What takes the place of the next BO that the process shares, once the buffer is there. */
   async #importBuffer(message: Message): Promise<Answer> {
     const process = this.#process(message);
-    const share = this.#sharesOf(process.prepared.ordinal)[message.args[1] ?? -1];
+    const share = this.#kfdSharesOf(process)[message.args[1] ?? -1];
     if (share === undefined) return {};
     const { dmabuf, gpu } = await this.#buffer(share.buffer);
     const pair = this.#plan?.pairs.find(({ recorded }) => recorded.ordinal === gpu);
@@ -199,6 +240,12 @@ export class RestoreSession {
     return (this.#manifest().shares ?? []).filter(({ process }) => process === ordinal);
   }
 
+  /** Of the BOs in its KFD state alone. */
+  #kfdSharesOf(process: Returning): ManifestShare[] {
+    const shares = this.#sharesOf(process.prepared.ordinal);
+    return shares.filter(({ bo_index: index }) => index < kfdBos(process));
+  }
+
   /** On a host with more GPUs than the process saw it must not see the others either. */
   async #narrow(process: Returning, pid: number): Promise<void> {
     const { devices } = process.prepared.summary;
@@ -218,8 +265,9 @@ export class RestoreSession {
   async #restored(message: Message): Promise<Answer> {
     const process = this.#process(message);
     await this.#widen(process);
-    if (this.#isUntouched(process)) {
-      process.upload = Promise.resolve();
+    if (message.args[1] === 0) {
+      // Nothing of KFD's; its render files bring back the rest.
+      if (this.#renderFilesOf(process).length === 0) process.upload = Promise.resolve();
       return { text: this.#context.logPath };
     }
     process.pid = message.pid;
@@ -260,7 +308,10 @@ export class RestoreSession {
       this.#context.phases.enter('resume');
       this.#checkMappings();
       for (const process of this.#returning.values()) {
-        if (process.pid !== undefined) native().kfdResume(process.pid);
+        // On any other it can crash the kernel.
+        if (process.pid !== undefined && this.#hasKfdState(process)) {
+          native().kfdResume(process.pid);
+        }
       }
       this.#resumed = true;
       this.#closeBuffers();
@@ -361,6 +412,16 @@ export class RestoreSession {
     if (this.#plan === undefined) throw new KfdError('E_INTERNAL', 'session: no image');
     return this.#plan.manifest;
   }
+}
+
+/** How many of its BOs are in its KFD state: they come first. */
+function kfdBos({ prepared: { summary, renderStates } }: Returning): number {
+  return renderStates[0]?.firstBo ?? summary.bos.length;
+}
+
+/** Of the render file that a message names. */
+function renderKey({ args: [, gpu, which] }: Message): string {
+  return `${gpu}/${which}`;
 }
 
 function protocol(reason: string): KfdError {

@@ -1,6 +1,7 @@
 /** BOs that are one buffer: a dma-buf's inode tells. Its contents are saved once, by the BO that made it. */
 
 import { fstatSync } from 'node:fs';
+import type { StateSummary } from '../native.js';
 import type { DumpedProcess } from './dump.js';
 
 /** A BO of one process, by its index in the state file. */
@@ -20,8 +21,11 @@ export interface SharedBo extends BoPlace {
  */
 const importFlags = 0xc000_0003;
 
+/** What a BO of a buffer is; the lowest is its owner. One of a render file has the placement the buffer was made with. */
+const rank = { allocated: 0, ofRenderFile: 1, imported: 2 } as const;
+
 interface Member extends BoPlace {
-  readonly allocated: boolean;
+  readonly rank: number;
 }
 
 /** Every BO of `processes` but the owner of each buffer that has several. Their dma-bufs must all be open. */
@@ -30,21 +34,25 @@ export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
   for (const { ordinal, dmabufs, summary } of processes) {
     for (const [index, dmabuf] of dmabufs) {
       const { ino } = fstatSync(dmabuf.fd);
-      const flags = summary?.bos[index]?.allocFlags ?? 0;
-      const member = { process: ordinal, bo_index: index, allocated: (flags & ~importFlags) !== 0 };
+      const member = { process: ordinal, bo_index: index, rank: rankOf(summary?.bos[index]) };
       const members = buffers.get(ino);
       if (members === undefined) buffers.set(ino, [member]);
       else members.push(member);
     }
   }
   return [...buffers.values()].flatMap((members) => {
-    const owner = members.find(({ allocated }) => allocated) ?? members[0];
+    const [owner] = [...members].sort((a, b) => a.rank - b.rank);
     if (owner === undefined) return [];
     const place = { process: owner.process, bo_index: owner.bo_index };
     return members
       .filter((member) => member !== owner)
       .map(({ process, bo_index }) => ({ process, bo_index, owner: place }));
   });
+}
+
+function rankOf(bo: StateSummary['bos'][number] | undefined): number {
+  if (bo?.allocFlags === undefined) return rank.ofRenderFile;
+  return (bo.allocFlags & ~importFlags) !== 0 ? rank.allocated : rank.imported;
 }
 
 /** The place as a key. */

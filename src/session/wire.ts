@@ -14,6 +14,7 @@ export const messageType = {
   dumpEnd: 25,
   dumpState: 26,
   dumpUnpaused: 27,
+  dumpRender: 28,
   openFile: 30,
   restoreBuffers: 31,
   restored: 32,
@@ -22,9 +23,11 @@ export const messageType = {
   restoreFailed: 35,
   renderOpened: 36,
   importBuffer: 37,
+  renderState: 38,
+  sharedBo: 39,
 } as const;
 
-export const fileKind = { none: 0, kfd: 1, render: 2 } as const;
+export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3 } as const;
 
 /**
  * The BO indices in the body of a *Buffers message that came with `count` dma-bufs. Throws

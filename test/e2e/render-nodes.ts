@@ -2,11 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { archivePath } from './support/archive.js';
 import { attempt } from './support/command.js';
-import { withHandleCalls } from './support/product.js';
-import { assertNothingLeft } from './support/suite.js';
+import { Container } from './support/container.js';
+import { assertExplained } from './support/explained.js';
+import { setDmaRate, setHandleCalls } from './support/product.js';
+import { assertNothingLeft, scenario } from './support/suite.js';
 
-const roundTrip = () => attempt('/repo/build/native/render_roundtrip', '/dev/dri/renderD128');
+const node = '/dev/dri/renderD128';
+const roundTrip = () => attempt('/repo/build/native/render_roundtrip', node);
 
 test('a render file is read and made again, by the native core alone', async () => {
   const without = await roundTrip();
@@ -16,10 +20,75 @@ test('a render file is read and made again, by the native core alone', async () 
     ['disabled', 'steered'],
     ['working', 'changed'],
   ] as const) {
-    await withHandleCalls(change, async () => {
+    setHandleCalls('working', change);
+    try {
       const same = await roundTrip();
       assert.equal(same.stdout, `same: ${how}`, same.stderr);
-    });
+    } finally {
+      setHandleCalls('absent', 'absent');
+    }
   }
   await assertNothingLeft();
+});
+
+/** A checkpoint that must fail for `reason` and leaves the container as it was. */
+async function assertRefused(job: Container, reason: RegExp): Promise<void> {
+  const saved = await job.checkpoint();
+  assert.notEqual(saved.status, 0, 'the checkpoint should have been refused');
+  await assertExplained(job, 'dump', saved, reason);
+  assert.equal(await job.status(), 'running');
+}
+
+scenario('render nodes without KFD: refused by name, then saved', async ({ engine, meet }) => {
+  const job = await Container.start({ engine, command: ['render-worker', node] });
+  const seen = await job.control.ask('verify');
+  assert.match(seen, /^verified handles=2,5,6, submissions=\d+/);
+  await assertRefused(job, /GEM buffers of its own: .*no GEM_LIST_HANDLES/);
+  await meet(async () => {
+    setHandleCalls('working', 'absent');
+    setDmaRate(1);
+  });
+  try {
+    assert.equal(await job.control.ask('busy'), 'busy');
+    await meet(async () => setDmaRate(0));
+    await assertRefused(job, /context 2: work it submitted is still in flight/);
+    const before = submissions(await job.control.ask('verify'));
+    const archive = archivePath(engine, 'render.tar');
+    const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+    assert.equal(saved.status, 0, saved.stderr);
+    await job.remove();
+    await meet(async () => setHandleCalls('working', 'working'));
+    const restored = await job.restore('--import', archive);
+    assert.equal(restored.status, 0, restored.stderr);
+    const after = await job.control.ask('verify');
+    assert.match(after, /^verified handles=2,5,6, /);
+    assert.ok(submissions(after) > before, after);
+  } finally {
+    await meet(async () => {
+      setDmaRate(0);
+      setHandleCalls('absent', 'absent');
+    });
+  }
+});
+
+function submissions(reply: string): number {
+  return Number(/submissions=(\d+)/.exec(reply)?.[1]);
+}
+
+scenario('render files beside KFD, one of them idle, twice in place', async ({ engine, meet }) => {
+  await meet(async () => setHandleCalls('working', 'absent'));
+  try {
+    const worker = ['--vram-mib', '8', '--pending-barrier', '--gem', '--double-render'];
+    const job = await Container.start({ engine, worker });
+    for (const round of ['first', 'second']) {
+      const saved = await job.checkpoint();
+      assert.equal(saved.status, 0, `${round}: ${saved.stderr}`);
+      const restored = await job.restore(job.name);
+      assert.equal(restored.status, 0, `${round}: ${restored.stderr}`);
+    }
+    assert.match(await job.control.ask('verify'), /^verified .*holds=gem holds=double-render/);
+    assert.match(await job.control.ask('exit'), /^exiting/);
+  } finally {
+    await meet(async () => setHandleCalls('absent', 'absent'));
+  }
 });

@@ -55,6 +55,13 @@ export const fakeVerifier: ImageVerifier = {
     bos[5] = { size: 1048576, kind: 'vram' };
     return { ordinal: 0, nsPid: 7, numObjects: 9, bos };
   },
+  renderStateFacts(bytes) {
+    const [, ordinal, size] = bytes.toString().split(' ').map(Number);
+    if (ordinal === undefined || size === undefined) {
+      throw new KfdError('E_IMAGE_CORRUPT', 'render state file: wrong checksum');
+    }
+    return { ordinal, bos: [{ size, kind: 'vram' }] };
+  },
 };
 
 export interface Sample {

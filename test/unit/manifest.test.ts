@@ -180,6 +180,34 @@ test('contradictions between the parts are found', () => {
   }
 });
 
+test('the state of a render file belongs to one render file', () => {
+  const drm = { criu_id: 9, kind: 'drm', process: 0, gpu: 1, render_state: 'render-state-4.img' };
+  const file = { ...sampleManifest().files[0], name: 'render-state-4.img' };
+  const bent = (bend: (manifest: Manifest) => void) => {
+    const manifest = sampleManifest();
+    manifest.ext_files.push({ ...drm } as never);
+    manifest.files.push({ ...file } as never);
+    bend(manifest);
+    return problemsOf(manifest);
+  };
+  assert.deepEqual(
+    bent(() => undefined),
+    [],
+  );
+  const last = (m: Manifest) => m.ext_files.at(-1) as { kind: string; render_state: string };
+  const cases: [RegExp, (manifest: Manifest) => void][] = [
+    [/^ext_files\.2\.gpu: missing/, (m) => delete (m.ext_files[2] as { gpu?: number }).gpu],
+    [/^ext_files\.2\.render_state: .* is not the state/, (m) => (last(m).kind = 'kfd')],
+    [/is not the state of a render file/, (m) => (last(m).render_state = 'kfd-state-0.img')],
+    [/is used twice/, (m) => m.ext_files.push({ ...drm, criu_id: 10 } as never)],
+    [/^ext_files\.2\.render_state: not among files/, (m) => m.files.pop()],
+    [/^files\.3\.name: render-state-4\.img belongs to nothing/, (m) => m.ext_files.pop()],
+  ];
+  for (const [pattern, bend] of cases) {
+    assert.match(bent(bend).join('\n'), new RegExp(pattern.source, 'm'));
+  }
+});
+
 test('hostile documents end in an error, not in a crash', () => {
   const deep = `{"schema_version":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   for (const text of [deep, '[]', 'null', '"x"', '{"__proto__":{"schema_version":1}}', '\u0000']) {

@@ -141,6 +141,7 @@ function dumped(summary: Partial<StateSummary> = {}): DumpedProcess {
       bos,
       ...summary,
     },
+    renderFiles: [],
     dmabufs: new Map([0, 2, 3].map((index) => [index, closed])),
   };
 }
@@ -328,7 +329,7 @@ test('preflight: what is wrong with the image is found before a task exists', as
   const garbage = useState(Buffer.from('no state at all'));
   await refused('E_IMAGE_CORRUPT', /^kfd-state-0\.img: /, garbage.damage, garbage.bend);
   const other = useState(readFileSync(join(images, 'state-sample.img')));
-  await refused('E_IMAGE_CORRUPT', /holds the state of process 3/, other.damage, other.bend);
+  await refused('E_IMAGE_CORRUPT', /is that of kfd-state-3/, other.damage, other.bend);
 });
 
 test('preflight: another host is refused with every reason', async (t) => {
@@ -371,7 +372,7 @@ test('preflight: pages files are checked by their index', async (t) => {
 
 test('preflight: every BO with contents has its buffer, and no other', () => {
   const summary = native().stateSummary(readFileSync(join(images, 'state-sample.img')));
-  const process = { ordinal: 3, state: Buffer.alloc(0), summary };
+  const process = { ordinal: 3, state: Buffer.alloc(0), summary, renderStates: [] };
   const manifest = () => {
     const buffers = summary.bos.map(({ size, kind }, index) => ({
       id: index,

@@ -31,7 +31,16 @@ function process(
     bos: bos.map(([, allocFlags]) => ({ gpuId: 1, size: 4096, kind: 'vram', allocFlags })),
   } as unknown as StateSummary;
   const closed = { fd: -1, close() {} };
-  return { ordinal, pid: 1, comm: 'x', kfd: closed, pidfd: closed, dmabufs, summary };
+  return {
+    ordinal,
+    pid: 1,
+    comm: 'x',
+    kfd: closed,
+    pidfd: closed,
+    renderFiles: [],
+    dmabufs,
+    summary,
+  };
 }
 
 test('one inode is one buffer, and the BO that was allocated takes its contents with it', async (t) => {
@@ -110,6 +119,7 @@ test('a shared BO has the kind and size of its buffer', () => {
     ordinal: 0,
     state: Buffer.alloc(0),
     summary: { bos: [{ gpuId: 1, size, kind, allocFlags: 1 }] } as unknown as StateSummary,
+    renderStates: [],
   });
   assert.doesNotThrow(() => checkBuffers(manifest, importer(8192, 'vram')));
   assert.throws(() => checkBuffers(manifest, importer(4096, 'vram')), { code: 'E_IMAGE_CORRUPT' });

@@ -124,20 +124,14 @@ function setParameter(name: string, value: string): void {
   writeFileSync(`/sys/module/amdgpu/parameters/${name}`, value);
 }
 
-/** Runs `body` while the simulated kernel lists GEM handles and their mappings; `change`: what becomes of GEM_CHANGE_HANDLE. */
-export async function withHandleCalls(
+/** Which of its later calls for GEM handles the simulated kernel has from now on. */
+export function setHandleCalls(
+  list: 'absent' | 'working',
   change: 'absent' | 'disabled' | 'working',
-  body: () => Promise<void>,
-): Promise<void> {
+): void {
   const set = (name: string, value: string) =>
     writeFileSync(`/sys/module/amdgpu/parameters/${name}`, value);
-  set('gem_list_handles', 'working');
-  set('gem_mapping_info', 'working');
+  set('gem_list_handles', list);
+  set('gem_mapping_info', list);
   set('gem_change_handle', change);
-  try {
-    await body();
-  } finally {
-    for (const name of ['gem_list_handles', 'gem_mapping_info', 'gem_change_handle'])
-      set(name, 'absent');
-  }
 }

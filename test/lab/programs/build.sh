@@ -2,7 +2,7 @@
 # Builds the GPU test programs and the container image that holds them.
 # usage: build.sh BUILDER_DIR OUT_DIR
 #   BUILDER_DIR  Debian root file system with g++, libhsa-runtime-dev, libdrm-dev and busybox-static
-#   OUT_DIR      gets bin/ (gpu-worker, kfd-worker, kfd-opener, gpu-ctl) and image.tar (docker archive of
+#   OUT_DIR      gets bin/ (gpu-worker, kfd-worker, kfd-opener, render-worker, gpu-ctl) and image.tar (docker archive of
 #                localhost/gpu-worker:latest, for `podman load`)
 # BUSYBOX names a static busybox elsewhere. Needs root, for chroot. The same inputs give the same bytes.
 set -eu
@@ -18,7 +18,7 @@ busybox=${BUSYBOX:-$root/usr/bin/busybox}
 mkdir -p "$work/src/core" "$work/bin"
 cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
 cp "$here/../kfdsim/microop.h" "$work/src/"
-(cd "$here/../../../native/core" && cp error.cc error.h fd.h "$work/src/core/")
+(cd "$here/../../../native/core" && cp error.cc error.h fd.h gpu_objects.cc gpu_objects.h "$work/src/core/")
 builder_make "$work/src" BIN="${work#"$root"}/bin"
 cp "$here/gpu-ctl" "$work/bin/"
 

@@ -23,7 +23,7 @@ echo 'root:x:0:' >"$root/etc/group"
 cp "$builder/usr/share/libdrm/amdgpu.ids" "$root/usr/share/libdrm/"
 
 # The closure of shared libraries. ldd prints "name => /path (address)" and "/loader (address)".
-for program in gpu-worker kfd-worker kfd-opener; do
+for program in gpu-worker kfd-worker kfd-opener render-worker; do
   chroot "$builder" ldd "$inside/bin/$program" >"$work/ldd"
   if grep 'not found' "$work/ldd" >&2; then exit 1; fi
   sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p' "$work/ldd"
@@ -39,7 +39,7 @@ done <"$work/libraries"
 pack() { tar --sort=name --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$1" -cf "$2" .; }
 sha() { sha256sum "$1" | cut -d' ' -f1; }
 find "$root" -type d ! -name tmp -exec chmod 755 {} +
-chmod 755 "$root"/usr/bin/gpu-* "$root"/usr/bin/kfd-* "$root"/usr/bin/busybox
+chmod 755 "$root"/usr/bin/gpu-* "$root"/usr/bin/kfd-* "$root"/usr/bin/render-* "$root"/usr/bin/busybox
 
 archive=$work/archive
 mkdir "$archive"

@@ -1,0 +1,16 @@
+/** The BOs of a process counted through: those of KFD, then those of its render files. docs/image-format.md. */
+
+import type { RenderStateSummary, StateSummary } from '../native.js';
+
+/** What one render file of a process holds. */
+export interface HeldRender {
+  /** Its GPU, as the process knows it. */
+  readonly gpuId: number;
+  readonly summary: RenderStateSummary;
+}
+
+/** `summary` with the BOs of `files`, which are in the order of their numbers, behind its own. */
+export function withRenderBos(summary: StateSummary, files: readonly HeldRender[]): StateSummary {
+  const held = files.flatMap(({ gpuId, summary: { bos } }) => bos.map((bo) => ({ ...bo, gpuId })));
+  return { ...summary, bos: [...summary.bos, ...held] };
+}

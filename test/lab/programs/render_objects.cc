@@ -1,0 +1,206 @@
+#include "render_objects.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <xf86drm.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/error.h"
+
+namespace lab {
+namespace {
+
+using kfdcp::Error;
+using kfdcp::ErrorCode;
+
+constexpr std::uint64_t kAccess = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPacketBytes = 1 << 21;
+constexpr std::uint64_t kLimitNs = 20'000'000'000;
+
+void check_drm(int result, const char* what) {
+  if (result == 0) return;
+  const int err = result == -1 ? errno : -result;
+  throw Error(ErrorCode::gpu, std::string(what) + ": " + std::strerror(err), err);
+}
+
+[[noreturn]] void differs(const std::string& what) { throw Error(ErrorCode::corrupt, what); }
+
+kfdcp::UniqueFd open_node(const std::string& node) {
+  kfdcp::UniqueFd file(open(node.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) throw kfdcp::io_error(node);
+  return file;
+}
+
+kfdcp::GpuBo allocate(const kfdcp::GpuDevice& device, std::uint64_t size, std::uint64_t domains,
+                      std::uint64_t flags) {
+  amdgpu_bo_alloc_request request{};
+  request.alloc_size = size;
+  request.phys_alignment = kPage;
+  request.preferred_heap = static_cast<std::uint32_t>(domains);
+  request.flags = flags;
+  amdgpu_bo_handle bo = nullptr;
+  check_drm(amdgpu_bo_alloc(device.get(), &request, &bo), "allocating a BO");
+  return kfdcp::GpuBo(bo);
+}
+
+std::uint32_t gem_handle(const kfdcp::GpuBo& bo) {
+  std::uint32_t handle = 0;
+  check_drm(amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_kms, &handle), "asking for a handle");
+  return handle;
+}
+
+/// BOs with handles 2, 5 and 6; those between are free again.
+std::list<RenderBo> make_bos(const kfdcp::GpuDevice& device, std::uint64_t small) {
+  std::list<RenderBo> bos;
+  const kfdcp::GpuBo first = allocate(device, kPage, AMDGPU_GEM_DOMAIN_GTT, 0);
+  bos.emplace_back(device, 0, small, AMDGPU_GEM_DOMAIN_GTT, AMDGPU_GEM_CREATE_CPU_GTT_USWC);
+  const kfdcp::GpuBo third = allocate(device, kPage, AMDGPU_GEM_DOMAIN_GTT, 0);
+  const kfdcp::GpuBo fourth = allocate(device, kPage, AMDGPU_GEM_DOMAIN_VRAM, 0);
+  bos.emplace_back(device, 1, small, AMDGPU_GEM_DOMAIN_VRAM, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+  bos.emplace_back(device, 2, small * 3, AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT, 0);
+  return bos;
+}
+
+/// The second context; the first one's id is free again.
+kfdcp::GpuContext second_context(const kfdcp::GpuDevice& device) {
+  const kfdcp::GpuContext first = kfdcp::create_context(device);
+  return kfdcp::create_context(device);
+}
+
+kfdcp::GpuBoList second_list(const kfdcp::GpuDevice& device, const std::list<RenderBo>& bos,
+                             const kfdcp::GpuBo& ib, const kfdcp::GpuBo& staging) {
+  std::vector<amdgpu_bo_handle> all = {ib.get(), staging.get()};
+  for (const RenderBo& bo : bos) all.push_back(bo.bo.get());
+  const kfdcp::GpuBoList first = kfdcp::create_bo_list(device, all);
+  return kfdcp::create_bo_list(device, all);
+}
+
+/// `bo` of `device` as the CPU sees it through another file of the node.
+kfdcp::Mapping map_through(int file, const RenderBo& bo) {
+  std::uint32_t raw = 0;
+  check_drm(amdgpu_bo_export(bo.bo.get(), amdgpu_bo_handle_type_dma_buf_fd, &raw), "sharing a BO");
+  const kfdcp::UniqueFd dmabuf(static_cast<int>(raw));
+  std::uint32_t handle = 0;
+  check_drm(drmPrimeFDToHandle(file, dmabuf.get(), &handle), "importing a BO");
+  drm_amdgpu_gem_mmap args{};
+  args.in.handle = handle;
+  check_drm(drmCommandWriteRead(file, DRM_AMDGPU_GEM_MMAP, &args, sizeof(args)), "finding a BO");
+  void* base = mmap(nullptr, bo.size, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                    static_cast<off_t>(args.out.addr_ptr));
+  if (base == MAP_FAILED) throw kfdcp::io_error("mapping a shared BO");
+  return {base, bo.size};
+}
+
+}  // namespace
+
+RenderBo::RenderBo(const kfdcp::GpuDevice& device, std::uint32_t number, std::uint64_t size,
+                   std::uint64_t domains, std::uint64_t flags)
+    : number(number),
+      size(size),
+      bo(allocate(device, size, domains, flags)),
+      gpu(device, bo, size, kAccess) {}
+
+std::uint32_t RenderBo::handle() const { return gem_handle(bo); }
+
+RenderObjects::RenderObjects(const std::string& node, const Pattern& pattern)
+    : pattern_(pattern),
+      file_(open_node(node)),
+      second_(open_node(node)),
+      device_(kfdcp::open_gpu(file_.get())),
+      bos_(make_bos(device_, kSmall)),
+      ib_(kfdcp::allocate_gtt(device_, kPage)),
+      staging_(kfdcp::allocate_gtt(device_, kLarge)),
+      ib_gpu_(device_, ib_, kPage, kAccess | AMDGPU_VM_PAGE_EXECUTABLE),
+      staging_gpu_(device_, staging_, kLarge, kAccess),
+      ib_cpu_(ib_, kPage),
+      staging_cpu_(staging_, kLarge),
+      context_(second_context(device_)),
+      list_(second_list(device_, bos_, ib_, staging_)),
+      shared_(map_through(second_.get(), bos_.front())) {
+  for (RenderBo& bo : bos_) fill(bo);
+}
+
+void RenderObjects::fill(RenderBo& bo) {
+  const auto bytes = staging_cpu_.bytes().first(bo.size);
+  pattern_.write(bo.number, 0, bytes);
+  copy(bo.gpu.address(), staging_gpu_.address(), bo.size, true);
+}
+
+void RenderObjects::check(RenderBo& bo) {
+  const auto bytes = staging_cpu_.bytes().first(bo.size);
+  std::ranges::fill(bytes, std::byte{0});
+  copy(staging_gpu_.address(), bo.gpu.address(), bo.size, true);
+  pattern_.check("BO " + std::to_string(bo.number), bo.number, 0, bytes);
+}
+
+/// SDMA linear copies: opcode 1, bytes - 1, 0, source, destination.
+void RenderObjects::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, bool wait) {
+  std::vector<std::uint32_t> dwords;
+  for (std::uint64_t at = 0; at < bytes; at += kPacketBytes) {
+    const std::uint64_t part = std::min(kPacketBytes, bytes - at);
+    for (const std::uint64_t word : {std::uint64_t{1}, part - 1, std::uint64_t{0}, from + at,
+                                     (from + at) >> 32, to + at, (to + at) >> 32}) {
+      dwords.push_back(static_cast<std::uint32_t>(word));
+    }
+  }
+  std::memcpy(ib_cpu_.bytes().data(), dwords.data(), dwords.size() * 4);
+  amdgpu_cs_ib_info ib{};
+  ib.ib_mc_address = ib_gpu_.address();
+  ib.size = static_cast<std::uint32_t>(dwords.size());
+  amdgpu_cs_request request{};
+  request.ip_type = AMDGPU_HW_IP_DMA;
+  request.resources = list_.get();
+  request.number_of_ibs = 1;
+  request.ibs = &ib;
+  check_drm(amdgpu_cs_submit(context_.get(), 0, &request, 1), "submitting a copy");
+  if (request.seq_no != ++submitted_) {
+    differs("submission " + std::to_string(submitted_) + " has number " +
+            std::to_string(request.seq_no));
+  }
+  if (wait) wait_for(request.seq_no);
+}
+
+void RenderObjects::wait_for(std::uint64_t submission) {
+  amdgpu_cs_fence fence{};
+  fence.context = context_.get();
+  fence.ip_type = AMDGPU_HW_IP_DMA;
+  fence.fence = submission;
+  std::uint32_t over = 0;
+  check_drm(amdgpu_cs_query_fence_status(&fence, kLimitNs, 0, &over), "waiting for a copy");
+  if (over == 0) differs("submission " + std::to_string(submission) + " does not end");
+}
+
+/// What the GPU writes through one file is seen by the CPU through the other.
+void RenderObjects::check_shared() {
+  const std::span seen(shared_.bytes());
+  pattern_.check("shared BO", bos_.front().number, 0, seen);
+  const auto bytes = staging_cpu_.bytes().first(kPage);
+  std::ranges::fill(bytes, std::byte{0x5a});
+  copy(bos_.front().gpu.address(), staging_gpu_.address(), kPage, true);
+  if (!std::ranges::equal(seen.first(kPage), bytes)) differs("the two files share no BO any more");
+  fill(bos_.front());
+}
+
+void RenderObjects::start_copy(std::uint64_t bytes) {
+  copy(staging_gpu_.address(), staging_gpu_.address() + kLarge / 2, std::min(bytes, kLarge / 2),
+       false);
+}
+
+std::string RenderObjects::verify() {
+  wait_for(1);  // long over, and still known
+  std::string line = " handles=";
+  for (RenderBo& bo : bos_) {
+    line += std::to_string(bo.handle()) + ",";
+    check(bo);
+  }
+  check_shared();
+  const kfdcp::GpuBo next = allocate(device_, kPage, AMDGPU_GEM_DOMAIN_GTT, 0);
+  if (gem_handle(next) != 4) differs("handle 4 is not the lowest free one");
+  return line + " submissions=" + std::to_string(submitted_);
+}
+
+}  // namespace lab

@@ -1,0 +1,64 @@
+// What render-worker holds on a render node, through libdrm_amdgpu: BOs with holes between their
+// handles, GPU mappings, a context, a BO list; a second file of the node shares one of the BOs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <string>
+
+#include "core/fd.h"
+#include "core/gpu_objects.h"
+#include "pattern.h"
+
+namespace lab {
+
+/// A BO and where the GPU sees it; it has contents of `pattern`, by its number.
+struct RenderBo {
+  RenderBo(const kfdcp::GpuDevice& device, std::uint32_t number, std::uint64_t size,
+           std::uint64_t domains, std::uint64_t flags);
+
+  std::uint32_t number;
+  std::uint64_t size;
+  kfdcp::GpuBo bo;
+  kfdcp::GpuMapping gpu;
+  /// Its GEM handle.
+  std::uint32_t handle() const;
+};
+
+class RenderObjects {
+ public:
+  /// `node`: path of a render node of amdgpu. Throws Error{gpu} or Error{io}.
+  RenderObjects(const std::string& node, const Pattern& pattern);
+
+  /// Handles, contents, the numbers of submissions and what two files share. Throws Error{corrupt}
+  /// when something is no longer what it was; returns what it saw.
+  std::string verify();
+  /// Starts a copy of `bytes` and does not wait for it.
+  void start_copy(std::uint64_t bytes);
+
+ private:
+  static constexpr std::uint64_t kSmall = 64 * 1024;
+  static constexpr std::uint64_t kLarge = 16 << 20;
+
+  void fill(RenderBo& bo);
+  void check(RenderBo& bo);
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, bool wait);
+  void wait_for(std::uint64_t submission);
+  void check_shared();
+
+  const Pattern& pattern_;
+  kfdcp::UniqueFd file_, second_;
+  kfdcp::GpuDevice device_;
+  std::list<RenderBo> bos_;  // the first one is shared
+  kfdcp::GpuBo ib_, staging_;
+  kfdcp::GpuMapping ib_gpu_, staging_gpu_;
+  kfdcp::GpuCpuMapping ib_cpu_, staging_cpu_;
+  kfdcp::GpuContext context_;
+  kfdcp::GpuBoList list_;
+  kfdcp::Mapping shared_;  // through the second file
+  std::uint64_t submitted_ = 0;
+};
+
+}  // namespace lab

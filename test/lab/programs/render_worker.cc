@@ -1,0 +1,46 @@
+// A program that uses a render node and no KFD, as a graphics or video program does.
+// usage: render-worker NODE [CONTROL_DIR] (/ctl); commands: verify, status, busy, exit.
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "core/error.h"
+#include "mailbox.h"
+#include "pattern.h"
+#include "render_objects.h"
+#include "stop.h"
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+    std::fprintf(stderr, "usage: render-worker NODE [CONTROL_DIR]\n");
+    return 2;
+  }
+  try {
+    lab::install_stop_handlers();
+    const std::string dir = argc > 2 ? argv[2] : "/ctl";
+    const lab::Mailbox mailbox(dir, dir + "/status");
+    const lab::Pattern pattern(7);
+    lab::RenderObjects objects(argv[1], pattern);
+    mailbox.announce("ready pid=" + std::to_string(getpid()) + " holds=render-worker");
+    lab::serve(
+        mailbox,
+        [&](const lab::Command& command) -> std::string {
+          if (command.verb == "exit") return "exiting";
+          if (command.verb == "status") return "running";
+          if (command.verb == "verify") return "verified" + objects.verify();
+          if (command.verb == "busy") {
+            objects.start_copy(4 << 20);
+            return "busy";
+          }
+          throw kfdcp::Error(kfdcp::ErrorCode::protocol,
+                             "command \"" + command.verb + "\": use verify, status, busy or exit");
+        },
+        [](std::chrono::milliseconds) {});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "render-worker: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
