@@ -20,7 +20,7 @@ import { type Answer, converse, type Handler } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
 import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
-import { findShares, type SharedBo } from './sharing.js';
+import { findShares, type SharedBo, waitingCircle } from './sharing.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 /** An open file of a render node. */
@@ -43,8 +43,9 @@ export interface DumpedProcess {
   readonly pidfd: Descriptor;
   /** Bytes of its state file. */
   state?: Buffer;
-  /** With the BOs of its render files. */
+  /** With the BOs of its render files, which are behind those of KFD. */
   summary?: StateSummary;
+  kfdBos?: number;
   readonly renderFiles: DumpedRender[];
   /** BO index to dma-buf. */
   readonly dmabufs: Map<number, Descriptor>;
@@ -142,6 +143,7 @@ export class DumpSession {
     if (memfd === undefined) throw protocol('a state without its memfd');
     process.state = takeBytes(memfd);
     process.summary = native().stateSummary(process.state);
+    process.kfdBos = process.summary.bos.length;
   }
 
   #render(message: Message): undefined {
@@ -180,6 +182,7 @@ export class DumpSession {
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
     this.#shares = findShares(processes);
+    this.#refuseCircle();
     refuseLostQueues(processes, this.#hostOrThrow());
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
@@ -202,6 +205,20 @@ export class DumpSession {
       await Promise.allSettled(drains);
       this.#drainedAt = performance.now();
     }
+  }
+
+  #refuseCircle(): void {
+    const circle = waitingCircle(
+      this.#shares,
+      ({ process, bo_index: index }) => index >= (this.#processes.get(process)?.kfdBos ?? 0),
+    );
+    if (circle === undefined) return;
+    const names = circle.map((ordinal) => {
+      const { pid, comm } = this.#processes.get(ordinal) ?? {};
+      return `pid ${pid} (${comm})`;
+    });
+    const reason = `${names.join(', ')}: each shares a buffer which another one of them has made on a render node`;
+    throw new KfdError('E_UNSUPPORTED_STATE', `${reason}: such a circle cannot be restored`);
   }
 
   #file(message: Message): undefined {

@@ -3,39 +3,31 @@
  * while CRIU restores memory, and lets nothing run before every frame was verified.
  */
 
-import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
-import type { HostGpu } from '../gpu/host.js';
 import type { GpuPair } from '../gpu/pair.js';
-import type { Manifest, ManifestExtFile, ManifestShare } from '../manifest/schema.js';
+import type { Manifest, ManifestShare } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native } from '../native.js';
-import { deviceId } from '../os/device-id.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler } from './conversation.js';
+import { withDeadline } from './deadline.js';
 import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
-import { type Preflight, type PreparedProcess, preflight } from './preflight.js';
+import { type Preflight, preflight } from './preflight.js';
+import {
+  assertDevice,
+  carrier,
+  checkMappings,
+  closeBuffers,
+  kfdBos,
+  opensKfd,
+  type Returning,
+  renderFilesOf,
+  renderKey,
+} from './returning.js';
 import { placeKey } from './sharing.js';
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
-
-/** Which render file of a GPU: the one that carries KFD's memory; others are numbered from 1. */
-const carrier = 0;
-
-/** A process of the image on its way back. */
-interface Returning {
-  readonly prepared: PreparedProcess;
-  /** By GPU, as the process knows it, and which of its render files; the application's own is a copy. */
-  readonly render: Map<string, Descriptor>;
-  /** Host pid of the task that called RESTORE. */
-  pid?: number;
-  readonly dmabufs: Map<number, Descriptor>;
-  /** While its task opens /dev/kfd. */
-  filter?: DeviceFilter;
-  upload?: Promise<void>;
-  vmasMapped?: number;
-}
 
 export class RestoreSession {
   readonly #context: SessionContext;
@@ -130,25 +122,13 @@ export class RestoreSession {
    * its GPUs to render files which it could never exchange for those it will open itself.
    */
   #hasKfdState(process: Returning): boolean {
-    if (!this.#hasKfd(process)) return false;
+    if (!opensKfd(this.#manifest(), process)) return false;
     const { numObjects, devices } = process.prepared.summary;
-    const opened = this.#renderFilesOf(process).some(({ kind }) => kind === 'render');
+    const opened = renderFilesOf(this.#manifest(), process).some(({ kind }) => kind === 'render');
     const sameIds = devices.every(
       ({ userGpuId, actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id === userGpuId,
     );
     return kfdBos(process) > 0 || numObjects > 0 || opened || !sameIds;
-  }
-
-  #hasKfd({ prepared: { ordinal } }: Returning): boolean {
-    return this.#manifest().ext_files.some(
-      ({ kind, process }) => kind === 'kfd' && process === ordinal,
-    );
-  }
-
-  #renderFilesOf({ prepared: { ordinal } }: Returning): ManifestExtFile[] {
-    return this.#manifest().ext_files.filter(
-      ({ kind, process }) => kind !== 'kfd' && process === ordinal,
-    );
   }
 
   /** What the render files of a process held, one after the other. */
@@ -267,7 +247,7 @@ export class RestoreSession {
     await this.#widen(process);
     if (message.args[1] === 0) {
       // Nothing of KFD's; its render files bring back the rest.
-      if (this.#renderFilesOf(process).length === 0) process.upload = Promise.resolve();
+      if (renderFilesOf(this.#manifest(), process).length === 0) process.upload = Promise.resolve();
       return { text: this.#context.logPath };
     }
     process.pid = message.pid;
@@ -304,9 +284,9 @@ export class RestoreSession {
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     try {
-      await this.#withDeadline(this.#allUploaded());
+      await withDeadline(this.#context.config.gate_timeout_s, this.#allUploaded());
       this.#context.phases.enter('resume');
-      this.#checkMappings();
+      checkMappings(this.#returning.values());
       for (const process of this.#returning.values()) {
         // On any other it can crash the kernel.
         if (process.pid !== undefined && this.#hasKfdState(process)) {
@@ -314,7 +294,7 @@ export class RestoreSession {
         }
       }
       this.#resumed = true;
-      this.#closeBuffers();
+      closeBuffers(this.#returning.values());
     } catch (error) {
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
       await this.#uploads?.cancel();
@@ -333,36 +313,6 @@ export class RestoreSession {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  async #withDeadline(work: Promise<void>): Promise<void> {
-    // From the session's start, for podman counts from its own: a late gate has less time left.
-    const seconds = this.#context.config.gate_timeout_s;
-    const left = Math.max(0, seconds * 1000 - performance.now());
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const reason = `upload: not finished ${seconds} s after the restore began`;
-        const hint = 'raise gate_timeout_s; podman itself gives up a restore after 240 s';
-        reject(new KfdError('E_TIMEOUT', reason, { hint }));
-      }, left);
-    });
-    try {
-      await Promise.race([work, deadline]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  /** CRIU ignores errors of its mapping hook: a mapping nobody reported is one that went wrong. */
-  #checkMappings(): void {
-    for (const { prepared, vmasMapped = 0 } of this.#returning.values()) {
-      const expected = prepared.summary.vmas;
-      if (vmasMapped !== expected) {
-        const reason = `process ${prepared.ordinal}: ${vmasMapped} of ${expected} GPU mappings came back`;
-        throw new KfdError('E_GPU_IO', reason);
-      }
-    }
-  }
-
   async #release(): Promise<void> {
     for (const process of this.#returning.values()) {
       // What is left of it goes with the container's cgroup.
@@ -370,16 +320,9 @@ export class RestoreSession {
         this.#context.log.warn({ err, process: process.prepared.ordinal }, 'cannot leave a cgroup');
       });
     }
-    this.#closeBuffers();
+    closeBuffers(this.#returning.values());
     for (const process of this.#returning.values()) {
       for (const render of process.render.values()) render.close();
-    }
-  }
-
-  #closeBuffers(): void {
-    for (const { dmabufs } of this.#returning.values()) {
-      for (const dmabuf of dmabufs.values()) dmabuf.close();
-      dmabufs.clear();
     }
   }
 
@@ -414,25 +357,6 @@ export class RestoreSession {
   }
 }
 
-/** How many of its BOs are in its KFD state: they come first. */
-function kfdBos({ prepared: { summary, renderStates } }: Returning): number {
-  return renderStates[0]?.firstBo ?? summary.bos.length;
-}
-
-/** Of the render file that a message names. */
-function renderKey({ args: [, gpu, which] }: Message): string {
-  return `${gpu}/${which}`;
-}
-
 function protocol(reason: string): KfdError {
   return new KfdError('E_PROTOCOL', `restore: ${reason}`);
-}
-
-/** A container may have another device under the name of a render node. */
-function assertDevice(render: Descriptor, { renderDevice }: HostGpu): void {
-  const { rdev } = fstatSync(render.fd);
-  if (renderDevice !== undefined && rdev === deviceId(renderDevice)) return;
-  throw new KfdError('E_DEVICE_MOVED', `container: its render node is device number ${rdev}`, {
-    hint: 'the archive was made where render nodes had other numbers',
-  });
 }

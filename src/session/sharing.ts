@@ -55,6 +55,37 @@ function rankOf(bo: StateSummary['bos'][number] | undefined): number {
   return (bo.allocFlags & ~importFlags) !== 0 ? rank.allocated : rank.imported;
 }
 
+/**
+ * Processes that would wait for each other at a restore, if there are any. A process makes the BOs of its render files one
+ * after the other, and waits for those that others make of theirs; BOs of KFD are there before anybody waits.
+ */
+export function waitingCircle(
+  shares: readonly SharedBo[],
+  isOfRenderFile: (place: BoPlace) => boolean,
+): readonly number[] | undefined {
+  const waitsFor = new Map<number, Set<number>>();
+  for (const { process, owner } of shares) {
+    if (process === owner.process || !isOfRenderFile(owner)) continue;
+    waitsFor.set(process, (waitsFor.get(process) ?? new Set()).add(owner.process));
+  }
+  const done = new Set<number>();
+  const follow = (process: number, path: readonly number[]): readonly number[] | undefined => {
+    if (path.includes(process)) return path.slice(path.indexOf(process));
+    if (done.has(process)) return undefined;
+    for (const next of waitsFor.get(process) ?? []) {
+      const circle = follow(next, [...path, process]);
+      if (circle !== undefined) return circle;
+    }
+    done.add(process);
+    return undefined;
+  };
+  for (const process of waitsFor.keys()) {
+    const circle = follow(process, []);
+    if (circle !== undefined) return circle;
+  }
+  return undefined;
+}
+
 /** The place as a key. */
 export function placeKey({ process, bo_index }: BoPlace): string {
   return `${process}/${bo_index}`;

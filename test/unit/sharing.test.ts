@@ -7,7 +7,7 @@ import type { Manifest } from '../../src/manifest/schema.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
 import type { DumpedProcess } from '../../src/session/dump.js';
 import { checkBuffers } from '../../src/session/preflight.js';
-import { findShares } from '../../src/session/sharing.js';
+import { findShares, waitingCircle } from '../../src/session/sharing.js';
 import { sampleManifest } from './manifest-sample.js';
 import { temporaryFolder } from './paths.js';
 
@@ -71,6 +71,27 @@ test('where all BOs of a buffer were imported the first one has the contents', a
   assert.deepEqual(findShares([both]), [
     { process: 0, bo_index: 1, owner: { process: 0, bo_index: 0 } },
   ]);
+});
+
+test('processes that would wait for each other are found, however long the circle', () => {
+  const share = (process: number, owner: number, index: number) => ({
+    process,
+    bo_index: 0,
+    owner: { process: owner, bo_index: index },
+  });
+  const ofRenderFile = ({ bo_index: index }: { bo_index: number }) => index >= 10;
+  const circle = (...shares: readonly (readonly [number, number, number])[]) =>
+    waitingCircle(
+      shares.map(([process, owner, index]) => share(process, owner, index)),
+      ofRenderFile,
+    );
+  assert.equal(circle(), undefined);
+  assert.equal(circle([1, 0, 10], [2, 0, 10], [2, 1, 11]), undefined);
+  assert.deepEqual(circle([1, 0, 10], [0, 1, 10]), [1, 0]);
+  assert.deepEqual(circle([3, 0, 10], [0, 1, 10], [1, 2, 12], [2, 0, 10]), [0, 1, 2]);
+  // KFD's buffers are there before anybody waits, and nobody waits for itself.
+  assert.equal(circle([1, 0, 9], [0, 1, 10]), undefined);
+  assert.equal(circle([1, 1, 10]), undefined);
 });
 
 /** Process 0 has a further BO, which is buffer 0. */

@@ -1,0 +1,79 @@
+/** A process of the image on its way back, and what the image says of it. */
+
+import { fstatSync } from 'node:fs';
+import { KfdError } from '../errors.js';
+import type { HostGpu } from '../gpu/host.js';
+import type { Manifest, ManifestExtFile } from '../manifest/schema.js';
+import type { Descriptor } from '../native.js';
+import { deviceId } from '../os/device-id.js';
+import type { Message } from './context.js';
+import type { DeviceFilter } from './device-filter.js';
+import type { PreparedProcess } from './preflight.js';
+
+/** Which render file of a GPU: the one that carries KFD's memory; others are numbered from 1. */
+export const carrier = 0;
+
+/** A process of the image on its way back. */
+export interface Returning {
+  readonly prepared: PreparedProcess;
+  /** By GPU, as the process knows it, and which of its render files; the application's own is a copy. */
+  readonly render: Map<string, Descriptor>;
+  /** Host pid of the task that called RESTORE. */
+  pid?: number;
+  readonly dmabufs: Map<number, Descriptor>;
+  /** While its task opens /dev/kfd. */
+  filter?: DeviceFilter;
+  upload?: Promise<void>;
+  vmasMapped?: number;
+}
+
+export function opensKfd({ ext_files: files }: Manifest, { prepared }: Returning): boolean {
+  return files.some(({ kind, process }) => kind === 'kfd' && process === prepared.ordinal);
+}
+
+export function renderFilesOf(
+  { ext_files: files }: Manifest,
+  { prepared }: Returning,
+): ManifestExtFile[] {
+  return files.filter(({ kind, process }) => kind !== 'kfd' && process === prepared.ordinal);
+}
+
+/** How many of its BOs are in its KFD state: they come first. */
+export function kfdBos({ prepared: { summary, renderStates } }: Returning): number {
+  return renderStates[0]?.firstBo ?? summary.bos.length;
+}
+
+/** Of the render file that a message names. */
+export function renderKey({ args: [, gpu, which] }: Message): string {
+  return `${gpu}/${which}`;
+}
+
+/**
+ * CRIU ignores errors of its mapping hook: a mapping nobody reported is one that went wrong. Throws
+ * E_GPU_IO.
+ */
+export function checkMappings(processes: Iterable<Returning>): void {
+  for (const { prepared, vmasMapped = 0 } of processes) {
+    const expected = prepared.summary.vmas;
+    if (vmasMapped !== expected) {
+      const reason = `process ${prepared.ordinal}: ${vmasMapped} of ${expected} GPU mappings came back`;
+      throw new KfdError('E_GPU_IO', reason);
+    }
+  }
+}
+
+export function closeBuffers(processes: Iterable<Returning>): void {
+  for (const { dmabufs } of processes) {
+    for (const dmabuf of dmabufs.values()) dmabuf.close();
+    dmabufs.clear();
+  }
+}
+
+/** A container may have another device under the name of a render node: E_DEVICE_MOVED. */
+export function assertDevice(render: Descriptor, { renderDevice }: HostGpu): void {
+  const { rdev } = fstatSync(render.fd);
+  if (renderDevice !== undefined && rdev === deviceId(renderDevice)) return;
+  throw new KfdError('E_DEVICE_MOVED', `container: its render node is device number ${rdev}`, {
+    hint: 'the archive was made where render nodes had other numbers',
+  });
+}
