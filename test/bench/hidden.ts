@@ -17,31 +17,13 @@ import { seconds } from './timing.js';
 const worker = ['--vram-mib', '512', '--host-mib', '2048', '--step-ms', '0'];
 const rounds = 5;
 
-export interface Hidden {
-  readonly bytes: number;
-  readonly rate_mbps: number;
-  /** CRIU's part, seconds. */
-  readonly own_s: number;
-  readonly serial_s: readonly number[];
-  readonly parallel_s: readonly number[];
-  /** The whole of podman's command. */
-  readonly whole_s: { readonly serial: readonly number[]; readonly parallel: readonly number[] };
-  readonly upload_s: readonly number[];
-  /** Of the upload, 0 to 1. */
-  readonly hidden: number;
-}
-
 function phase(session: LogLine, name: string): number {
   return (session.timings_us?.[name] ?? 0) / 1e6;
 }
 
-/** Several processes come back while the first one's upload runs. */
-function window(session: LogLine): number {
-  return phase(session, 'restore_state') + phase(session, 'overlap') + phase(session, 'gate');
-}
-
-/** Restores `job`, which was saved in place, `rounds` times each way. */
-export async function measureHidden(job: Container, rounds: number): Promise<Hidden> {
+export async function hidden(): Promise<Record<string, unknown>> {
+  const job = await Container.start({ engine: 'crun', worker });
+  await seconds('podman', 'container', 'checkpoint', '--keep', job.name);
   const restore = async (parallel: boolean): Promise<{ took: number; session: LogLine }> => {
     configure({ parallel });
     // It does not run before the first restore.
@@ -50,6 +32,7 @@ export async function measureHidden(job: Container, rounds: number): Promise<Hid
     const took = await seconds('podman', 'container', 'restore', '--keep', job.name);
     return { took, session: await sessionEnd(job, 'restore') };
   };
+  const window = (session: LogLine) => phase(session, 'overlap') + phase(session, 'gate');
 
   // The rate at which an upload takes as long as what CRIU does in the window by itself. The first
   // restore touches the machine's memory for the first time, and a pause before it makes CRIU's
@@ -80,7 +63,20 @@ export async function measureHidden(job: Container, rounds: number): Promise<Hid
     }
   }
   setDmaRate(0);
+  const right = (await job.control.ask('verify', 600)).startsWith('verified ');
   configure({});
+  await job.remove();
+  const share = (spread(serial).median - spread(parallel).median) / spread(uploads).median;
+  process.stdout.write(
+    [
+      `upload hidden behind CRIU (${(bytes / 2 ** 20).toFixed(0)} MiB, ${rate} MB/s simulated DMA, CRIU's part ${own.toFixed(1)} s)`,
+      `  window, parallel = false   ${show(serial)} s (whole restore ${show(whole.serial)} s)`,
+      `  window, parallel = true    ${show(parallel)} s (whole restore ${show(whole.parallel)} s)`,
+      `  upload alone               ${show(uploads)} s`,
+      `  hidden                     ${(share * 100).toFixed(0)} %, data ${right ? 'right' : 'WRONG'}`,
+      '',
+    ].join('\n'),
+  );
   return {
     bytes,
     rate_mbps: rate,
@@ -89,25 +85,7 @@ export async function measureHidden(job: Container, rounds: number): Promise<Hid
     parallel_s: parallel,
     whole_s: whole,
     upload_s: uploads,
-    hidden: (spread(serial).median - spread(parallel).median) / spread(uploads).median,
+    hidden: share,
+    right,
   };
-}
-
-export async function hidden(): Promise<Record<string, unknown>> {
-  const job = await Container.start({ engine: 'crun', worker });
-  await seconds('podman', 'container', 'checkpoint', '--keep', job.name);
-  const result = await measureHidden(job, rounds);
-  const right = (await job.control.ask('verify', 600)).startsWith('verified ');
-  await job.remove();
-  process.stdout.write(
-    [
-      `upload hidden behind CRIU (${(result.bytes / 2 ** 20).toFixed(0)} MiB, ${result.rate_mbps} MB/s simulated DMA, CRIU's part ${result.own_s.toFixed(1)} s)`,
-      `  window, parallel = false   ${show(result.serial_s)} s (whole restore ${show(result.whole_s.serial)} s)`,
-      `  window, parallel = true    ${show(result.parallel_s)} s (whole restore ${show(result.whole_s.parallel)} s)`,
-      `  upload alone               ${show(result.upload_s)} s`,
-      `  hidden                     ${(result.hidden * 100).toFixed(0)} %, data ${right ? 'right' : 'WRONG'}`,
-      '',
-    ].join('\n'),
-  );
-  return { ...result, right };
 }
