@@ -7,8 +7,8 @@ import { sessionEnd } from '../e2e/support/session.js';
 import { show, spread } from './stats.js';
 import { seconds } from './timing.js';
 
-/** Each has the contents the table is about, and host memory for CRIU to bring back. */
-const worker = 'gpu-worker --vram-mib 256 --host-mib 1024 --step-ms 0';
+/** Each has the contents the table is about, and host memory for CRIU: eight of them and their image must fit the guest. */
+const worker = 'gpu-worker --vram-mib 256 --host-mib 512 --step-ms 0';
 const rounds = 3;
 /** MB/s of the one GPU, at which an upload takes about as long as CRIU's part. */
 const rate = 200;
