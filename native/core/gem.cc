@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/drm_ioctl.h"
+#include "core/device_call.h"
 
 namespace kfdcp::drm {
 
@@ -86,7 +86,7 @@ std::optional<std::vector<GemHandle>> list_handles(int fd) {
     GemListHandles args{};
     args.entries = reinterpret_cast<std::uintptr_t>(room.data());
     args.num_entries = static_cast<std::uint32_t>(room.size());
-    const int err = call(fd, kListHandles, &args);
+    const int err = call_device(fd, kListHandles, &args);
     there = args.num_entries;
     return err;
   });
@@ -107,7 +107,7 @@ bool any_handle(int fd) {
     op.handle = handle;
     op.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
     op.value = reinterpret_cast<std::uintptr_t>(&info);
-    if (call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &op) != ENOENT) return true;
+    if (call_device(fd, DRM_IOCTL_AMDGPU_GEM_OP, &op) != ENOENT) return true;
   }
   return false;
 }
@@ -120,7 +120,7 @@ std::optional<std::vector<GemMapping>> mappings_of(int fd, std::uint32_t handle,
         args.op = kOpGetMappingInfo;
         args.value = reinterpret_cast<std::uintptr_t>(room.data());
         args.num_entries = static_cast<std::uint32_t>(room.size());
-        const int err = call(fd, kGemOp, &args);
+        const int err = call_device(fd, kGemOp, &args);
         there = args.num_entries;
         return err;
       });
@@ -135,7 +135,7 @@ std::optional<std::vector<GemMapping>> mappings_of(int fd, std::uint32_t handle,
 std::uint64_t mmap_offset(int fd, std::uint32_t handle) {
   drm_amdgpu_gem_mmap args{};
   args.in.handle = handle;
-  const int err = call(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
+  const int err = call_device(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
   if (err == EPERM) return 0;
   if (err != 0) throw call_error(handle_text("GEM_MMAP", handle), err);
   return args.out.addr_ptr;
@@ -146,7 +146,7 @@ std::optional<UniqueFd> export_dmabuf(int fd, std::uint32_t handle) {
   args.handle = handle;
   args.flags = DRM_CLOEXEC | DRM_RDWR;
   args.fd = -1;
-  const int err = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
+  const int err = call_device(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
   if (err == EPERM) return std::nullopt;
   if (err != 0) throw call_error(handle_text("PRIME_HANDLE_TO_FD", handle), err);
   return UniqueFd(args.fd);
@@ -156,7 +156,7 @@ std::optional<GemMetadata> metadata_of(int fd, std::uint32_t handle, std::uint32
   drm_amdgpu_gem_metadata args{};
   args.handle = handle;
   args.op = AMDGPU_GEM_METADATA_OP_GET_METADATA;
-  must(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args, handle_text("GEM_METADATA", handle));
+  must_call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args, handle_text("GEM_METADATA", handle));
   GemMetadata metadata{bo, args.data.data_size_bytes, args.data.flags, args.data.tiling_info, {}};
   if (metadata.bytes > sizeof(metadata.data)) {
     throw call_error(handle_text("GEM_METADATA", handle), EOVERFLOW);
@@ -174,7 +174,7 @@ void set_metadata(int fd, std::uint32_t handle, const GemMetadata& metadata) {
   args.data.tiling_info = metadata.tiling;
   args.data.data_size_bytes = metadata.bytes;
   std::memcpy(args.data.data, metadata.data.data(), sizeof(args.data.data));
-  must(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args, handle_text("GEM_METADATA", handle));
+  must_call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &args, handle_text("GEM_METADATA", handle));
 }
 
 std::uint32_t create_bo(int fd, std::uint64_t size, std::uint64_t alignment, std::uint64_t domains,
@@ -184,31 +184,32 @@ std::uint32_t create_bo(int fd, std::uint64_t size, std::uint64_t alignment, std
   args.in.alignment = alignment;
   args.in.domains = domains;
   args.in.domain_flags = flags;
-  must(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &args, "GEM_CREATE of " + std::to_string(size) + " bytes");
+  must_call(fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &args,
+            "GEM_CREATE of " + std::to_string(size) + " bytes");
   return args.out.handle;
 }
 
 std::uint32_t import_dmabuf(int fd, int dmabuf) {
   drm_prime_handle args{};
   args.fd = dmabuf;
-  must(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args, "PRIME_FD_TO_HANDLE");
+  must_call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args, "PRIME_FD_TO_HANDLE");
   return args.handle;
 }
 
 void close_handle(int fd, std::uint32_t handle) {
   drm_gem_close args{};
   args.handle = handle;
-  must(fd, DRM_IOCTL_GEM_CLOSE, &args, handle_text("GEM_CLOSE", handle));
+  must_call(fd, DRM_IOCTL_GEM_CLOSE, &args, handle_text("GEM_CLOSE", handle));
 }
 
 bool can_change_handles(int fd) {
   GemChangeHandle args{kMaxHandle, kMaxHandle - 1};
-  return call(fd, kChangeHandle, &args) == ENOENT;
+  return call_device(fd, kChangeHandle, &args) == ENOENT;
 }
 
 void change_handle(int fd, std::uint32_t from, std::uint32_t to) {
   GemChangeHandle args{from, to};
-  must(fd, kChangeHandle, &args, handle_text("GEM_CHANGE_HANDLE", from));
+  must_call(fd, kChangeHandle, &args, handle_text("GEM_CHANGE_HANDLE", from));
 }
 
 void map_va(int fd, std::uint32_t handle, const GemMapping& mapping) {
@@ -219,7 +220,7 @@ void map_va(int fd, std::uint32_t handle, const GemMapping& mapping) {
   args.va_address = mapping.address;
   args.offset_in_bo = mapping.offset;
   args.map_size = mapping.size;
-  must(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args, handle_text("GEM_VA", handle));
+  must_call(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args, handle_text("GEM_VA", handle));
 }
 
 }  // namespace kfdcp::drm

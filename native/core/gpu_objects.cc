@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
+
+#include "core/device_call.h"
 
 namespace kfdcp {
 namespace {
@@ -20,10 +21,6 @@ std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(
 /// The errno behind what libdrm returned: -errno, or -1 with errno set where it passes on the
 /// result of an older libdrm function.
 int errno_of(int result) { return result == -1 ? errno : -result; }
-
-Error call_error(const std::string& what, int err) {
-  return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
-}
 
 /// libdrm reads a null pointer when it is given a file that has no DRM version.
 void check_driver(int render_fd) {

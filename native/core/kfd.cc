@@ -1,37 +1,18 @@
 #include "core/kfd.h"
 
-#include <sys/ioctl.h>
-
 #include <cerrno>
-#include <cstring>
 #include <string>
 
+#include "core/device_call.h"
 #include "core/error.h"
 
 namespace kfdcp::kfd {
 
 namespace {
 
-int system_ioctl(int fd, unsigned long request, void* argument) {
-  return ::ioctl(fd, request, argument);
-}
-
-/// Returns 0 or the errno of the call; EINTR and EAGAIN are tried again as libhsakmt does.
-int call(int fd, unsigned long request, void* argument) {
-  int result;
-  do {
-    result = ioctl_fn(fd, request, argument);
-  } while (result == -1 && (errno == EINTR || errno == EAGAIN));
-  return result == -1 ? errno : 0;
-}
-
-Error gpu_error(const std::string& what, int err) {
-  return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
-}
-
 int criu_op(int fd, std::uint32_t op, kfd_ioctl_criu_args& args) {
   args.op = op;
-  return call(fd, AMDKFD_IOC_CRIU_OP, &args);
+  return call_device(fd, AMDKFD_IOC_CRIU_OP, &args);
 }
 
 template <class T>
@@ -52,12 +33,10 @@ void take_dmabufs(std::vector<kfd_criu_bo_bucket>& bos, Dmabufs& taken) noexcept
 
 }  // namespace
 
-IoctlFn ioctl_fn = system_ioctl;
-
 ProcessInfo process_info(int kfd_fd) {
   kfd_ioctl_criu_args args{};
   if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_PROCESS_INFO, args)) {
-    throw gpu_error("KFD PROCESS_INFO", err);
+    throw call_error("KFD PROCESS_INFO", err);
   }
   return {args.pid, args.num_devices, args.num_bos, args.num_objects, args.priv_data_size};
 }
@@ -83,7 +62,7 @@ Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
   args.num_bos = info.num_bos;
   args.num_objects = info.num_objects;
   if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_CHECKPOINT, args)) {
-    throw gpu_error("KFD CHECKPOINT", err);
+    throw call_error("KFD CHECKPOINT", err);
   }
   state.bos.resize(info.num_bos);
   take_dmabufs(state.bos, result.dmabufs);
@@ -95,7 +74,7 @@ bool unpause(int kfd_fd) {
   kfd_ioctl_criu_args args{};
   const int err = criu_op(kfd_fd, KFD_CRIU_OP_UNPAUSE, args);
   if (err == EINVAL) return false;
-  if (err != 0) throw gpu_error("KFD UNPAUSE", err);
+  if (err != 0) throw call_error("KFD UNPAUSE", err);
   return true;
 }
 
@@ -120,7 +99,7 @@ Dmabufs restore(int kfd_fd, ProcessState& state, const std::vector<int>& drm_fds
   args.num_objects = state.num_objects;
   const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESTORE, args);
   for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
-  if (err != 0) throw gpu_error("KFD RESTORE", err);
+  if (err != 0) throw call_error("KFD RESTORE", err);
   take_dmabufs(state.bos, dmabufs);
   return dmabufs;
 }
@@ -129,7 +108,7 @@ void resume(int kfd_fd, std::uint32_t pid) {
   kfd_ioctl_criu_args args{};
   args.pid = pid;
   if (const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESUME, args)) {
-    throw gpu_error("KFD RESUME of pid " + std::to_string(pid), err);
+    throw call_error("KFD RESUME of pid " + std::to_string(pid), err);
   }
 }
 
@@ -148,9 +127,7 @@ void map_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus)
   args.handle = raw(bo);
   args.device_ids_array_ptr = reinterpret_cast<std::uint64_t>(gpus.data());
   args.n_devices = static_cast<std::uint32_t>(gpus.size());
-  if (const int err = call(kfd_fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args)) {
-    throw gpu_error("KFD MAP_MEMORY of " + name_of(bo), err);
-  }
+  must_call(kfd_fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args, "KFD MAP_MEMORY of " + name_of(bo));
 }
 
 void unmap_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpus) {
@@ -158,17 +135,13 @@ void unmap_memory(int kfd_fd, BoHandle bo, const std::vector<std::uint32_t>& gpu
   args.handle = raw(bo);
   args.device_ids_array_ptr = reinterpret_cast<std::uint64_t>(gpus.data());
   args.n_devices = static_cast<std::uint32_t>(gpus.size());
-  if (const int err = call(kfd_fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args)) {
-    throw gpu_error("KFD UNMAP_MEMORY of " + name_of(bo), err);
-  }
+  must_call(kfd_fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args, "KFD UNMAP_MEMORY of " + name_of(bo));
 }
 
 void free_memory(int kfd_fd, BoHandle bo) {
   kfd_ioctl_free_memory_of_gpu_args args{};
   args.handle = raw(bo);
-  if (const int err = call(kfd_fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args)) {
-    throw gpu_error("KFD FREE_MEMORY of " + name_of(bo), err);
-  }
+  must_call(kfd_fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args, "KFD FREE_MEMORY of " + name_of(bo));
 }
 
 BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uint64_t va) {
@@ -176,17 +149,14 @@ BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uin
   args.va_addr = va;
   args.gpu_id = gpu_id;
   args.dmabuf_fd = static_cast<std::uint32_t>(dmabuf_fd);
-  if (const int err = call(kfd_fd, AMDKFD_IOC_IMPORT_DMABUF, &args)) {
-    throw gpu_error("KFD IMPORT_DMABUF on GPU " + std::to_string(gpu_id), err);
-  }
+  must_call(kfd_fd, AMDKFD_IOC_IMPORT_DMABUF, &args,
+            "KFD IMPORT_DMABUF on GPU " + std::to_string(gpu_id));
   return {gpu_id, static_cast<std::uint32_t>(args.handle)};
 }
 
 Version version(int kfd_fd) {
   kfd_ioctl_get_version_args args{};
-  if (const int err = call(kfd_fd, AMDKFD_IOC_GET_VERSION, &args)) {
-    throw gpu_error("KFD GET_VERSION", err);
-  }
+  must_call(kfd_fd, AMDKFD_IOC_GET_VERSION, &args, "KFD GET_VERSION");
   return {args.major_version, args.minor_version};
 }
 

@@ -12,11 +12,6 @@
 
 namespace kfdcp::kfd {
 
-/// Every ioctl of this file goes through this pointer, so that unit tests can answer instead of a
-/// kernel. Contract of ioctl(2).
-using IoctlFn = int (*)(int fd, unsigned long request, void* argument);
-extern IoctlFn ioctl_fn;
-
 /// What PROCESS_INFO tells; CHECKPOINT wants exactly these numbers back.
 struct ProcessInfo {
   std::uint32_t ns_pid;  // in the innermost pid namespace of the owner

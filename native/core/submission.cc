@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <string>
 
-#include "core/drm_ioctl.h"
+#include "core/device_call.h"
 #include "core/gem.h"
 
 namespace kfdcp::drm {
@@ -29,7 +29,7 @@ template <class T>
 int ask_info(int fd, drm_amdgpu_info& args, T& answer) {
   args.return_pointer = reinterpret_cast<std::uintptr_t>(&answer);
   args.return_size = sizeof(answer);
-  return call(fd, DRM_IOCTL_AMDGPU_INFO, &args);
+  return call_device(fd, DRM_IOCTL_AMDGPU_INFO, &args);
 }
 
 /// The errno of WAIT_CS: EINVAL when there was no such submission yet. `busy`: not over in time.
@@ -41,7 +41,7 @@ int wait_for(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring
   args.in.ip_type = ip;
   args.in.ring = ring;
   args.in.ctx_id = context;
-  const int err = call(fd, DRM_IOCTL_AMDGPU_WAIT_CS, &args);
+  const int err = call_device(fd, DRM_IOCTL_AMDGPU_WAIT_CS, &args);
   busy = err == 0 && args.out.status != 0;
   return err;
 }
@@ -104,7 +104,7 @@ class Nothing {
   void close() noexcept {
     drm_gem_close args{};
     args.handle = handle_;
-    (void)call(fd_, DRM_IOCTL_GEM_CLOSE, &args);
+    (void)call_device(fd_, DRM_IOCTL_GEM_CLOSE, &args);
   }
 
   int fd_;
@@ -133,14 +133,14 @@ ContextState context_state(int fd, std::uint32_t id) {
   drm_amdgpu_ctx query{};
   query.in.op = AMDGPU_CTX_OP_QUERY_STATE2;
   query.in.ctx_id = id;
-  const int err = call(fd, DRM_IOCTL_AMDGPU_CTX, &query);
+  const int err = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &query);
   if (err == EINVAL) return ContextState::none;
   if (err != 0) throw call_error(context_text("CTX_QUERY_STATE2", id), err);
   if (query.out.state.flags != 0) return ContextState::lost_work;
   drm_amdgpu_ctx clocks{};
   clocks.in.op = AMDGPU_CTX_OP_GET_STABLE_PSTATE;
   clocks.in.ctx_id = id;
-  if (const int refused = call(fd, DRM_IOCTL_AMDGPU_CTX, &clocks)) {
+  if (const int refused = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &clocks)) {
     throw call_error(context_text("CTX_GET_STABLE_PSTATE", id), refused);
   }
   return clocks.out.pstate.flags == 0 ? ContextState::usable : ContextState::pinned_clocks;
@@ -169,7 +169,7 @@ bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ri
 std::uint32_t create_context(int fd) {
   drm_amdgpu_ctx args{};
   args.in.op = AMDGPU_CTX_OP_ALLOC_CTX;
-  must(fd, DRM_IOCTL_AMDGPU_CTX, &args, "CTX_ALLOC");
+  must_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, "CTX_ALLOC");
   return args.out.alloc.ctx_id;
 }
 
@@ -177,7 +177,7 @@ void free_context(int fd, std::uint32_t id) {
   drm_amdgpu_ctx args{};
   args.in.op = AMDGPU_CTX_OP_FREE_CTX;
   args.in.ctx_id = id;
-  must(fd, DRM_IOCTL_AMDGPU_CTX, &args, context_text("CTX_FREE", id));
+  must_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, context_text("CTX_FREE", id));
 }
 
 std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles) {
@@ -188,7 +188,7 @@ std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles) {
   args.in.bo_number = static_cast<std::uint32_t>(entries.size());
   args.in.bo_info_size = sizeof(drm_amdgpu_bo_list_entry);
   args.in.bo_info_ptr = reinterpret_cast<std::uintptr_t>(entries.data());
-  must(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_CREATE");
+  must_call(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_CREATE");
   return args.out.list_handle;
 }
 
@@ -196,7 +196,7 @@ void destroy_bo_list(int fd, std::uint32_t id) {
   drm_amdgpu_bo_list args{};
   args.in.operation = AMDGPU_BO_LIST_OP_DESTROY;
   args.in.list_handle = id;
-  must(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_DESTROY of " + std::to_string(id));
+  must_call(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_DESTROY of " + std::to_string(id));
 }
 
 std::vector<std::uint32_t> find_bo_lists(int fd) {
@@ -220,7 +220,7 @@ bool any_syncobj(int fd) {
     args.handles = reinterpret_cast<std::uintptr_t>(&handle);
     args.points = reinterpret_cast<std::uintptr_t>(&point);
     args.count_handles = 1;
-    const int err = call(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
+    const int err = call_device(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
     if (err == 0) return true;
     if (err != ENOENT) throw call_error("SYNCOBJ_QUERY of " + std::to_string(handle), err);
   }
@@ -251,7 +251,7 @@ void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint
     args.in.ctx_id = context;
     args.in.num_chunks = 2;
     args.in.chunks = reinterpret_cast<std::uintptr_t>(pointers);
-    must(fd, DRM_IOCTL_AMDGPU_CS, &args, context_text("CS", context));
+    must_call(fd, DRM_IOCTL_AMDGPU_CS, &args, context_text("CS", context));
   }
   // Its memory is given back on return.
   if (!wait_idle(fd, context, AMDGPU_HW_IP_DMA, ring, now_ns() + kIdleTimeoutNs)) {

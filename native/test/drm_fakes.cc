@@ -44,9 +44,9 @@ unsigned number_of(unsigned long request) { return _IOC_NR(request); }
 
 }  // namespace
 
-FakeDrm::FakeDrm() : old_(std::exchange(drm::ioctl_fn, system_call)) { current = this; }
+FakeDrm::FakeDrm() : old_(std::exchange(ioctl_fn, system_call)) { current = this; }
 FakeDrm::~FakeDrm() {
-  drm::ioctl_fn = old_;
+  ioctl_fn = old_;
   current = nullptr;
 }
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/drm_ioctl.h"
+#include "core/device_call.h"
 #include "core/fd.h"
 #include "core/render_state.h"
 
 namespace kfdcp::test {
 
-/// Answers every ioctl of core/drm_ioctl.h while it lives; one at a time. Numbers are the lowest
+/// Answers every ioctl of core/device_call.h while it lives; one at a time. Numbers are the lowest
 /// free ones, as the kernel gives them. What breaks its rules gets the kernel's errno.
 class FakeDrm {
  public:
@@ -61,7 +61,7 @@ class FakeDrm {
   int prime_call(File& file, unsigned long request, void* argument);
   int work_call(File& file, unsigned long request, void* argument);
 
-  drm::IoctlFn old_;
+  IoctlFn old_;
   std::map<int, File> files_;
   std::uint64_t next_offset_ = 0x100000000;
 };

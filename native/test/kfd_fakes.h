@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/kfd.h"
+#include "core/device_call.h"
 
 namespace kfdcp::test {
 
@@ -14,10 +14,10 @@ class FakeKernel {
  public:
   using Answer = std::function<int(int fd, unsigned long request, void* argument)>;
 
-  explicit FakeKernel(Answer answer) : old_(std::exchange(kfd::ioctl_fn, call)) {
+  explicit FakeKernel(Answer answer) : old_(std::exchange(ioctl_fn, call)) {
     current() = std::move(answer);
   }
-  ~FakeKernel() { kfd::ioctl_fn = old_; }
+  ~FakeKernel() { ioctl_fn = old_; }
 
  private:
   static Answer& current() {
@@ -31,7 +31,7 @@ class FakeKernel {
     return -1;
   }
 
-  kfd::IoctlFn old_;
+  IoctlFn old_;
 };
 
 }  // namespace kfdcp::test

@@ -1,11 +1,11 @@
-#include "core/drm_ioctl.h"
+#include "core/device_call.h"
 
 #include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstring>
 
-namespace kfdcp::drm {
+namespace kfdcp {
 
 namespace {
 
@@ -17,7 +17,7 @@ int system_ioctl(int fd, unsigned long request, void* argument) {
 
 IoctlFn ioctl_fn = system_ioctl;
 
-int call(int fd, unsigned long request, void* argument) {
+int call_device(int fd, unsigned long request, void* argument) {
   int result;
   do {
     result = ioctl_fn(fd, request, argument);
@@ -29,8 +29,8 @@ Error call_error(const std::string& what, int err) {
   return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
 }
 
-void must(int fd, unsigned long request, void* argument, const std::string& what) {
-  if (const int err = call(fd, request, argument)) throw call_error(what, err);
+void must_call(int fd, unsigned long request, void* argument, const std::string& what) {
+  if (const int err = call_device(fd, request, argument)) throw call_error(what, err);
 }
 
-}  // namespace kfdcp::drm
+}  // namespace kfdcp
