@@ -7,16 +7,12 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "core/frame_io.h"
-#include "core/hash.h"
-#include "core/records.h"
+#include "core/state_file.h"
 
 namespace kfdcp {
 
 namespace {
 
-constexpr char kMagic[] = "DRMSTATE";
-constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kPageBytes = 4096;  // of the GPU, on every host
 constexpr std::uint64_t kMaxHandle = std::numeric_limits<std::int32_t>::max() - 1;
 constexpr std::uint64_t kMaxRecords = 1u << 20;  // of one kind; far above any real process
@@ -24,12 +20,7 @@ constexpr std::uint64_t kMaxRecords = 1u << 20;  // of one kind; far above any r
 /// docs/image-format.md, "Render state file". Followed by the sections in the order of their counts
 /// and by XXH3-64 of all before it.
 struct Header {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t header_bytes;
-  std::uint64_t required_features;
-  std::uint64_t optional_features;
-  std::uint64_t file_bytes;
+  StatePrefix prefix;
   std::uint32_t ordinal;
   std::uint32_t num_bos;
   std::uint32_t num_mappings;
@@ -51,9 +42,8 @@ static_assert(sizeof(GemMapping) == 40);
 static_assert(sizeof(GemMetadata) == 280);
 static_assert(sizeof(ContextRing) == 24);
 
-[[noreturn]] void corrupt(const char* reason) {
-  throw Error(ErrorCode::corrupt, std::string("render state file: ") + reason);
-}
+constexpr StateKind kKind{
+    "render state file", {'D', 'R', 'M', 'S', 'T', 'A', 'T', 'E'}, 1, sizeof(Header)};
 
 /// True when `size` bytes from `offset` are whole pages below `end`.
 bool whole_pages_below(std::uint64_t offset, std::uint64_t size, std::uint64_t end) {
@@ -144,40 +134,21 @@ std::uint64_t file_bytes(const Header& header) {
 }
 
 void check_header(const Header& header, std::uint64_t actual_bytes) {
-  if (std::memcmp(header.magic, kMagic, sizeof(header.magic)) != 0) corrupt("bad magic");
-  if (header.version != kVersion) {
-    throw Error(ErrorCode::unsupported,
-                "render state file: version " + std::to_string(header.version));
-  }
-  if (header.header_bytes != sizeof(Header)) corrupt("bad header size");
-  if (header.file_bytes != actual_bytes) corrupt("another length than its header says");
+  kKind.check(header.prefix, actual_bytes);
   if (header.bo_bytes != sizeof(GemBo) || header.mapping_bytes != sizeof(GemMapping) ||
       header.metadata_bytes != sizeof(GemMetadata) || header.ring_bytes != sizeof(ContextRing) ||
       header.context_bytes != sizeof(std::uint32_t) ||
       header.bo_list_bytes != sizeof(std::uint32_t)) {
-    corrupt("bad record size");
+    kKind.corrupt("bad record size");
   }
-  if (file_bytes(header) != actual_bytes) corrupt("counts do not add up to its length");
-}
-
-/// Features come after the checksum, so that damage is not taken for a newer format.
-void check_features(const Header& header) {
-  if (header.required_features != 0) {
-    throw Error(ErrorCode::unsupported,
-                "render state file: required features " + std::to_string(header.required_features));
-  }
-  if (header.optional_features == 0 && !all_zero(std::as_bytes(std::span(header.reserved)))) {
-    corrupt("reserved header bytes set");
-  }
+  if (file_bytes(header) != actual_bytes) kKind.corrupt("counts do not add up to its length");
 }
 
 }  // namespace
 
 std::vector<std::byte> encode_render_state(const RenderState& state) {
   Header header{};
-  std::memcpy(header.magic, kMagic, sizeof(header.magic));
-  header.version = kVersion;
-  header.header_bytes = sizeof(Header);
+  header.prefix = kKind.prefix();
   header.ordinal = state.ordinal;
   header.num_bos = count(state.bos.size());
   header.num_mappings = count(state.mappings.size());
@@ -191,12 +162,12 @@ std::vector<std::byte> encode_render_state(const RenderState& state) {
   header.context_bytes = sizeof(std::uint32_t);
   header.ring_bytes = sizeof(ContextRing);
   header.bo_list_bytes = sizeof(std::uint32_t);
-  header.file_bytes = file_bytes(header);
+  header.prefix.file_bytes = file_bytes(header);
   if (const char* reason = fault(state)) {
     throw Error(ErrorCode::protocol, std::string("render state file: ") + reason);
   }
 
-  std::vector<std::byte> out(header.file_bytes);
+  std::vector<std::byte> out(header.prefix.file_bytes);
   std::span<std::byte> rest(out);
   put<Header>(rest, {&header, 1});
   put<GemBo>(rest, state.bos);
@@ -205,22 +176,17 @@ std::vector<std::byte> encode_render_state(const RenderState& state) {
   put<std::uint32_t>(rest, state.contexts);
   put<ContextRing>(rest, state.rings);
   put<std::uint32_t>(rest, state.bo_lists);
-  const std::uint64_t checksum = xxh3_64(std::span(out).first(out.size() - rest.size()));
-  put<std::uint64_t>(rest, {&checksum, 1});
+  put_sum(out, rest);
   return out;
 }
 
 RenderState decode_render_state(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) corrupt("too short");
+  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) kKind.corrupt("too short");
   std::span<const std::byte> rest = bytes;
   const Header header = take<Header>(rest, 1)[0];
   check_header(header, bytes.size());
-  std::uint64_t checksum;
-  std::memcpy(&checksum, bytes.last(sizeof(checksum)).data(), sizeof(checksum));
-  if (checksum != xxh3_64(bytes.first(bytes.size() - sizeof(checksum)))) {
-    corrupt("checksum differs");
-  }
-  check_features(header);
+  kKind.check_sum(bytes);
+  kKind.check_features(header.prefix, header.reserved);
 
   RenderState state;
   state.ordinal = header.ordinal;
@@ -230,7 +196,7 @@ RenderState decode_render_state(std::span<const std::byte> bytes) {
   state.contexts = take<std::uint32_t>(rest, header.num_contexts);
   state.rings = take<ContextRing>(rest, header.num_rings);
   state.bo_lists = take<std::uint32_t>(rest, header.num_bo_lists);
-  if (const char* reason = fault(state)) corrupt(reason);
+  if (const char* reason = fault(state)) kKind.corrupt(reason);
   return state;
 }
 

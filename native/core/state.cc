@@ -5,27 +5,18 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/frame_io.h"
-#include "core/hash.h"
-#include "core/records.h"
+#include "core/state_file.h"
 
 namespace kfdcp {
 
 namespace {
 
-constexpr char kMagic[] = "KFDSTATE";
-constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kPageBytes = 4096;  // of an address of /proc/PID/maps, on every host
 
 /// docs/image-format.md, "State file". Followed by the sections in the order of their counts and by
 /// XXH3-64 of all before it.
 struct Header {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t header_bytes;
-  std::uint64_t required_features;
-  std::uint64_t optional_features;
-  std::uint64_t file_bytes;
+  StatePrefix prefix;
   std::uint32_t ordinal;
   std::uint32_t ns_pid;
   std::uint32_t num_objects;
@@ -43,9 +34,8 @@ static_assert(sizeof(kfd_criu_device_bucket) == 16);
 static_assert(sizeof(kfd_criu_bo_bucket) == 48);
 static_assert(sizeof(VmaRecord) == 32);
 
-[[noreturn]] void corrupt(const char* reason) {
-  throw Error(ErrorCode::corrupt, std::string("state file: ") + reason);
-}
+constexpr StateKind kKind{
+    "state file", {'K', 'F', 'D', 'S', 'T', 'A', 'T', 'E'}, 1, sizeof(Header)};
 
 /// Why `vmas` cannot be those of one process, or null.
 const char* vma_fault(const std::vector<VmaRecord>& vmas) {
@@ -76,34 +66,18 @@ std::uint64_t file_bytes(const Header& header) {
       header.num_bos * std::uint64_t{sizeof(kfd_criu_bo_bucket)} +
       header.num_vmas * std::uint64_t{sizeof(VmaRecord)} + sizeof(std::uint64_t);
   if (header.priv_bytes > std::numeric_limits<std::uint64_t>::max() - fixed) {
-    corrupt("bad size of the private data");
+    kKind.corrupt("bad size of the private data");
   }
   return fixed + header.priv_bytes;
 }
 
 void check_header(const Header& header, std::uint64_t actual_bytes) {
-  if (std::memcmp(header.magic, kMagic, sizeof(header.magic)) != 0) corrupt("bad magic");
-  if (header.version != kVersion) {
-    throw Error(ErrorCode::unsupported, "state file: version " + std::to_string(header.version));
-  }
-  if (header.header_bytes != sizeof(Header)) corrupt("bad header size");
-  if (header.file_bytes != actual_bytes) corrupt("another length than its header says");
+  kKind.check(header.prefix, actual_bytes);
   if (header.device_bytes != sizeof(kfd_criu_device_bucket) ||
       header.bo_bytes != sizeof(kfd_criu_bo_bucket) || header.vma_bytes != sizeof(VmaRecord)) {
-    corrupt("bad record size");
+    kKind.corrupt("bad record size");
   }
-  if (file_bytes(header) != actual_bytes) corrupt("counts do not add up to its length");
-}
-
-/// Features come after the checksum, so that damage is not taken for a newer format.
-void check_features(const Header& header) {
-  if (header.required_features != 0) {
-    throw Error(ErrorCode::unsupported,
-                "state file: required features " + std::to_string(header.required_features));
-  }
-  if (header.optional_features == 0 && !all_zero(std::as_bytes(std::span(header.reserved)))) {
-    corrupt("reserved header bytes set");
-  }
+  if (file_bytes(header) != actual_bytes) kKind.corrupt("counts do not add up to its length");
 }
 
 }  // namespace
@@ -113,9 +87,7 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
     throw Error(ErrorCode::protocol, std::string("state file: ") + fault);
   }
   Header header{};
-  std::memcpy(header.magic, kMagic, sizeof(header.magic));
-  header.version = kVersion;
-  header.header_bytes = sizeof(Header);
+  header.prefix = kKind.prefix();
   header.ordinal = state.ordinal;
   header.ns_pid = state.ns_pid;
   header.num_objects = state.num_objects;
@@ -126,9 +98,9 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
   header.device_bytes = sizeof(kfd_criu_device_bucket);
   header.bo_bytes = sizeof(kfd_criu_bo_bucket);
   header.vma_bytes = sizeof(VmaRecord);
-  header.file_bytes = file_bytes(header);
+  header.prefix.file_bytes = file_bytes(header);
 
-  std::vector<std::byte> out(header.file_bytes);
+  std::vector<std::byte> out(header.prefix.file_bytes);
   std::span<std::byte> rest(out);
   put<Header>(rest, {&header, 1});
   for (kfd_criu_device_bucket device : state.devices) {
@@ -141,22 +113,17 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
   }
   put<VmaRecord>(rest, state.vmas);
   put<std::byte>(rest, state.priv);
-  const std::uint64_t checksum = xxh3_64(std::span(out).first(out.size() - rest.size()));
-  put<std::uint64_t>(rest, {&checksum, 1});
+  put_sum(out, rest);
   return out;
 }
 
 ProcessState decode_state(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) corrupt("too short");
+  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) kKind.corrupt("too short");
   std::span<const std::byte> rest = bytes;
   const Header header = take<Header>(rest, 1)[0];
   check_header(header, bytes.size());
-  std::uint64_t checksum;
-  std::memcpy(&checksum, bytes.last(sizeof(checksum)).data(), sizeof(checksum));
-  if (checksum != xxh3_64(bytes.first(bytes.size() - sizeof(checksum)))) {
-    corrupt("checksum differs");
-  }
-  check_features(header);
+  kKind.check_sum(bytes);
+  kKind.check_features(header.prefix, header.reserved);
 
   ProcessState state;
   state.ordinal = header.ordinal;
@@ -167,12 +134,12 @@ ProcessState decode_state(std::span<const std::byte> bytes) {
   state.vmas = take<VmaRecord>(rest, header.num_vmas);
   state.priv = take<std::byte>(rest, header.priv_bytes);
   for (const kfd_criu_device_bucket& device : state.devices) {
-    if (device.drm_fd != KFD_INVALID_FD) corrupt("device with a descriptor");
+    if (device.drm_fd != KFD_INVALID_FD) kKind.corrupt("device with a descriptor");
   }
   for (const kfd_criu_bo_bucket& bo : state.bos) {
-    if (bo.dmabuf_fd != KFD_INVALID_FD) corrupt("BO with a descriptor");
+    if (bo.dmabuf_fd != KFD_INVALID_FD) kKind.corrupt("BO with a descriptor");
   }
-  if (const char* fault = vma_fault(state.vmas)) corrupt(fault);
+  if (const char* fault = vma_fault(state.vmas)) kKind.corrupt(fault);
   return state;
 }
 

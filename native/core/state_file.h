@@ -1,0 +1,69 @@
+// State files: plain structs one after the other, behind a header and before a checksum.
+// docs/image-format.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace kfdcp {
+
+/// How the header of every state file begins.
+struct StatePrefix {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t required_features;
+  std::uint64_t optional_features;
+  std::uint64_t file_bytes;
+};
+static_assert(sizeof(StatePrefix) == 40);
+
+/// One kind of state file, for the checks they have in common.
+struct StateKind {
+  const char* name;  // "state file"
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+
+  /// The prefix of a file of this kind; its length is for the caller to fill in.
+  StatePrefix prefix() const;
+  /// Throws Error{corrupt} "<name>: <reason>".
+  [[noreturn]] void corrupt(const std::string& reason) const;
+  /// Before any other field is believed: Error{corrupt|unsupported}.
+  void check(const StatePrefix& prefix, std::uint64_t actual_bytes) const;
+  /// After the checksum, so that damage is not taken for a newer format:
+  /// Error{corrupt|unsupported}.
+  void check_features(const StatePrefix& prefix, std::span<const std::uint8_t> reserved) const;
+  /// The checksum at the end of `bytes` is that of all before it: else Error{corrupt}. There must
+  /// be a whole header.
+  void check_sum(std::span<const std::byte> bytes) const;
+};
+
+/// Ends a file: `rest` is what is left of `file`, the 8 bytes for its checksum.
+void put_sum(std::span<const std::byte> file, std::span<std::byte>& rest);
+
+/// Writes `values` over the front of `out`, which has room for them.
+template <typename T>
+requires std::is_trivially_copyable_v<T>
+void put(std::span<std::byte>& out, std::span<const T> values) {
+  if (!values.empty()) std::memcpy(out.data(), values.data(), values.size_bytes());
+  out = out.subspan(values.size_bytes());
+}
+
+/// Takes `n` values off the front; the caller has checked that they are there.
+template <typename T>
+requires std::is_trivially_copyable_v<T> std::vector<T> take(std::span<const std::byte>& in,
+                                                             std::size_t n) {
+  std::vector<T> out(n);
+  if (n > 0) std::memcpy(out.data(), in.data(), n * sizeof(T));
+  in = in.subspan(n * sizeof(T));
+  return out;
+}
+
+}  // namespace kfdcp
