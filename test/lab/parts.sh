@@ -64,11 +64,11 @@ build_next_kernel() {
 		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_criu_dir)"
 }
 
-# from_sources NAME OUTPUT SOURCES BUILDER SCRIPT: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES (a
-# folder) in this BUILDER.
+# from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES
+# (files and folders) in this BUILDER.
 from_sources() {
-	local name=$1 output=$2 sources=$3 builder=$4 script=$5 stamp
-	stamp="$(digest "$sources") $(basename "$builder")"
+	local name=$1 output=$2 builder=$3 script=$4 stamp
+	stamp="$(digest "${@:5}") $(basename "$builder")"
 	if [ -e "$output" ] && [ "$(cat "$output.from" 2>/dev/null)" = "$stamp" ]; then return 0; fi
 	rm -rf "$output" "$output.from"
 	mkdir -p "$(dirname "$output")"
@@ -78,20 +78,22 @@ from_sources() {
 }
 
 build_kfdsim() {
-	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$LAB/kfdsim" "$(builder_dir)" "$LAB/kfdsim/build.sh"
+	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$(builder_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim"
 }
 
 build_next_kfdsim() {
-	from_sources "simulated GPU for the next kernel" "$OUT/next-kernel/amdgpu.ko" "$LAB/kfdsim" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh"
+	from_sources "simulated GPU for the next kernel" "$OUT/next-kernel/amdgpu.ko" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim"
 }
 
 build_programs() {
-	from_sources "test programs" "$OUT/programs" "$LAB/programs" "$(builder_dir)" "$LAB/programs/build.sh"
+	local core=()
+	mapfile -t core < <(sed "s|^|$LAB/../../native/core/|" "$LAB/programs/core.list")
+	from_sources "test programs" "$OUT/programs" "$(builder_dir)" "$LAB/programs/build.sh" "$LAB/programs" "${core[@]}"
 }
 
 # build_kfdsim_tests: the simulated GPU's tests, and the real driver they compare it with.
 build_kfdsim_tests() {
-	from_sources "simulated GPU's tests" "$OUT/kfdsim-tests" "$LAB/kfdsim" "$(builder_dir)" "$LAB/kfdsim/tests/build.sh"
+	from_sources "simulated GPU's tests" "$OUT/kfdsim-tests" "$(builder_dir)" "$LAB/kfdsim/tests/build.sh" "$LAB/kfdsim"
 	rm -rf "$OUT/real-driver" # made in a second, so there is no need to know whether it is the kernel's
 	step "real driver" "$LAB/kfdsim/real-driver.sh" "$(rootfs_dir)" "$OUT/real-driver"
 }
