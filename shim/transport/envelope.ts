@@ -1,0 +1,80 @@
+/** What ttrpc's request and response frames carry: who is called with what, and what came of it. */
+
+import { bytesField, fieldsOf, numberField } from './fields.js';
+
+/** Numbers of google.rpc.Status that are used here. */
+export const statusCode = {
+  ok: 0,
+  unknown: 2,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const;
+
+export interface Request {
+  readonly service: string;
+  readonly method: string;
+  readonly payload: Buffer;
+}
+
+export interface Response {
+  /** Of google.rpc.Code; 0 is success. */
+  readonly code: number;
+  readonly message: string;
+  readonly payload: Buffer;
+}
+
+const nothing: Buffer = Buffer.alloc(0);
+
+/** Throws E_PROTOCOL. */
+export function decodeRequest(bytes: Buffer): Request {
+  let service = '';
+  let method = '';
+  let payload = nothing;
+  for (const { number, value } of fieldsOf(bytes)) {
+    if (typeof value === 'bigint') continue;
+    if (number === 1) service = value.toString();
+    if (number === 2) method = value.toString();
+    if (number === 3) payload = value;
+  }
+  return { service, method, payload };
+}
+
+/** `timeoutNs`: after this many nanoseconds the server may give up; 0: never. */
+export function encodeRequest({ service, method, payload }: Request, timeoutNs = 0n): Buffer {
+  return Buffer.concat([
+    bytesField(1, service),
+    bytesField(2, method),
+    bytesField(3, payload),
+    numberField(4, timeoutNs),
+  ]);
+}
+
+/** Throws E_PROTOCOL. */
+export function decodeResponse(bytes: Buffer): Response {
+  let code = 0;
+  let message = '';
+  let payload = nothing;
+  for (const { number, value } of fieldsOf(bytes)) {
+    if (typeof value === 'bigint') continue;
+    if (number === 2) payload = value;
+    if (number !== 1) continue;
+    for (const part of fieldsOf(value)) {
+      if (part.number === 1 && typeof part.value === 'bigint') {
+        code = Number(BigInt.asIntN(32, part.value));
+      }
+      if (part.number === 2 && typeof part.value !== 'bigint') message = part.value.toString();
+    }
+  }
+  return { code, message, payload };
+}
+
+export function encodeResponse({ code, message, payload }: Response): Buffer {
+  const status = Buffer.concat([numberField(1, BigInt(code)), bytesField(2, message)]);
+  return Buffer.concat([bytesField(1, status), bytesField(2, payload)]);
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
+import {
+  decodeRequest,
+  decodeResponse,
+  encodeRequest,
+  encodeResponse,
+} from '../../shim/transport/envelope.js';
+import { fieldsOf } from '../../shim/transport/fields.js';
+import { repository } from './paths.js';
+import { randomFrom } from './random.js';
+
+const definitions = loadSync(join(repository, 'proto/ttrpc.proto'), {
+  keepCase: true,
+  longs: String,
+  defaults: true,
+});
+
+/** The codec that the contract's own description gives. */
+function codec(name: string) {
+  const { serialize, deserialize } = definitions[`ttrpc.${name}`] as MessageTypeDefinition<
+    object,
+    object
+  >;
+  return { encode: serialize, decode: deserialize };
+}
+
+const request = codec('Request');
+const response = codec('Response');
+const random = randomFrom(20261122);
+
+function word(length: number): string {
+  return Array.from({ length }, () => String.fromCodePoint(0x20 + random(0x2000))).join('');
+}
+
+const lengths = [0, 1, 127, 128, 16_383, 16_384, 100_000];
+
+test('requests are those of the description, both ways', () => {
+  for (const length of lengths) {
+    const payload = Buffer.alloc(length, 0xfe);
+    const call = { service: word(1 + random(200)), method: word(random(20)), payload };
+    const metadata = [{ key: 'containerd-namespace-ttrpc', value: word(length) }];
+    const whole = request.encode({ ...call, timeout_nano: '-9223372036854775808', metadata });
+    assert.deepEqual(decodeRequest(whole), call);
+    const timeout = BigInt(random(2 ** 31)) * 1_000_000n;
+    assert.deepEqual(request.decode(encodeRequest(call, timeout)), {
+      ...call,
+      timeout_nano: timeout.toString(),
+      metadata: [],
+    });
+  }
+});
+
+test('responses are those of the description, both ways', () => {
+  for (const length of lengths) {
+    const answer = {
+      code: random(2 ** 31) - 2 ** 30,
+      message: word(length),
+      payload: Buffer.alloc(length, 7),
+    };
+    const { code, message, payload } = answer;
+    const whole = response.encode({ status: { code, message }, payload });
+    assert.deepEqual(decodeResponse(whole), answer);
+    assert.deepEqual(response.decode(encodeResponse(answer)), response.decode(whole));
+  }
+});
+
+test('success needs no status', () => {
+  const payload = Buffer.from('fine');
+  const answer = { code: 0, message: '', payload };
+  assert.deepEqual(encodeResponse(answer), response.encode({ payload }));
+  assert.deepEqual(decodeResponse(response.encode({ payload })), answer);
+});
+
+test('fields that are not known are passed over, and of one that is there twice the last counts', () => {
+  const bytes = Buffer.concat([
+    Buffer.from('0a0161', 'hex'), // 1: "a"
+    Buffer.from('f83fffffffffffffffffff01', 'hex'), // 1023: all bits of 64
+    Buffer.from('310102030405060708', 'hex'), // 6: 64 bits
+    Buffer.from('3d01020304', 'hex'), // 7: 32 bits
+    Buffer.from('0a0162', 'hex'), // 1: "b"
+  ]);
+  const { service } = decodeRequest(bytes);
+  assert.equal(service, 'b');
+  const fields = [...fieldsOf(bytes)];
+  assert.deepEqual(
+    fields.map(({ number }) => number),
+    [1, 1023, 6, 7, 1],
+  );
+  assert.equal(fields[1]?.value, 0xffffffffffffffffn);
+  assert.deepEqual(Buffer.concat(fields.map(({ raw }) => raw)), bytes);
+});
+
+test('what ends in the middle of a field, or has a type that there is not, is refused', () => {
+  const whole = request.encode({ service: 's', method: 'm', payload: Buffer.alloc(300) });
+  const ends = new Set([...fieldsOf(whole)].map(({ raw }) => raw.byteOffset + raw.length));
+  for (let length = 1; length < whole.length; length += 1) {
+    const cut = whole.subarray(0, length);
+    if (ends.has(cut.byteOffset + length)) decodeRequest(cut);
+    else assert.throws(() => decodeRequest(cut), { code: 'E_PROTOCOL' }, `${length} bytes`);
+  }
+  for (const hex of [
+    '00',
+    '0b',
+    '0c',
+    '0e',
+    '0f',
+    `${'ff'.repeat(10)}01`,
+    `0a${'ff'.repeat(9)}01`,
+  ]) {
+    assert.throws(() => decodeRequest(Buffer.from(hex, 'hex')), { code: 'E_PROTOCOL' }, hex);
+  }
+});
