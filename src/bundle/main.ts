@@ -17,7 +17,7 @@ import { modulePlaces, slim } from './plugins.js';
 // Its types are those of its CommonJS form, where the function is a member.
 const commonjs = commonjsModule as unknown as typeof commonjsModule.default;
 
-const programs = ['hooks/precreate.js', 'src/session/main.js', 'src/cli/main.js'];
+const programs = ['hooks/precreate.js', 'shim/main.js', 'src/session/main.js', 'src/cli/main.js'];
 
 /** Makes one program. Throws on every warning, and when something would be looked for at run time. */
 async function bundle(program: string, folder: string): Promise<OutputChunk> {

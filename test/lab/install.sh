@@ -9,3 +9,4 @@ rm -rf "$prefix"
 mkdir -p "$prefix"
 tar -C "$prefix" -xf "$archive"
 ln -sfn "$prefix/dist/src/cli/main.js" /usr/bin/kfd-checkpoint
+ln -sfn "$prefix/shim/containerd-shim-kfd-v2" /usr/bin/containerd-shim-kfd-v2

@@ -11,6 +11,7 @@ cd "$REPO"
 parts=(
 	"build/bundle ." # first: it is made below
 	"hooks/criu-action hooks/criu-action"
+	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"build/native/kfd_checkpoint.node lib/kfd_checkpoint.node"
 	"build/native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
 	"build/native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"
@@ -33,7 +34,7 @@ done
 for file in hooks/*; do # the TypeScript ones are in dist/hooks
 	[[ $file == *.ts ]] || cp -a "$file" "$stage/hooks/"
 done
-chmod +x "$stage/dist/src/cli/main.js" "$stage"/hooks/*
+chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
 
 # One file for the guest: reading many small ones over its file share takes long.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .

@@ -45,8 +45,17 @@ test('bundled programs need no other file and do what the modules do', async (t)
     const { output } = node(join(folder, 'dist/src/session/main.js'), ['neither']);
     assert.match(output[3] ?? '', /usage: main\.js dump\|restore/);
   });
+  await t.test('the shim answers its script', () => {
+    const { stdout } = node(join(folder, 'dist/shim/main.js'), ['id']);
+    assert.match(stdout, /the stock shim answered nothing/);
+  });
   await t.test('no program loads what has a stand-in, or what is not of Node.js', async () => {
-    for (const program of ['hooks/precreate.js', 'src/session/main.js', 'src/cli/main.js']) {
+    for (const program of [
+      'hooks/precreate.js',
+      'shim/main.js',
+      'src/session/main.js',
+      'src/cli/main.js',
+    ]) {
       const text = await readFile(join(folder, 'dist', program), 'utf8');
       const loads = [...text.matchAll(/^const .* = require\('([^']+)'\);$/gm)];
       const names = loads.map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));

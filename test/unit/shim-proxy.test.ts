@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { proxyFor } from '../../shim/proxy/server.js';
+import { connectTo } from '../../shim/transport/client.js';
+import { encodeRequest } from '../../shim/transport/envelope.js';
+import { encodeFrame, frameType, maxPayloadBytes } from '../../shim/transport/frame.js';
+import { temporaryFolder } from './paths.js';
+import { randomFrom } from './random.js';
+import { type Answering, Caller, type TestServer, testServer } from './ttrpc-server.js';
+
+/** The child that a proxy is put before, and the path of the proxy. */
+async function proxied(t: TestContext, answering: Answering) {
+  const child = await testServer(t, answering);
+  const path = join(await temporaryFolder(t), 'proxy');
+  const server = proxyFor(child.path);
+  server.listen(path);
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return { child, path };
+}
+
+const echo: Answering = ({ service, method, payload }) => ({
+  payload: Buffer.from(`${service}/${method}:${payload.toString()}`),
+});
+
+function request(streamId: number, method: string, payload = '', flags = 0): Buffer {
+  const bytes = encodeRequest({ service: 'any.Service', method, payload: Buffer.from(payload) });
+  return encodeFrame(streamId, frameType.request, bytes, flags);
+}
+
+async function childIsFree(child: TestServer): Promise<void> {
+  for (let i = 0; i < 200 && child.connections > 0; i += 1) await delay(5);
+  assert.equal(child.connections, 0, 'connections to the child are left');
+}
+
+test('calls of any service get their answers, in whatever order the child gives them', async (t) => {
+  const { child, path } = await proxied(t, async (call) => {
+    await delay(Number(call.payload.toString()));
+    return echo(call);
+  });
+  const caller = new Caller(path);
+  caller.socket.write(Buffer.concat([request(1, 'Slow', '60'), request(7, 'Quick', '0')]));
+  assert.deepEqual(await caller.hear(2), [
+    '7 response 0  any.Service/Quick:0',
+    '1 response 0  any.Service/Slow:60',
+  ]);
+  caller.socket.destroy();
+  await childIsFree(child);
+});
+
+test('an error of the child comes as it is', async (t) => {
+  const { path } = await proxied(t, () => ({ code: 12, message: 'unknown method' }));
+  const caller = new Caller(path);
+  caller.socket.write(request(1, 'Whatever'));
+  assert.deepEqual(await caller.hear(1), ['1 response 12 unknown method ']);
+  caller.socket.destroy();
+});
+
+test('data goes both ways on a stream, until it has ended', async (t) => {
+  const { child, path } = await proxied(t, ({ method }) => (method === 'Stream' ? undefined : {}));
+  const caller = new Caller(path);
+  // Another connection has taken numbers, and an unary call one of this one.
+  const other = new Caller(path);
+  other.socket.write(Buffer.concat([request(1, 'A'), request(3, 'B')]));
+  await other.hear(2);
+  caller.socket.write(request(5, 'Unary'));
+  await caller.hear(1);
+  caller.socket.write(request(11, 'Stream', '', 2));
+  caller.socket.write(encodeFrame(11, frameType.data, Buffer.from('one')));
+  caller.socket.write(encodeFrame(11, frameType.data, Buffer.from('two'), 1));
+  assert.deepEqual((await caller.hear(4)).slice(1), [
+    '11 data one',
+    '11 data two',
+    '11 response 0  ',
+  ]);
+  assert.deepEqual(child.data, ['one', 'two']);
+  caller.socket.write(encodeFrame(11, frameType.data, Buffer.from('late')));
+  assert.match((await caller.hear(5))[4] ?? '', /^11 response 3 stream 11/);
+  caller.socket.destroy();
+  other.socket.destroy();
+});
+
+test('a number that is no new stream of a caller is refused, and the connection goes on', async (t) => {
+  const { path } = await proxied(t, echo);
+  const caller = new Caller(path);
+  caller.socket.write(
+    Buffer.concat([request(5, 'A'), request(2, 'B'), request(5, 'C'), request(3, 'D')]),
+  );
+  caller.socket.write(request(9, 'E'));
+  const heard = [...(await caller.hear(5))].sort();
+  assert.match(heard[0] ?? '', /^2 response 3 /);
+  assert.match(heard[1] ?? '', /^3 response 3 /);
+  assert.match(heard[2] ?? '', /^5 response 0 {2}any.Service\/A/);
+  assert.match(heard[3] ?? '', /^5 response 3 /);
+  assert.match(heard[4] ?? '', /^9 response 0 {2}any.Service\/E/);
+  caller.socket.destroy();
+});
+
+test('an oversized request is answered, not forwarded; the connection goes on', async (t) => {
+  const { path } = await proxied(t, echo);
+  const caller = new Caller(path);
+  const big = Buffer.alloc(10 + maxPayloadBytes + 1);
+  request(1, 'Big').copy(big);
+  big.writeUInt32BE(maxPayloadBytes + 1, 0);
+  caller.socket.write(big);
+  caller.socket.write(request(3, 'Small'));
+  const heard = [...(await caller.hear(2))].sort();
+  assert.match(heard[0] ?? '', /^1 response 8 a message of 4194305 bytes/);
+  assert.match(heard[1] ?? '', /^3 response 0 /);
+  caller.socket.destroy();
+});
+
+test('messages up to the limit pass, also many at once', async (t) => {
+  const { path } = await proxied(t, ({ payload }) => ({
+    payload: Buffer.from(`${payload.length}`),
+  }));
+  const client = await connectTo(path, () => undefined);
+  const payload = Buffer.alloc(maxPayloadBytes - 100, 'x');
+  const calls = [1, 2, 3].map(() => client.call({ service: 's', method: 'm', payload }, 10_000));
+  for (const { payload: length } of await Promise.all(calls)) {
+    assert.equal(length.toString(), `${payload.length}`);
+  }
+  client.close();
+});
+
+test('when the child ends, its callers hear so; when a caller ends, its child end does', async (t) => {
+  const { child, path } = await proxied(t, ({ method }) => (method === 'Wait' ? undefined : {}));
+  const leaving = new Caller(path);
+  leaving.socket.write(request(1, 'Wait'));
+  const staying = new Caller(path);
+  staying.socket.write(Buffer.concat([request(1, 'Wait'), request(3, 'State')]));
+  await staying.hear(1);
+  leaving.socket.destroy();
+  for (let i = 0; i < 200 && child.connections > 1; i += 1) await delay(5);
+  assert.equal(child.connections, 1);
+  child.close();
+  await staying.ended;
+  assert.match(staying.heard[1] ?? '', /^1 response 14 /);
+});
+
+test('nobody at the child: the connection ends', async (t) => {
+  const { child, path } = await proxied(t, echo);
+  child.close();
+  const caller = new Caller(path);
+  caller.socket.write(request(1, 'State'));
+  await caller.ended;
+});
+
+test('a call without an answer in time is given up', async (t) => {
+  const { path } = await proxied(t, async (call) => {
+    await delay(Number(call.payload.toString()));
+    return echo(call);
+  });
+  const client = await connectTo(path, () => undefined);
+  const call = (ms: string) =>
+    client.call({ service: 's', method: 'm', payload: Buffer.from(ms) }, 100);
+  await assert.rejects(call('200'), { code: 'E_TIMEOUT' });
+  await delay(150); // the late answer is nobody's
+  assert.equal((await call('0')).payload.toString(), 's/m:0');
+  client.close();
+  await assert.rejects(call('0'), { code: 'E_PROTOCOL' });
+});
+
+test('100,000 malformed frames end connections at most, never the proxy', async (t) => {
+  const seed = Number(process.env['KFD_FUZZ_SEED'] ?? Date.now() & 0x7fffffff) || 1;
+  t.diagnostic(`seed ${seed} (KFD_FUZZ_SEED)`);
+  const random = randomFrom(seed);
+  const { child, path } = await proxied(t, echo);
+  let ended = 0;
+  for (let frames = 0; frames < 100_000; ) {
+    const caller = new Caller(path);
+    const pieces: Buffer[] = [];
+    for (let i = 0; i < 500; i += 1) pieces.push(malformed(random));
+    frames += pieces.length;
+    const bytes = Buffer.concat(pieces);
+    for (let at = 0; at < bytes.length && !caller.socket.destroyed; ) {
+      const size = 1 + random(random(8) === 0 ? 20 : 8_192);
+      caller.socket.write(bytes.subarray(at, at + size));
+      at += size;
+    }
+    caller.socket.end();
+    await caller.ended;
+    ended += 1;
+  }
+  assert.equal(ended, 200);
+  const sane = new Caller(path);
+  sane.socket.write(request(1, 'Sane'));
+  assert.deepEqual(await sane.hear(1), ['1 response 0  any.Service/Sane:']);
+  sane.socket.destroy();
+  await childIsFree(child);
+});
+
+/** A frame with something wrong, or with something right beside what is wrong. */
+function malformed(random: (below: number) => number): Buffer {
+  const noise = (length: number) => Buffer.from(Array.from({ length }, () => random(256)));
+  const frame = request(random(3) * 2 + 1 + random(1000), 'Method', 'payload', random(8));
+  switch (random(10)) {
+    case 0: // no frame at all
+      return noise(1 + random(30));
+    case 1: // over the limit
+      frame.writeUInt32BE(maxPayloadBytes + 1 + random(1000), 0);
+      return frame;
+    case 2: // a length that is not that of what follows
+      frame.writeUInt32BE(random(64), 0);
+      return frame;
+    case 3: // a type that a caller may not use, or that there is not
+      frame[8] = random(256);
+      return frame;
+    default: {
+      // a request that is no message
+      const at = 10 + random(frame.length - 10);
+      frame[at] = random(256);
+      return frame;
+    }
+  }
+}
