@@ -10,6 +10,14 @@ Error io_error(const std::string& subject) {
   return Error(ErrorCode::io, subject + ": " + std::strerror(err), err);
 }
 
+bool is_internal(const std::exception& error) {
+  return dynamic_cast<const Error*>(&error) == nullptr;
+}
+
+std::string describe(const std::exception& error) {
+  return (is_internal(error) ? "internal error: " : "") + std::string(error.what());
+}
+
 const char* error_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::io:

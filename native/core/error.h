@@ -1,6 +1,7 @@
 // The one exception type of the native code.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -27,6 +28,11 @@ class Error : public std::runtime_error {
 
 /// An Error{io} that appends strerror(errno): "<subject>: <strerror>".
 Error io_error(const std::string& subject);
+
+/// What an operator reads of `error`. Anything but an Error is a fault of this program, and its
+/// text means little by itself: "internal error: map::at".
+std::string describe(const std::exception& error);
+bool is_internal(const std::exception& error);
 
 /// The stable name of a code, as it appears in logs and JS errors: "KFD_IO", "KFD_CORRUPT", ...
 const char* error_name(ErrorCode code);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -26,27 +27,48 @@ struct Collected {
   std::vector<RenderSnapshot> held;  // by the render files
 };
 
-void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, UniqueFd fd, int pid,
-              dev_t device) {
+/// What is asked once for the whole tree.
+struct HostFacts {
+  std::string root;
+  int kfd_major;
+  std::map<std::uint32_t, std::uint32_t> gpus;  // minor of the render node to gpu_id
+};
+
+void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, UniqueFd fd,
+              const Holder& holder, dev_t device) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!procfs::same_file(files[i].get(), fd.get())) continue;
-    std::vector<int>& holders = facts[i].holders;
-    if (std::ranges::find(holders, pid) == holders.end()) holders.push_back(pid);
+    std::vector<Holder>& holders = facts[i].holders;
+    if (std::ranges::find(holders, holder.pid, &Holder::pid) == holders.end()) {
+      holders.push_back(holder);
+    }
     return;
   }
   files.push_back(std::move(fd));
   facts.emplace_back();
-  facts.back().holders = {pid};
+  facts.back().holders = {holder};
   facts.back().minor = minor(device);
 }
 
-ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Collected& into) {
+void collect_maps(const HostFacts& host, ProcessFacts& process) {
+  std::set<std::uint32_t> foreign;
+  for (const auto& [vma, minor] : procfs::device_vmas(process.pid, host.kfd_major)) {
+    if (vma.kind == VmaRecord::kfd || host.gpus.contains(minor)) {
+      process.maps_gpu = true;
+    } else {
+      foreign.insert(minor);
+    }
+  }
+  process.foreign_maps.assign(foreign.begin(), foreign.end());
+}
+
+ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {
   ProcessFacts facts;
   facts.pid = pid;
   facts.ns_pid = procfs::ns_pid(pid);
   facts.comm = procfs::comm(pid);
-  facts.kfd_process = procfs::is_kfd_process(pid, host);
-  facts.maps_gpu = !procfs::device_vmas(pid, kfd_major).empty();
+  facts.kfd_process = procfs::is_kfd_process(pid, host.root);
+  collect_maps(host, facts);
   facts.foreign_user_namespace =
       procfs::namespace_of(pid, "user") != procfs::namespace_of(::getpid(), "user");
   UniqueFd pidfd;
@@ -55,10 +77,10 @@ ProcessFacts collect_process(int pid, int kfd_major, const std::string& host, Co
     return procfs::copy_descriptor(pidfd.get(), fd);
   };
   for (const procfs::OpenFile& file : procfs::open_files(pid)) {
-    if (procfs::is_kfd(file.mode, file.rdev, kfd_major)) {
-      add_file(into.kfd, into.facts.kfd, copy(file.fd), pid, file.rdev);
+    if (procfs::is_kfd(file.mode, file.rdev, host.kfd_major)) {
+      add_file(into.kfd, into.facts.kfd, copy(file.fd), {pid, file.fd}, file.rdev);
     } else if (procfs::is_render(file.mode, file.rdev)) {
-      add_file(into.render, into.facts.render, copy(file.fd), pid, file.rdev);
+      add_file(into.render, into.facts.render, copy(file.fd), {pid, file.fd}, file.rdev);
     } else if (file.link.starts_with("/dmabuf:")) {
       facts.dmabufs.push_back({file.fd, file.inode});
     } else if (file.link == "anon_inode:kfd_smi_ev") {
@@ -77,19 +99,17 @@ RenderSnapshot look_into(int render_fd) {
   }
 }
 
-Collected collect(int root, int kfd_major, const std::string& host) {
+Collected collect(int root, const HostFacts& host) {
   Collected found;
   for (const int pid : procfs::process_tree(root)) {
-    found.facts.processes.push_back(collect_process(pid, kfd_major, host, found));
+    found.facts.processes.push_back(collect_process(pid, host, found));
   }
-  const auto gpus = procfs::gpus_by_minor(host);
   for (std::size_t i = 0; i < found.render.size(); ++i) {
     FileFacts& facts = found.facts.render[i];
-    if (gpus.contains(facts.minor)) {
+    if (host.gpus.contains(facts.minor)) {
       found.held.push_back(look_into(found.render[i].get()));
     } else {  // another driver's calls may have the same numbers
-      found.held.push_back(
-          {{}, {}, {"renderD" + std::to_string(facts.minor) + " is none of KFD's GPUs"}});
+      found.held.push_back({{}, {}, {"it is none of KFD's GPUs"}});
     }
     facts.refusals = found.held.back().refusals;
   }
@@ -101,7 +121,8 @@ Collected collect(int root, int kfd_major, const std::string& host) {
 Survey survey_tree(int root, const std::string& host) {
   const int kfd_major = procfs::kfd_major(host);
   if (kfd_major < 0) return {};  // render nodes of other drivers are no business of ours
-  Collected found = collect(root, kfd_major, host);
+  const HostFacts facts{host, kfd_major, procfs::gpus_by_minor(host)};
+  Collected found = collect(root, facts);
   Decision decision = decide(found.facts);
 
   std::map<int, GpuProcess> processes;
@@ -118,8 +139,11 @@ Survey survey_tree(int root, const std::string& host) {
   for (std::size_t i = 0; i < decision.render_owners.size(); ++i) {
     const int owner = decision.render_owners[i];
     if (owner == Decision::kNobody) continue;
+    const std::uint32_t minor = found.facts.render[i].minor;
+    const auto gpu = facts.gpus.find(minor);
+    if (gpu == facts.gpus.end()) continue;  // refused
     process_of(owner).render_files.push_back(
-        {std::move(found.render[i]), found.facts.render[i].minor, std::move(found.held[i]), false});
+        {std::move(found.render[i]), minor, gpu->second, std::move(found.held[i]), false});
   }
   Survey survey;
   for (auto& [pid, process] : processes) survey.processes.push_back(std::move(process));

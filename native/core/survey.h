@@ -20,6 +20,7 @@ struct GpuProcess {
   struct RenderFile {
     UniqueFd file;
     std::uint32_t minor;
+    std::uint32_t gpu_id;      // of its GPU on this host
     RenderSnapshot held;       // beside KFD's memory
     bool carries_kfd = false;  // its GPU address space is that of the KFD process
   };

@@ -49,7 +49,7 @@ class Rules {
   /// theirs later: PROCESS_INFO tells at the pause whether that is so.
   int kfd_owner(const FileFacts& file) {
     std::vector<int> users;
-    for (const int pid : file.holders) {
+    for (const auto& [pid, fd] : file.holders) {
       if (process(pid).kfd_process) users.push_back(pid);
     }
     with_kfd_file_.insert(users.begin(), users.end());
@@ -71,12 +71,14 @@ class Rules {
   /// The process that a render file comes back in. It must be the one that uses it.
   int render_owner(const FileFacts& file) {
     std::vector<int> users;
-    for (const int pid : file.holders) {
+    for (const auto& [pid, fd] : file.holders) {
       if (with_kfd_file_.contains(pid)) users.push_back(pid);
     }
     const int lowest = lowest_holder(file);
     const int owner = users.empty() ? lowest : users.front();
-    for (const std::string& reason : file.refusals) refuse(who(owner) + ": " + reason);
+    for (const std::string& reason : file.refusals) {
+      refuse(who(owner) + ": " + name_of(file, owner) + ": " + reason);
+    }
     if (users.size() > 1) {
       refuse(who(owner) + " and " + who(users[1]) + " share one render file: not supported yet");
       return Decision::kNobody;
@@ -93,9 +95,17 @@ class Rules {
 
   /// CRIU reopens a shared file in the holder with the lowest pid in the container.
   int lowest_holder(const FileFacts& file) const {
-    return *std::ranges::min_element(file.holders, {},
-                                     [this](int pid) { return process(pid).ns_pid; });
+    return std::ranges::min_element(file.holders, {},
+                                    [this](const Holder& one) { return process(one.pid).ns_pid; })
+        ->pid;
   }
+
+  /// A render file as `holder` knows it.
+  static std::string name_of(const FileFacts& file, int holder) {
+    const int fd = std::ranges::find(file.holders, holder, &Holder::pid)->fd;
+    return "descriptor " + std::to_string(fd) + " (" + render_name(file.minor) + ")";
+  }
+  static std::string render_name(std::uint32_t minor) { return "renderD" + std::to_string(minor); }
 
   void check_user_namespaces() {
     const auto foreign =
@@ -106,6 +116,9 @@ class Rules {
   }
 
   void check_rest(const ProcessFacts& process) {
+    for (const std::uint32_t minor : process.foreign_maps) {
+      refuse(who(process.pid) + " maps " + render_name(minor) + ", which is none of KFD's GPUs");
+    }
     if (owners_.contains(process.pid) || misplaced_.contains(process.pid)) return;
     if (process.kfd_process) {
       refuse(who(process.pid) + " uses KFD but closed its /dev/kfd descriptor: not supported");
@@ -127,7 +140,7 @@ class Rules {
 bool TreeFacts::without_gpu() const {
   return kfd.empty() && render.empty() &&
          std::ranges::none_of(processes, [](const ProcessFacts& process) {
-           return process.kfd_process || process.maps_gpu;
+           return process.kfd_process || process.maps_gpu || !process.foreign_maps.empty();
          });
 }
 

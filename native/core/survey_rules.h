@@ -13,7 +13,8 @@ struct ProcessFacts {
   std::uint32_t ns_pid = 0;  // as its container sees it
   std::string comm;
   bool kfd_process = false;  // KFD lists it: it opened /dev/kfd itself
-  bool maps_gpu = false;     // has mappings of /dev/kfd or a render node
+  bool maps_gpu = false;     // has mappings of /dev/kfd or of a render node of KFD's GPUs
+  std::vector<std::uint32_t> foreign_maps;  // minors of the other render nodes it maps
   bool foreign_user_namespace = false;
   std::vector<int> smi_descriptors;
   struct Dmabuf {
@@ -23,9 +24,15 @@ struct ProcessFacts {
   std::vector<Dmabuf> dmabufs;
 };
 
+/// A process that has a file open.
+struct Holder {
+  int pid;  // is among the processes
+  int fd;   // its first descriptor of it
+};
+
 /// One struct file of /dev/kfd or a render node.
 struct FileFacts {
-  std::vector<int> holders;           // pids, at least one; all are among the processes
+  std::vector<Holder> holders;        // at least one
   std::uint32_t minor = 0;            // of the device node
   std::vector<std::string> refusals;  // render nodes only: what it holds and cannot be saved
 };

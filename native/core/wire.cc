@@ -82,6 +82,15 @@ void send_message(int socket, MessageType type, const std::array<std::uint64_t, 
   if (sent == -1) throw io_error("session socket: send");
 }
 
+void send_failure(int socket, MessageType type, std::uint64_t ordinal,
+                  const std::exception& error) noexcept {
+  try {
+    send_message(socket, type, {ordinal, is_internal(error) ? 1u : 0u}, describe(error), {});
+  } catch (const std::exception&) {
+    // CRIU's log has the reason, and the session sees the end of this dump or restore.
+  }
+}
+
 std::optional<Message> receive_message(int socket) {
   Header header{};
   std::string text(kMaxText, '\0');

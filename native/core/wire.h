@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ enum class MessageType : std::uint32_t {
 
   stage = 10,  // launcher: text = CRIU script action; answered when the stage may go on
 
-  dump_refused = 20,   // text; nothing was paused
+  dump_refused = 20,   // args: 0, 1 = a fault of the plugin's; text; pauses are undone
   dump_pause = 21,     // args: ordinal, pid; text: comm; fds: pidfd, then, if it has one, a kfd
                        // file: a pause comes next
   dump_buffers = 22,   // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
@@ -44,7 +45,7 @@ enum class MessageType : std::uint32_t {
                      // carries KFD's memory; answer fds: that render file, or none yet: then
                      // text: what to open
   vmas_mapped = 34,  // args: ordinal, count
-  restore_failed = 35,  // args: ordinal; text
+  restore_failed = 35,  // args: ordinal, 1 = a fault of the plugin's; text
   render_opened = 36,   // args: ordinal, gpu_id, which; fds: the render file, opened by the task;
                         // answered
   import_buffer = 37,   // args: ordinal, how many came before; answer args: BO index, mmap offset;
@@ -75,6 +76,11 @@ inline constexpr std::size_t kMaxFds = 250;
 /// Throws Error{io}, and Error{protocol} for more than kMaxFds descriptors.
 void send_message(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                   const std::string& text, const std::vector<int>& fds);
+
+/// Tells the session of a failure in a message of type `type` (dump_refused or restore_failed).
+/// Throws nothing: what failed is what counts, not that it cannot be told.
+void send_failure(int socket, MessageType type, std::uint64_t ordinal,
+                  const std::exception& error) noexcept;
 
 /// Receives one message; nullopt at end of stream. Descriptors arrive close-on-exec. A packet that
 /// breaks the contract is Error{protocol}; its descriptors are closed.

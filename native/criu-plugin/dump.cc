@@ -77,8 +77,24 @@ void refuse(DumpState& state, const std::vector<std::string>& reasons) {
     log_error(reason);
     all += (all.empty() ? "" : "; ") + reason;
   }
-  if (state.session) send_message(state.session.get(), MessageType::dump_refused, {}, all, {});
-  throw Error(ErrorCode::unsupported, "this container cannot be saved: " + all);
+  const Error refused(ErrorCode::unsupported, "this container cannot be saved: " + all);
+  if (state.session) send_failure(state.session.get(), MessageType::dump_refused, 0, refused);
+  throw refused;
+}
+
+/// A survey that fails is told to the session, if one was started: its log should have the reason.
+Survey survey_or_tell(int root_pid) {
+  try {
+    return survey_tree(root_pid);
+  } catch (const std::exception& error) {
+    try {
+      const UniqueFd session = connect_socket(session_socket(::getpid()));
+      send_failure(session.get(), MessageType::dump_refused, 0, error);
+    } catch (const Error&) {
+      // None was: a tree without a GPU.
+    }
+    throw;
+  }
 }
 
 /// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
@@ -111,9 +127,8 @@ std::optional<kfd::ProcessInfo> pause(DumpState& state, const GpuProcess& proces
 
 /// What CHECKPOINT would give for a process without KFD: the GPUs whose render nodes it has open.
 kfd::Checkpoint without_kfd(const GpuProcess& process) {
-  const auto gpus = procfs::gpus_by_minor();
   std::set<std::uint32_t> ids;
-  for (const auto& file : process.render_files) ids.insert(gpus.at(file.minor));
+  for (const auto& file : process.render_files) ids.insert(file.gpu_id);
   kfd::Checkpoint saved;
   saved.state.ns_pid = procfs::ns_pid(process.pid);
   for (const std::uint32_t id : ids) saved.state.devices.push_back({id, id, KFD_INVALID_FD, 0});
@@ -171,7 +186,7 @@ void begin_dump(int root_pid) {
 
 void checkpoint_tree(int root_pid) {
   if (dump) return;
-  Survey survey = survey_tree(root_pid);
+  Survey survey = survey_or_tell(root_pid);
   if (survey.processes.empty() && survey.refusals.empty()) return;
 
   dump = std::make_unique<DumpState>();
@@ -190,9 +205,9 @@ void checkpoint_tree(int root_pid) {
 
   try {
     pause_and_read(*dump);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     // finish_dump() undoes the pauses; the session's log should have the reason, too.
-    send_message(dump->session.get(), MessageType::dump_refused, {}, error.what(), {});
+    send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
   const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size()});

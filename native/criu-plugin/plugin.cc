@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "core/error.h"
 #include "core/procfs.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/dump.h"
@@ -21,7 +22,7 @@ int guarded(F&& body) noexcept {
   try {
     return body();
   } catch (const std::exception& error) {
-    log_error(error.what());
+    log_error(describe(error));
   }
   return -1;
 }

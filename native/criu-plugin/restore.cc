@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -190,6 +191,36 @@ const VmaRecord* vma_at(std::uint64_t address) {
   return found == restored->state.vmas.end() ? nullptr : &*found;
 }
 
+void exchange_offset(const VmaRecord& vma, std::uint64_t& new_offset, int& fd) {
+  if (vma.kind == VmaRecord::render) {
+    const Place place = place_of(vma);
+    new_offset = place.offset;
+    fd = render_for_vma(place.file);
+    return;
+  }
+  const kfd_criu_bo_bucket* bo = kfd_buffer_of(restored->state, vma);
+  if (bo == nullptr) no_buffer(vma);
+  new_offset = kfd_offset(*bo);
+  fd = -1;
+}
+
+/// CRIU ignores errors of its mapping hook: the session refuses the restore unless it hears the
+/// count.
+void tell_mapped() {
+  const UniqueFd session = connect_session(criu_pid);
+  request(session.get(), MessageType::vmas_mapped, {restored->ordinal, restored->mapped});
+}
+
+/// CRIU goes on without the mapping: only the session can refuse the restore, and say why.
+void tell_lost_mapping(const std::exception& lost) noexcept {
+  try {
+    const UniqueFd session = connect_session(criu_pid);
+    send_failure(session.get(), MessageType::restore_failed, restored->ordinal, lost);
+  } catch (const std::exception&) {
+    // It misses the mapping in the count all the same.
+  }
+}
+
 }  // namespace
 
 void begin_restore() {
@@ -214,8 +245,8 @@ int restore_file(int id) {
         return restore_kfd(session.get(), answer).release();
     }
     throw Error(ErrorCode::protocol, "the session named an unknown kind of file");
-  } catch (const Error& error) {
-    send_message(session.get(), MessageType::restore_failed, {answer.args[1]}, error.what(), {});
+  } catch (const std::exception& error) {
+    send_failure(session.get(), MessageType::restore_failed, answer.args[1], error);
     throw;
   }
 }
@@ -225,24 +256,16 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
   const std::string_view name(path);
   const bool render = name.starts_with("/dev/dri/renderD");
   if ((!render && name != "/dev/kfd") || !restored) return false;
-  const VmaRecord* vma = vma_at(address);
-  if (vma == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
-    throw Error(ErrorCode::corrupt, "no recorded mapping at address " + std::to_string(address));
-  }
-  if (render) {
-    const Place place = place_of(*vma);
-    new_offset = place.offset;
-    fd = render_for_vma(place.file);
-  } else {
-    const kfd_criu_bo_bucket* bo = kfd_buffer_of(restored->state, *vma);
-    if (bo == nullptr) no_buffer(*vma);
-    new_offset = kfd_offset(*bo);
-    fd = -1;
-  }
-  if (++restored->mapped == restored->state.vmas.size()) {
-    // CRIU ignores errors of this hook: the session refuses the restore unless it hears the count.
-    const UniqueFd session = connect_session(criu_pid);
-    request(session.get(), MessageType::vmas_mapped, {restored->ordinal, restored->mapped});
+  try {
+    const VmaRecord* vma = vma_at(address);
+    if (vma == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
+      throw Error(ErrorCode::corrupt, "no recorded mapping at address " + std::to_string(address));
+    }
+    exchange_offset(*vma, new_offset, fd);
+    if (++restored->mapped == restored->state.vmas.size()) tell_mapped();
+  } catch (const std::exception& error) {
+    tell_lost_mapping(error);
+    throw;
   }
   return true;
 }

@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   try {
     return run(stage, argv[1]);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", error.what());
+    std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", describe(error).c_str());
     return kStop;
   }
 }

@@ -17,9 +17,16 @@ ProcessFacts process(int pid, bool kfd = false) {
   return facts;
 }
 
-FileFacts file(std::vector<int> holders, std::uint32_t minor = 0) {
+/// Each with another descriptor: 201 of pid 101, and so on.
+std::vector<Holder> held_by(std::initializer_list<int> pids) {
+  std::vector<Holder> holders;
+  for (const int pid : pids) holders.push_back({pid, pid + 100});
+  return holders;
+}
+
+FileFacts file(std::initializer_list<int> holders, std::uint32_t minor = 0) {
   FileFacts facts;
-  facts.holders = std::move(holders);
+  facts.holders = held_by(holders);
   facts.minor = minor;
   return facts;
 }
@@ -55,8 +62,8 @@ TEST_CASE("survey: a sound tree has owners for every file and no refusal") {
 TEST_CASE("survey: a child that inherited both files changes nothing") {
   TreeFacts facts = sound();
   facts.processes.push_back(process(103));
-  facts.kfd[0].holders = {103, 102};
-  facts.render[0].holders = {103, 102};
+  facts.kfd[0].holders = held_by({103, 102});
+  facts.render[0].holders = held_by({103, 102});
   const Decision decision = decide(facts);
   CHECK(decision.refusals.empty());
   CHECK(decision.kfd_owners == std::vector<int>{102});
@@ -120,7 +127,7 @@ TEST_CASE("survey: a user namespace anywhere in the tree, named once") {
 
 TEST_CASE("survey: a KFD file that a lower pid of the container inherited") {
   TreeFacts facts = sound();
-  facts.kfd[0].holders = {102, 101};
+  facts.kfd[0].holders = held_by({102, 101});
   CHECK(refusal(facts) ==
         "pid 102 (c102) owns a /dev/kfd file that pid 101 (c101) with a lower pid inherited: this "
         "order cannot be restored");
@@ -161,12 +168,12 @@ TEST_CASE("survey: render files that cannot be given back") {
   SUBCASE("shared by two GPU processes") {
     facts.processes.push_back(process(103, true));
     facts.kfd.push_back(file({103}));
-    facts.render[0].holders = {103, 102};
+    facts.render[0].holders = held_by({103, 102});
     CHECK(decide(facts).refusals.front() ==
           "pid 103 (c103) and pid 102 (c102) share one render file: not supported yet");
   }
   SUBCASE("held by a process with a lower pid, too") {
-    facts.render[0].holders = {101, 102};
+    facts.render[0].holders = held_by({101, 102});
     CHECK(refusal(facts) ==
           "pid 102 (c102) uses a render file that pid 101 (c101) with a lower pid holds, too: this "
           "order cannot be restored");
@@ -179,14 +186,17 @@ TEST_CASE("survey: render files that cannot be given back") {
   }
   SUBCASE("objects that can never be saved") {
     facts.render[0].refusals = {"GEM handle 3: it is encrypted"};
-    CHECK(refusal(facts) == "pid 102 (c102): GEM handle 3: it is encrypted");
+    facts.render[0].holders = held_by({103, 102});
+    facts.processes.push_back(process(103));
+    CHECK(refusal(facts) ==
+          "pid 102 (c102): descriptor 202 (renderD128): GEM handle 3: it is encrypted");
   }
 }
 
 TEST_CASE("survey: a GPU process that inherited the file of another before it opened its own") {
   TreeFacts facts = sound();
   facts.processes.push_back(process(103, true));
-  facts.kfd[0].holders = {103, 102};
+  facts.kfd[0].holders = held_by({103, 102});
   facts.kfd.push_back(file({103}));
   const Decision decision = decide(facts);
   CHECK(decision.refusals.empty());
@@ -226,6 +236,20 @@ TEST_CASE("survey: mappings of a GPU, also when no GPU file is open at all") {
   facts.kfd.clear();
   facts.render.clear();
   facts.processes.pop_back();
+  CHECK(refusal(facts) == sentence);
+}
+
+TEST_CASE("survey: mappings of another driver's render nodes") {
+  TreeFacts facts = sound();
+  facts.processes[0].foreign_maps = {129};
+  const std::string sentence = "pid 101 (c101) maps renderD129, which is none of KFD's GPUs";
+  CHECK(refusal(facts) == sentence);
+  facts.processes[1].foreign_maps = {129, 130};
+  CHECK(decide(facts).refusals.size() == 3);
+  facts = {};
+  facts.processes = {process(101)};
+  facts.processes[0].foreign_maps = {129};
+  CHECK_FALSE(facts.without_gpu());
   CHECK(refusal(facts) == sentence);
 }
 

@@ -107,12 +107,14 @@ TEST_CASE("survey: facts of a process reach the rules") {
     REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
     const Child child([&] {
       close_inherited();
-      keep_open(node, O_PATH);
+      const int render = ::open(node.c_str(), O_PATH);
+      if (::dup2(render, 77) == -1) ::_exit(1);
+      ::close(render);
     });
     CHECK(holds_gpu(child.pid(), host.path()));
-    const Survey survey = survey_tree(child.pid(), host.path());
-    REQUIRE(survey.refusals.size() == 1);
-    CHECK(survey.refusals[0].find("renderD128 is none of KFD's GPUs") != std::string::npos);
+    CHECK(only_refusal(child) == "pid " + std::to_string(child.pid()) + " (" +
+                                     procfs::comm(child.pid()) +
+                                     "): descriptor 77 (renderD128): it is none of KFD's GPUs");
   }
 }
 

@@ -9,8 +9,11 @@
 
 #include <csignal>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
+#include "core/error.h"
 #include "open_descriptors.h"
 #include "transfer_fakes.h"
 #include "wire_raw.h"
@@ -29,6 +32,7 @@ const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::dump_end,
                                             MessageType::dump_state,
                                             MessageType::dump_unpaused,
+                                            MessageType::dump_render,
                                             MessageType::open_file,
                                             MessageType::restore_buffers,
                                             MessageType::restored,
@@ -36,7 +40,9 @@ const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::vmas_mapped,
                                             MessageType::restore_failed,
                                             MessageType::render_opened,
-                                            MessageType::import_buffer};
+                                            MessageType::import_buffer,
+                                            MessageType::render_state,
+                                            MessageType::shared_bo};
 
 bool same_inode(int a, int b) {
   struct stat first {
@@ -60,6 +66,23 @@ TEST_CASE("wire: every type arrives with arguments and text as they were sent") 
     CHECK(got->text == std::string("t\0ä", 4));
     CHECK(got->fds.empty());
   }
+}
+
+TEST_CASE("wire: a failure is told with its reason, and whether it is one of ours") {
+  const Pair pair = packet_pair();
+  const auto told = [&](const std::exception& error) {
+    send_failure(pair.a.get(), MessageType::restore_failed, 7, error);
+    std::optional<Message> got = receive_message(pair.b.get());
+    REQUIRE(got);
+    CHECK(got->type == MessageType::restore_failed);
+    CHECK(got->args[0] == 7);
+    return std::pair(got->args[1], got->text);
+  };
+  CHECK(told(Error(ErrorCode::gpu, "KFD: busy")) == std::pair(0ul, std::string("KFD: busy")));
+  CHECK(told(std::out_of_range("map::at")) ==
+        std::pair(1ul, std::string("internal error: map::at")));
+  // What cannot be told is no second failure.
+  send_failure(-1, MessageType::restore_failed, 7, std::out_of_range("map::at"));
 }
 
 TEST_CASE("wire: up to 250 descriptors arrive in order and close on exec; 251 are refused") {

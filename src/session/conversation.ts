@@ -1,6 +1,6 @@
 /** Answers messages: one handler per type, errors become answers of type `error`. */
 
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, type ErrorCode, KfdError } from '../errors.js';
 import { type Delivery, fromNative, type Listener } from '../native.js';
 import type { Message, SessionContext } from './context.js';
 import { messageType } from './wire.js';
@@ -64,6 +64,14 @@ export function converse(
     }
   }
   return listener;
+}
+
+/** What a plugin says of its own failure: `code`, or E_INTERNAL for a fault of its program. */
+export function reportedFailure(
+  { args: [, internal], body }: Pick<Message, 'args' | 'body'>,
+  code: ErrorCode,
+): KfdError {
+  return new KfdError(internal === 1 ? 'E_INTERNAL' : code, body.toString('utf8'));
 }
 
 /** Anything caught, thrown by the addon or not, in this project's vocabulary. */

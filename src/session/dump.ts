@@ -16,7 +16,7 @@ import type { ManifestExtFile } from '../manifest/schema.js';
 import { type Descriptor, native, type StateSummary } from '../native.js';
 import { composeManifest } from './compose-manifest.js';
 import type { Message, SessionContext } from './context.js';
-import { type Answer, converse, type Handler } from './conversation.js';
+import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
 import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
@@ -115,7 +115,7 @@ export class DumpSession {
   }
 
   #refused(message: Message): undefined {
-    this.#failure = new KfdError('E_UNSUPPORTED_STATE', message.body.toString('utf8'));
+    this.#failure = reportedFailure(message, 'E_UNSUPPORTED_STATE');
     this.#context.log.error({ err: this.#failure }, 'the plugin refused this container');
   }
 

@@ -8,7 +8,7 @@ import type { GpuPair } from '../gpu/pair.js';
 import type { Manifest, ManifestShare } from '../manifest/schema.js';
 import { type Descriptor, fromNative, native } from '../native.js';
 import type { Message, SessionContext } from './context.js';
-import { type Answer, converse, type Handler } from './conversation.js';
+import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { withDeadline } from './deadline.js';
 import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
@@ -268,7 +268,7 @@ export class RestoreSession {
   }
 
   #failed(message: Message): undefined {
-    this.#failure ??= new KfdError('E_GPU_IO', message.body.toString('utf8'));
+    this.#failure ??= reportedFailure(message, 'E_GPU_IO');
     this.#context.log.error({ err: this.#failure }, 'the plugin failed in a restored task');
   }
 

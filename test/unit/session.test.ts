@@ -8,7 +8,7 @@ import { KfdError } from '../../src/errors.js';
 import { type Host, readHost } from '../../src/gpu/host.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { composeManifest } from '../../src/session/compose-manifest.js';
-import { explain, nativeOrOwn } from '../../src/session/conversation.js';
+import { explain, nativeOrOwn, reportedFailure } from '../../src/session/conversation.js';
 import { planDrain } from '../../src/session/drain.js';
 import { Phases } from '../../src/session/phases.js';
 import { frameBytes, stagingRing } from '../../src/session/staging.js';
@@ -83,6 +83,15 @@ test('errors of the addon, of Node and of ours keep their kind', () => {
   assert.equal(coded('ENOENT'), 'E_IO');
   assert.equal(nativeOrOwn(new Error('why')).code, 'E_INTERNAL');
   assert.equal(nativeOrOwn('why').code, 'E_INTERNAL');
+});
+
+test("a plugin's failure has the code of its kind, a fault of its program E_INTERNAL", () => {
+  const said = (text: string, args: number[]) =>
+    reportedFailure({ args, body: Buffer.from(text) }, 'E_GPU_IO');
+  assert.equal(said('KFD: busy', [3, 0, 0, 0]).code, 'E_GPU_IO');
+  const fault = said('internal error: map::at', [3, 1, 0, 0]);
+  assert.equal(fault.code, 'E_INTERNAL');
+  assert.equal(fault.message, 'internal error: map::at');
 });
 
 test('the staging ring stays in its budget and never has fewer than two slots', () => {
