@@ -171,6 +171,8 @@ export interface Native {
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
+  /** What KFD keeps of BOs in a state file can be read, as exchanging one for a shared buffer needs. Throws KFD_UNSUPPORTED, KFD_CORRUPT. */
+  checkPrivateData(bytes: Buffer): void;
   renderStateSummary(bytes: Buffer): RenderStateSummary;
   /** A render state as a memfd for the plugin, with the BOs at the positions `shared` named as buffers of others: `firstBo` and position. */
   renderStateForRestore(bytes: Buffer, firstBo: number, shared: readonly number[]): Descriptor;

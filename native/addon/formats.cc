@@ -10,6 +10,7 @@
 #include "addon/descriptor.h"
 #include "addon/pages_check_js.h"
 #include "addon/zstd_decoder.h"
+#include "core/blob_bos.h"
 #include "core/kfd.h"
 #include "core/render_state.h"
 #include "core/state.h"
@@ -63,6 +64,10 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
     object.Set("bos", bos);
     return object;
   });
+}
+
+void js_check_private_data(const Napi::CallbackInfo& info) {
+  guarded(info.Env(), [&] { blob_bos(decode_state(bytes_of(info[0]))); });
 }
 
 const char* kind_of(const GemBo& bo) {
@@ -164,6 +169,7 @@ Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
 
 void init_formats(Napi::Env env, Napi::Object exports) {
   exports.Set("stateSummary", Napi::Function::New(env, js_state_summary));
+  exports.Set("checkPrivateData", Napi::Function::New(env, js_check_private_data));
   exports.Set("renderStateSummary", Napi::Function::New(env, js_render_state_summary));
   exports.Set("renderStateForRestore", Napi::Function::New(env, js_render_state_for_restore));
   exports.Set("memfd", Napi::Function::New(env, js_memfd));

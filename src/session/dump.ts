@@ -8,8 +8,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { type Host, type HostGpu, readHost } from '../gpu/host.js';
-import { kfdObjectsOf } from '../gpu/kfd-objects.js';
-import { lostQueues } from '../gpu/queue-rules.js';
 import { removeImageFiles, writeManifest } from '../manifest/image.js';
 import { renderStateFileName, stateFileName } from '../manifest/names.js';
 import type { ManifestExtFile } from '../manifest/schema.js';
@@ -20,7 +18,8 @@ import { type Answer, converse, type Handler, reportedFailure } from './conversa
 import { type DrainedFile, drain, planDrain } from './drain.js';
 import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
-import { findShares, type SharedBo, waitingCircle } from './sharing.js';
+import { findShares, type SharedBo } from './sharing.js';
+import { refuseUnrestorable } from './unrestorable.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 /** An open file of a render node. */
@@ -182,8 +181,7 @@ export class DumpSession {
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
     this.#shares = findShares(processes);
-    this.#refuseCircle();
-    refuseLostQueues(processes, this.#hostOrThrow());
+    refuseUnrestorable(processes, this.#shares, this.#hostOrThrow(), native().checkPrivateData);
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
     this.#context.log.info({ processes: processes.length }, 'draining');
@@ -205,20 +203,6 @@ export class DumpSession {
       await Promise.allSettled(drains);
       this.#drainedAt = performance.now();
     }
-  }
-
-  #refuseCircle(): void {
-    const circle = waitingCircle(
-      this.#shares,
-      ({ process, bo_index: index }) => index >= (this.#processes.get(process)?.kfdBos ?? 0),
-    );
-    if (circle === undefined) return;
-    const names = circle.map((ordinal) => {
-      const { pid, comm } = this.#processes.get(ordinal) ?? {};
-      return `pid ${pid} (${comm})`;
-    });
-    const reason = `${names.join(', ')}: each shares a buffer which another one of them has made on a render node`;
-    throw new KfdError('E_UNSUPPORTED_STATE', `${reason}: such a circle cannot be restored`);
   }
 
   #file(message: Message): undefined {
@@ -344,18 +328,6 @@ export class DumpSession {
     if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
     return this.#host;
   }
-}
-
-/** The kernel gave their state without an error: what it will do with it is known all the same. */
-function refuseLostQueues(processes: readonly DumpedProcess[], host: Host): void {
-  const reasons = processes.flatMap(({ comm, pid, state, summary }) => {
-    const objects = state && kfdObjectsOf(state);
-    const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
-    const gpuOf = (gpuId: number) =>
-      host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
-    return lostQueues(objects?.queues ?? [], gpuOf).map((why) => `pid ${pid} (${comm}): ${why}`);
-  });
-  if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
 }
 
 /** What a sealed memfd holds; closes it. */

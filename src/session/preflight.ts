@@ -15,11 +15,11 @@ import {
   stateFileName,
   statePattern,
 } from '../manifest/names.js';
-import type { Manifest, ManifestExtFile, ManifestFile } from '../manifest/schema.js';
+import type { Manifest, ManifestExtFile, ManifestFile, ManifestShare } from '../manifest/schema.js';
 import { fromNative, native, type RenderStateSummary, type StateSummary } from '../native.js';
 import { readBounded } from '../os/files.js';
 import { hasContents } from './drain.js';
-import { withRenderBos } from './process-bos.js';
+import { kfdBos, withRenderBos } from './process-bos.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {
@@ -92,7 +92,10 @@ export async function preflight(
     } else checkPages(path, file);
   }
   const processes = states.map((state) => prepare(manifest, state, renderStates));
-  for (const process of processes) checkBuffers(manifest, process);
+  for (const process of processes) {
+    checkBuffers(manifest, process);
+    checkExchange(manifest, process);
+  }
   return { manifest, host, pairs, processes };
 }
 
@@ -120,6 +123,21 @@ export function checkBuffers(
     recorded.delete(index);
   });
   if (recorded.size > 0) throw damaged('fewer BOs with contents than');
+}
+
+/**
+ * BOs of KFD that other processes share are exchanged by what the private data says of them: E_UNSUPPORTED_STATE when it
+ * has another layout than is known here.
+ */
+export function checkExchange({ shares = [] }: Manifest, process: PreparedProcess): void {
+  const isExchanged = (share: ManifestShare) =>
+    share.process === process.ordinal && share.bo_index < kfdBos(process);
+  if (!shares.some(isExchanged)) return;
+  try {
+    native().checkPrivateData(process.state);
+  } catch (error) {
+    throw fromNative(error, stateFileName(process.ordinal));
+  }
 }
 
 async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {

@@ -14,3 +14,11 @@ export function withRenderBos(summary: StateSummary, files: readonly HeldRender[
   const held = files.flatMap(({ gpuId, summary: { bos } }) => bos.map((bo) => ({ ...bo, gpuId })));
   return { ...summary, bos: [...summary.bos, ...held] };
 }
+
+/** How many BOs of a recorded process are in its KFD state: they come first. */
+export function kfdBos(process: {
+  readonly summary: StateSummary;
+  readonly renderStates: readonly { readonly firstBo: number }[];
+}): number {
+  return process.renderStates[0]?.firstBo ?? process.summary.bos.length;
+}

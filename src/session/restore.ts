@@ -14,12 +14,12 @@ import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
 import { type Preflight, preflight } from './preflight.js';
+import { kfdBos } from './process-bos.js';
 import {
   assertDevice,
   carrier,
   checkMappings,
   closeBuffers,
-  kfdBos,
   opensKfd,
   type Returning,
   renderFilesOf,
@@ -128,7 +128,7 @@ export class RestoreSession {
     const sameIds = devices.every(
       ({ userGpuId, actualGpuId }) => this.#pair(actualGpuId).present.record.gpu_id === userGpuId,
     );
-    return kfdBos(process) > 0 || numObjects > 0 || opened || !sameIds;
+    return kfdBos(process.prepared) > 0 || numObjects > 0 || opened || !sameIds;
   }
 
   /** What the render files of a process held, one after the other. */
@@ -223,7 +223,7 @@ export class RestoreSession {
   /** Of the BOs in its KFD state alone. */
   #kfdSharesOf(process: Returning): ManifestShare[] {
     const shares = this.#sharesOf(process.prepared.ordinal);
-    return shares.filter(({ bo_index: index }) => index < kfdBos(process));
+    return shares.filter(({ bo_index: index }) => index < kfdBos(process.prepared));
   }
 
   /** On a host with more GPUs than the process saw it must not see the others either. */

@@ -38,11 +38,6 @@ export function renderFilesOf(
   return files.filter(({ kind, process }) => kind !== 'kfd' && process === prepared.ordinal);
 }
 
-/** How many of its BOs are in its KFD state: they come first. */
-export function kfdBos({ prepared: { summary, renderStates } }: Returning): number {
-  return renderStates[0]?.firstBo ?? summary.bos.length;
-}
-
 /** Of the render file that a message names. */
 export function renderKey({ args: [, gpu, which] }: Message): string {
   return `${gpu}/${which}`;

@@ -10,7 +10,7 @@ import { writeManifest } from '../../src/manifest/image.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native, type StateSummary } from '../../src/native.js';
 import { composeManifest } from '../../src/session/compose-manifest.js';
-import { checkBuffers, preflight } from '../../src/session/preflight.js';
+import { checkBuffers, checkExchange, preflight } from '../../src/session/preflight.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures, temporaryFolder } from './paths.js';
@@ -161,4 +161,21 @@ test('preflight: every BO with contents has its buffer, and no other', () => {
     () => checkBuffers(manifest(), { ...process, summary: doorbells as StateSummary }),
     { code: 'E_IMAGE_CORRUPT' },
   );
+});
+
+test('preflight: shared buffers of KFD need private data of a known layout', () => {
+  const state = readFileSync(join(images, 'state-sample.img'));
+  const process = { ordinal: 3, state, summary: native().stateSummary(state), renderStates: [] };
+  const sharing = (bo_index: number): Manifest => ({
+    ...sampleManifest(),
+    shares: [{ process: 3, bo_index, buffer: 0 }],
+  });
+  assert.doesNotThrow(() => checkExchange(sampleManifest(), process));
+  // Its private data is noise.
+  assert.throws(() => checkExchange(sharing(2), process), {
+    code: 'E_UNSUPPORTED_STATE',
+    message: /^kfd-state-3\.img: KFD state: its private data has a layout that is not known here/,
+  });
+  // BOs of render files are in no private data.
+  assert.doesNotThrow(() => checkExchange(sharing(process.summary.bos.length), process));
 });

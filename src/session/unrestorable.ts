@@ -1,0 +1,84 @@
+/** Reasons against a checkpoint that only the states themselves tell: the pause is undone then. */
+
+import { KfdError } from '../errors.js';
+import type { Host } from '../gpu/host.js';
+import { kfdObjectsOf } from '../gpu/kfd-objects.js';
+import { lostQueues } from '../gpu/queue-rules.js';
+import { fromNative } from '../native.js';
+import type { DumpedProcess } from './dump.js';
+import { type SharedBo, waitingCircle } from './sharing.js';
+
+/**
+ * Throws E_UNSUPPORTED_STATE with all reasons. `checkPrivateData`: the addon's, which throws when the private data of
+ * a state file has a layout it does not know.
+ */
+export function refuseUnrestorable(
+  processes: readonly DumpedProcess[],
+  shares: readonly SharedBo[],
+  host: Host,
+  checkPrivateData: (state: Buffer) => void,
+): void {
+  const reasons = [
+    ...circleReasons(processes, shares),
+    ...layoutReasons(processes, shares, checkPrivateData),
+    ...queueReasons(processes, host),
+  ];
+  if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
+}
+
+function who({ pid, comm }: DumpedProcess): string {
+  return `pid ${pid} (${comm})`;
+}
+
+function circleReasons(
+  processes: readonly DumpedProcess[],
+  shares: readonly SharedBo[],
+): readonly string[] {
+  const byOrdinal = new Map(processes.map((process) => [process.ordinal, process]));
+  const circle = waitingCircle(
+    shares,
+    ({ process, bo_index: index }) => index >= (byOrdinal.get(process)?.kfdBos ?? 0),
+  );
+  if (circle === undefined) return [];
+  const names = circle.flatMap((ordinal) => {
+    const process = byOrdinal.get(ordinal);
+    return process ? [who(process)] : [];
+  });
+  const circular = 'each shares a buffer which another one of them has made on a render node';
+  return [`${names.join(', ')}: ${circular}: such a circle cannot be restored`];
+}
+
+/** A BO of KFD is exchanged for that of another process by what the private data says of it. */
+function layoutReasons(
+  processes: readonly DumpedProcess[],
+  shares: readonly SharedBo[],
+  checkPrivateData: (state: Buffer) => void,
+): readonly string[] {
+  return processes.flatMap((process) => {
+    const { ordinal, state, kfdBos = 0 } = process;
+    const exchanges = shares.some((share) => share.process === ordinal && share.bo_index < kfdBos);
+    if (!exchanges || state === undefined) return [];
+    try {
+      checkPrivateData(state);
+      return [];
+    } catch (error) {
+      const { message } = fromNative(
+        error,
+        `${who(process)}: its shared GPU buffers cannot be restored`,
+      );
+      return [message];
+    }
+  });
+}
+
+/** The kernel gave their state without an error: what it will do with it is known all the same. */
+function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly string[] {
+  return processes.flatMap((process) => {
+    const { state, summary } = process;
+    const objects = state && kfdObjectsOf(state);
+    const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
+    const gpuOf = (gpuId: number) =>
+      host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
+    return lostQueues(objects?.queues ?? [], gpuOf).map((why) => `${who(process)}: ${why}`);
+  });
+}
