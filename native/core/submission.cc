@@ -112,6 +112,34 @@ class Nothing {
   GemMapping mapping_{};
 };
 
+/// BO lists that are there for a look at their ids. The file is that of an application which goes
+/// on: none may stay, whatever fails.
+class TrialLists {
+ public:
+  explicit TrialLists(int fd) : fd_(fd) {}
+  ~TrialLists() {
+    for (const std::uint32_t id : ids_) {
+      drm_amdgpu_bo_list args{};
+      args.in.operation = AMDGPU_BO_LIST_OP_DESTROY;
+      args.in.list_handle = id;
+      (void)call_device(fd_, DRM_IOCTL_AMDGPU_BO_LIST, &args);
+    }
+  }
+  TrialLists(const TrialLists&) = delete;
+  TrialLists& operator=(const TrialLists&) = delete;
+
+  /// The id of a new one.
+  std::uint32_t add() {
+    ids_.reserve(ids_.size() + 1);  // nothing may throw once it is made
+    ids_.push_back(create_bo_list(fd_, {}));
+    return ids_.back();
+  }
+
+ private:
+  int fd_;
+  std::vector<std::uint32_t> ids_;
+};
+
 }  // namespace
 
 std::vector<RingKind> ring_kinds(int fd) {
@@ -200,16 +228,16 @@ void destroy_bo_list(int fd, std::uint32_t id) {
 }
 
 std::vector<std::uint32_t> find_bo_lists(int fd) {
-  std::vector<std::uint32_t> found, made;
+  TrialLists made(fd);
+  std::vector<std::uint32_t> found;
   std::uint32_t in_a_row = 0;
   std::uint32_t next = 1;
   while (in_a_row < kFreeInARow) {
-    made.push_back(create_bo_list(fd, {}));
-    in_a_row = made.back() == next ? in_a_row + 1 : 1;
-    for (; next < made.back(); ++next) found.push_back(next);
-    next = made.back() + 1;
+    const std::uint32_t id = made.add();
+    in_a_row = id == next ? in_a_row + 1 : 1;
+    for (; next < id; ++next) found.push_back(next);
+    next = id + 1;
   }
-  for (const std::uint32_t id : made) destroy_bo_list(fd, id);
   return found;
 }
 

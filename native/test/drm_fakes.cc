@@ -23,6 +23,14 @@ std::uint32_t lowest_free(const Map& map) {
   return number;
 }
 
+/// Under the lowest free number, which is returned.
+template <class Map>
+std::uint32_t insert_lowest(Map& map, typename Map::mapped_type value) {
+  const std::uint32_t number = lowest_free(map);
+  map[number] = std::move(value);
+  return number;
+}
+
 ino_t inode(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
@@ -96,8 +104,7 @@ int FakeDrm::prime_call(File& file, unsigned long request, void* argument) {
       for (const auto& [own, same] : file.handles) {
         if (same == bo) return args.handle = own, 0;
       }
-      args.handle = lowest_free(file.handles);
-      file.handles[args.handle] = bo;
+      args.handle = insert_lowest(file.handles, bo);
       return 0;
     }
   }
@@ -168,9 +175,7 @@ int FakeDrm::handle_call(File& file, unsigned long request, void* argument) {
       bo->offset = next_offset_;
       next_offset_ += bo->size;
       bo->memfd = UniqueFd(::memfd_create("bo", MFD_CLOEXEC));
-      const std::uint32_t handle = lowest_free(file.handles);
-      file.handles[handle] = std::move(bo);
-      args.out.handle = handle;
+      args.out.handle = insert_lowest(file.handles, std::move(bo));
       return 0;
     }
     case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_MMAP: {
@@ -231,9 +236,7 @@ int FakeDrm::work_call(File& file, unsigned long request, void* argument) {
     case DRM_COMMAND_BASE + DRM_AMDGPU_CTX: {
       auto& args = *static_cast<drm_amdgpu_ctx*>(argument);
       if (args.in.op == AMDGPU_CTX_OP_ALLOC_CTX) {
-        const std::uint32_t id = lowest_free(file.contexts);
-        file.contexts[id] = {};
-        args.out.alloc.ctx_id = id;
+        args.out.alloc.ctx_id = insert_lowest(file.contexts, {});
         return 0;
       }
       const auto found = file.contexts.find(args.in.ctx_id);
@@ -257,9 +260,8 @@ int FakeDrm::work_call(File& file, unsigned long request, void* argument) {
         if (!file.handles.contains(entries[i].bo_handle)) return ENOENT;
         handles.insert(entries[i].bo_handle);
       }
-      const std::uint32_t id = lowest_free(file.bo_lists);
-      file.bo_lists[id] = std::move(handles);
-      args.out.list_handle = id;
+      if (file.bo_lists.size() >= bo_list_room) return ENOMEM;
+      args.out.list_handle = insert_lowest(file.bo_lists, std::move(handles));
       return 0;
     }
     case DRM_COMMAND_BASE + DRM_AMDGPU_CS: {

@@ -1,6 +1,7 @@
 // Render files of a kernel that is played by a test: GEM handles, GPU mappings, contexts, BO lists.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -50,6 +51,8 @@ class FakeDrm {
   };
   /// The file behind a descriptor, which is just a number here; made at the first use.
   File& file(int fd) { return files_[fd]; }
+
+  std::size_t bo_list_room = ~std::size_t{0};  // of each file
 
   int calls = 0;
   std::map<unsigned long, int> fails;  // this request answers with this errno

@@ -185,6 +185,15 @@ TEST_CASE("render file: work and contexts that cannot be kept are named") {
   CHECK(refusal() == "BO lists: there are too many to be saved");
 }
 
+TEST_CASE("render file: a look for BO lists that fails leaves none behind") {
+  FakeDrm drm;
+  fill_render_file(kSource);
+  const auto before = drm.file(kSource).bo_lists;
+  drm.bo_list_room = 100;
+  CHECK(code_of([&] { read_render_file(kSource, 0); }) == ErrorCode::gpu);
+  CHECK(drm.file(kSource).bo_lists == before);
+}
+
 TEST_CASE("render file: a call that fails is an error with its name, and leaves no descriptor") {
   for (const auto& [request, name] :
        {std::pair<unsigned long, const char*>{DRM_IOCTL_AMDGPU_GEM_METADATA, "GEM_METADATA"},
