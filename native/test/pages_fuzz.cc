@@ -10,6 +10,8 @@
 #include "core/pages_check.h"
 #include "pages_forge.h"
 #include "pages_golden.h"
+#include "render_sample.h"
+#include "state_damage.h"
 
 namespace kfdcp::test {
 namespace {
@@ -148,9 +150,11 @@ TEST_CASE("fuzz: pages files") {
   if (run.iterations >= 100) CHECK(accepted > 0);
 }
 
-TEST_CASE("fuzz: state files") {
+/// Mutants of one state file. What is accepted is understood whole: it encodes to the same bytes,
+/// but for features of later versions that were read past.
+template <typename Decode, typename Encode>
+void fuzz_state_files(const Bytes& seed, Decode&& decode, Encode&& encode) {
   const Run run;
-  const Bytes seed = encode_state(sample_state());
   std::uint64_t accepted = 0;
   for (std::uint64_t i = 0; i < 10 * run.iterations; ++i) {
     CAPTURE(run.seed);
@@ -159,15 +163,10 @@ TEST_CASE("fuzz: state files") {
     Bytes mutant = seed;
     for (std::size_t n = 1 + random.below(4); n > 0; --n) mutate(mutant, random);
     const bool forge = random.below(4) != 0;
-    if (forge && mutant.size() >= 8) {
-      const std::uint64_t checksum = xxh3_64(std::span(mutant).first(mutant.size() - 8));
-      std::memcpy(mutant.data() + mutant.size() - 8, &checksum, 8);
-    }
+    if (forge) mutant = resealed_state(std::move(mutant));
     try {
-      const ProcessState state = decode_state(mutant);
-      // What is accepted is understood whole: it encodes to the same bytes, but for features of
-      // later versions that were read past.
-      if (block_at<std::uint64_t>(mutant, 24) == 0) REQUIRE(encode_state(state) == mutant);
+      const auto state = decode(mutant);
+      if (block_at<std::uint64_t>(mutant, 24) == 0) REQUIRE(encode(state) == mutant);
       REQUIRE((forge || mutant == seed));
       ++accepted;
     } catch (const Error& error) {
@@ -176,6 +175,15 @@ TEST_CASE("fuzz: state files") {
     }
   }
   if (run.iterations >= 100) CHECK(accepted > 0);
+}
+
+TEST_CASE("fuzz: state files") {
+  fuzz_state_files(encode_state(sample_state()), decode_state, encode_state);
+}
+
+TEST_CASE("fuzz: render state files") {
+  fuzz_state_files(encode_render_state(sample_render_state()), decode_render_state,
+                   encode_render_state);
 }
 
 }  // namespace
