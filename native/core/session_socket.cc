@@ -1,6 +1,7 @@
 #include "core/session_socket.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -43,9 +44,9 @@ constexpr auto kEnding = 500ms;
 
 /// Asked of the kernel, since a session that is stopped, or at work, cannot say so itself. A full
 /// queue of connections (EAGAIN) is that of somebody who listens.
-bool nobody_listens(int criu_pid) {
+bool nobody_listens(const std::string& path) {
   try {
-    socket_at(session_socket(criu_pid), ::connect, SOCK_NONBLOCK);
+    socket_at(path, ::connect, SOCK_NONBLOCK);
   } catch (const Error& error) {
     return error.err == ECONNREFUSED || error.err == ENOENT;
   }
@@ -60,16 +61,19 @@ std::string session_directory(int criu_pid) {
 
 std::string session_socket(int criu_pid) { return session_directory(criu_pid) + "/sock"; }
 
+bool remove_dead_session(int criu_pid) {
+  if (!nobody_listens(session_socket(criu_pid))) return false;
+  ::unlink(session_socket(criu_pid).c_str());
+  ::rmdir(session_directory(criu_pid).c_str());
+  return true;
+}
+
 LostSession give_up_session(int criu_pid, const Error& error) {
   const auto deadline = Clock::now() + (error.err == ETIMEDOUT ? 0ms : kEnding);
-  bool gone = nobody_listens(criu_pid);
+  bool gone = remove_dead_session(criu_pid);
   while (!gone && Clock::now() < deadline) {
     std::this_thread::sleep_for(10ms);
-    gone = nobody_listens(criu_pid);
-  }
-  if (gone) {
-    ::unlink(session_socket(criu_pid).c_str());
-    ::rmdir(session_directory(criu_pid).c_str());
+    gone = remove_dead_session(criu_pid);
   }
   return {gone, (gone ? "the session died: " : "the session did not answer: ") +
                     std::string(error.what()) +
@@ -77,6 +81,10 @@ LostSession give_up_session(int criu_pid, const Error& error) {
 }
 
 UniqueFd listen_socket(const std::string& path) {
+  // Of a session that was killed together with a CRIU of the same pid, say: nobody cleaned up.
+  struct stat info {};
+  const bool is_socket = ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+  if (is_socket && nobody_listens(path)) ::unlink(path.c_str());
   UniqueFd socket = socket_at(path, ::bind);
   if (::listen(socket.get(), kBacklog) == -1) throw io_error(path);
   return socket;

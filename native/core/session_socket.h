@@ -24,7 +24,12 @@ struct LostSession {
 /// to half a second.
 LostSession give_up_session(int criu_pid, const Error& error);
 
-/// Listens at `path`, which must not exist. Throws Error{io}.
+/// Removes the socket of the session of CRIU process `criu_pid` when nobody listens there. False:
+/// the session lives.
+bool remove_dead_session(int criu_pid);
+
+/// Listens at `path`, where nobody else may do so; a socket that is left of one who did is
+/// replaced. Throws Error{io}.
 UniqueFd listen_socket(const std::string& path);
 /// Connects to the socket at `path`. Throws Error{io}.
 UniqueFd connect_socket(const std::string& path);

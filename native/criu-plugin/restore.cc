@@ -55,6 +55,7 @@ struct RestoredProcess {
 };
 
 int criu_pid = -1;
+bool expects_session = false;
 std::unique_ptr<RestoredProcess> restored;
 
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
@@ -226,7 +227,17 @@ void tell_lost_mapping(const std::exception& lost) noexcept {
 void begin_restore() {
   criu_pid = ::getpid();
   // A half-written image counts, too: the session says what is wrong with it.
-  if (image_has_gpu_state() || image_has("kfd-state-0.img")) add_action_script();
+  if (!image_has_gpu_state() && !image_has("kfd-state-0.img")) return;
+  add_action_script();
+  expects_session = true;
+}
+
+void end_restore() noexcept {
+  try {
+    if (expects_session) remove_dead_session(criu_pid);
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
 }
 
 int restore_file(int id) {

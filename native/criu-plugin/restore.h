@@ -1,5 +1,6 @@
-// The restore side of the plugin. All but begin_restore runs inside a task being restored: in the
-// container's namespaces and cgroup, where the lowest free descriptors are the application's.
+// The restore side of the plugin. All but begin_restore and end_restore runs inside a task being
+// restored: in the container's namespaces and cgroup, where the lowest free descriptors are the
+// application's.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,9 @@ namespace kfdcp::criu {
 /// In the main CRIU process, before any task exists: for an image with GPU state has CRIU run the
 /// action script, which starts the session. Throws Error{unsupported} when CRIU cannot.
 void begin_restore();
+
+/// At the end of CRIU, in its main process: a session that was killed leaves nothing behind.
+void end_restore() noexcept;
 
 /// Returns a descriptor for CRIU file `id`, or -ENOTSUP when the file is not ours. Throws Error.
 int restore_file(int id);

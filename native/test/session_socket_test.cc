@@ -71,6 +71,32 @@ TEST_CASE("session socket: who connects is heard; a taken, a missing and a long 
   }
 }
 
+TEST_CASE("session socket: one that a killed session left is taken over") {
+  const Folder folder;
+  const std::string path = folder.path() + "/sock";
+  listen_socket(path);
+  const UniqueFd listener = listen_socket(path);
+  CHECK(connect_socket(path));
+}
+
+TEST_CASE("session socket: what is no socket is left alone") {
+  const Folder folder;
+  folder.write("sock", "text");
+  CHECK(code_of([&] { listen_socket(folder.path() + "/sock"); }) == ErrorCode::io);
+  CHECK(std::filesystem::exists(folder.path() + "/sock"));
+}
+
+TEST_CASE("session socket: only a dead session is removed") {
+  const SessionPlace place;
+  {
+    const UniqueFd listener = listen_socket(place.socket);
+    CHECK_FALSE(remove_dead_session(::getpid()));
+    CHECK(place.exists());
+  }
+  CHECK(remove_dead_session(::getpid()));
+  CHECK_FALSE(place.exists());
+}
+
 TEST_CASE("session socket: a silent session is not taken for a dead one") {
   const SessionPlace place;
   UniqueFd listener = listen_socket(place.socket);

@@ -1,9 +1,12 @@
 /** Several GPU processes in one container, on some of the host's several GPUs. */
 
 import assert from 'node:assert/strict';
+import { basename, dirname } from 'node:path';
 import { archivePath } from './support/archive.js';
+import { filterCgroups } from './support/cgroups.js';
+import { until } from './support/command.js';
 import { Container } from './support/container.js';
-import { sessionEnd } from './support/session.js';
+import { restoringSession, sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const worker = 'gpu-worker --vram-mib 4 --pending-barrier --events-waiter';
@@ -18,6 +21,20 @@ const children: Readonly<Record<string, string>> = {
 const started = Object.entries(children).map(
   ([folder, command]) => `${command.replace('@', `/ctl/${folder}`)} &`,
 );
+
+/** A session that dies while a task is in a cgroup that it made: that goes with those of the container. */
+async function killWhileNarrowed(job: Container, archive: string): Promise<void> {
+  const restoring = job.restore('--import', archive);
+  const daemon = await until('a session', () => restoringSession(job));
+  // Until RESTORE has returned: some hundredths of a second.
+  const id = basename(dirname(job.bundle));
+  const isNarrowed = () => filterCgroups().some((path) => path.includes(id));
+  await until('a task that sees its GPUs alone', isNarrowed, 60, 1);
+  process.kill(daemon, 'SIGKILL');
+  const restored = await restoring;
+  assert.notEqual(restored.status, 0, 'the restore should have failed');
+  await job.remove();
+}
 
 scenario(
   'GPU processes on two of three GPUs: sharing a buffer, forked, with nothing but /dev/kfd',
@@ -34,6 +51,7 @@ scenario(
     // Those above, the first of them, and the one that it shares a buffer with.
     assert.equal((await sessionEnd(job, 'dump'))['processes'], Object.keys(children).length + 2);
     await job.remove();
+    await killWhileNarrowed(job, archive);
     const restored = await job.restore('--keep', '--import', archive);
     assert.equal(restored.status, 0, restored.stderr);
     for (const control of [job.control, ...job.inner]) {

@@ -44,17 +44,18 @@ export async function run(program: string, ...args: string[]): Promise<string> {
   return result.stdout;
 }
 
-/** Polls `probe` until it returns something; throws naming `what` after `seconds`. */
+/** Polls `probe`, every `stepMs`, until it returns something; throws naming `what` after `seconds`. */
 export async function until<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,
   seconds = 90,
+  stepMs = 50,
 ): Promise<T> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== false) return value;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${seconds} s`);
-    await delay(50);
+    await delay(stepMs);
   }
 }

@@ -3,7 +3,7 @@
  * keeps that log while the command runs, when it fails, and with --keep.
  */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt, until } from './command.js';
 import type { Container } from './container.js';
@@ -56,6 +56,24 @@ export async function sessionThat(
   const [daemon] = await sessionPids(`${operation} ${line.criu_pid} `);
   if (daemon === undefined) throw new Error(`the session of CRIU ${line.criu_pid} is gone`);
   return { criu: line.criu_pid, daemon };
+}
+
+/** The daemon that restores `job`, if there is one now. */
+export async function restoringSession(job: Container): Promise<number | undefined> {
+  const image = join(job.bundle, 'checkpoint');
+  for (const pid of await sessionPids('restore ')) {
+    const argument = textIfAny(`/proc/${pid}/cmdline`).split('\0').at(-2) ?? '';
+    if (readLinkIfAny(argument) === image) return pid;
+  }
+  return undefined;
+}
+
+function readLinkIfAny(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined; // CRIU has just ended
+  }
 }
 
 /** Pids of running session daemons, of all or of those whose arguments begin so. */

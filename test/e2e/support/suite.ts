@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { forgetArchives } from './archive.js';
+import { filterCgroups } from './cgroups.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
 import { type Lane, Lanes } from './lanes.js';
@@ -84,11 +85,12 @@ async function keepEvidence(name: string): Promise<void> {
   writeFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
 }
 
-/** No session, no socket, no object on the simulated GPU, no dangerous call. Ends of processes take a moment. */
+/** No session, no socket, no cgroup, no object on the simulated GPU, no dangerous call. Ends of processes take a moment. */
 export async function assertNothingLeft(): Promise<void> {
   const left = () => (existsSync(runDirectory) ? readdirSync(runDirectory) : []);
   await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);
   assert.deepEqual(left(), [], 'session directories left');
+  assert.deepEqual(filterCgroups(), [], 'cgroups of sessions left');
   if (!existsSync('/sys/kernel/debug/kfdsim')) return; // the scenario took the GPU out
   const empty = () => Object.values(gpuObjects()).every((count) => count === 0);
   try {
