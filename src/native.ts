@@ -128,6 +128,8 @@ export interface RenderStateSummary {
   readonly boLists: number;
   readonly mappings: number;
   readonly bos: readonly {
+    /** Its GEM handle in that file. */
+    readonly handle: number;
     readonly size: number;
     readonly kind: 'vram' | 'gtt' | 'handle';
   }[];

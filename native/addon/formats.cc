@@ -87,6 +87,7 @@ Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
     Napi::Array bos = Napi::Array::New(env, state.bos.size());
     for (std::uint32_t i = 0; i < state.bos.size(); ++i) {
       Napi::Object bo = Napi::Object::New(env);
+      bo.Set("handle", state.bos[i].handle);
       bo.Set("size", to_number(env, state.bos[i].size));
       bo.Set("kind", kind_of(state.bos[i]));
       bos[i] = bo;

@@ -38,7 +38,12 @@ export interface StateFacts {
 /** What a render state file says of itself. */
 export interface RenderStateFacts {
   readonly ordinal: number;
-  readonly bos: StateFacts['bos'];
+  /** How many there are. */
+  readonly contexts: number;
+  readonly boLists: number;
+  readonly mappings: number;
+  /** In the order of their GEM handles. */
+  readonly bos: readonly (StateFacts['bos'][number] & { readonly handle: number })[];
 }
 
 export interface ImageVerifier {

@@ -1,18 +1,22 @@
 /** What `inspect` knows, as the JSON it prints. Keys of the engine's part are checkpointctl's. */
 
 import type { CheckpointContents } from '../archive/contents.js';
+import type { RenderStateFacts } from '../archive/verifier.js';
 import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
-import type { Manifest } from '../manifest/schema.js';
+import type { Manifest, ManifestExtFile } from '../manifest/schema.js';
+
+/** What is in the state files, by name; one that cannot be read is missing. */
+export interface ReadStates {
+  readonly objects: ReadonlyMap<string, KfdObjects>;
+  readonly held: ReadonlyMap<string, RenderStateFacts>;
+}
 
 /**
- * Within `schema_version` 1 members are only added. Sizes in bytes, times RFC 3339. `objects`: what is in
- * the state files, by name; one that cannot be read is missing, and so are its members.
+ * Within `schema_version` 1 members are only added. Sizes in bytes, times RFC 3339. What cannot be read of a state file
+ * is missing.
  */
-export function inspectReport(
-  contents: CheckpointContents,
-  objects: ReadonlyMap<string, KfdObjects>,
-) {
+export function inspectReport(contents: CheckpointContents, states: ReadStates) {
   const { container, manifest, sizes } = contents;
   return {
     schema_version: 1,
@@ -35,7 +39,7 @@ export function inspectReport(
       root_fs_diff_size: sizes.rootfsDiff,
     },
     gpu_state: gpuState(contents),
-    ...(manifest && manifestPart(manifest, objects)),
+    ...(manifest && manifestPart(manifest, states)),
   };
 }
 
@@ -46,7 +50,7 @@ function gpuState({ manifest, imageFiles }: CheckpointContents): 'none' | 'unsea
   return imageFiles.size === 0 ? 'none' : 'unsealed';
 }
 
-function manifestPart(manifest: Manifest, objects: ReadonlyMap<string, KfdObjects>) {
+function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
   return {
     manifest_version: manifest.schema_version,
     gpu_checkpointed: manifest.created,
@@ -57,6 +61,9 @@ function manifestPart(manifest: Manifest, objects: ReadonlyMap<string, KfdObject
     processes: manifest.processes.map((process) => ({
       ...process,
       kfd: objectsPart(objects.get(process.state_file)),
+      render_files: manifest.ext_files.flatMap((file) =>
+        file.kind === 'kfd' || file.process !== process.ordinal ? [] : [renderPart(file, held)],
+      ),
     })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
     shared_buffers: sharedBuffers(manifest),
@@ -84,6 +91,26 @@ function objectsPart(known: KfdObjects | undefined) {
     })),
     events: { count: events.count, set: events.set, auto_reset: events.autoReset },
     svm_ranges: { count: svmRanges.count, size: svmRanges.bytes },
+  };
+}
+
+/** An open file of a render node. One that holds nothing beside KFD's memory has no state file. */
+function renderPart(
+  { criu_id, kind, gpu, render_state: name }: ManifestExtFile,
+  held: ReadonlyMap<string, RenderStateFacts>,
+) {
+  const nothing = { bos: [], contexts: 0, boLists: 0, mappings: 0 };
+  const known = name === undefined ? nothing : held.get(name);
+  return {
+    criu_id,
+    gpu,
+    carries_kfd: kind === 'render',
+    ...(known && {
+      handles: known.bos.map(({ handle, kind: of, size }) => ({ handle, kind: of, size })),
+      contexts: known.contexts,
+      bo_lists: known.boLists,
+      gpu_mappings: known.mappings,
+    }),
   };
 }
 

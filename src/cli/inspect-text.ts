@@ -49,7 +49,7 @@ export function inspectTable(report: InspectReport): string {
         ]),
       ),
       table(
-        ['PROCESS', 'PID', 'COMMAND', 'GPUS', 'BOS', 'QUEUES', 'EVENTS', 'VRAM', 'GTT'],
+        ['PROCESS', 'PID', 'COMMAND', 'GPUS', 'BOS', 'QUEUES', 'EVENTS', 'HANDLES', 'VRAM', 'GTT'],
         (report.processes ?? []).map((process) => [
           `${process.ordinal}`,
           `${process.ns_pid}`,
@@ -58,6 +58,7 @@ export function inspectTable(report: InspectReport): string {
           `${process.num_bos}`,
           process.kfd ? `${process.kfd.queues.length}` : unknown,
           process.kfd ? `${process.kfd.events.count}` : unknown,
+          handleCount(process.render_files),
           size(process.vram_bytes),
           size(process.gtt_bytes),
         ]),
@@ -117,6 +118,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
           { text: `GPUs: ${process.gpus.join(', ')}` },
           { text: `BOs: ${process.num_bos}, objects: ${process.num_objects}` },
           ...(process.kfd ? objectNodes(process.kfd) : []),
+          ...process.render_files.map(renderNode),
           { text: `VRAM: ${size(process.vram_bytes)}, GTT: ${size(process.gtt_bytes)}` },
         ],
       })),
@@ -146,6 +148,27 @@ function sharedNode(buffer: NonNullable<InspectReport['shared_buffers']>[number]
   const { id, kind, size: bytes, gpu, processes } = buffer;
   return {
     text: `${id}: ${kind}, ${size(bytes)}, GPU ${gpu}, processes ${processes.join(', ')}`,
+  };
+}
+
+type RenderFile = NonNullable<InspectReport['processes']>[number]['render_files'][number];
+
+function handleCount(files: readonly RenderFile[]): string {
+  const counts = files.map(({ handles }) => handles?.length);
+  if (counts.includes(undefined)) return unknown;
+  return `${counts.reduce<number>((sum, count = 0) => sum + count, 0)}`;
+}
+
+function renderNode(file: RenderFile): TreeNode {
+  const { criu_id: id, gpu, carries_kfd: carriesKfd, handles, contexts } = file;
+  const name = `Render file ${id}: GPU ${gpu}${carriesKfd ? ", with KFD's memory" : ''}`;
+  if (handles === undefined) return { text: `${name}, cannot be read` };
+  const counts = `${handles.length} GEM handles, ${file.gpu_mappings} GPU mappings, ${contexts} contexts, ${file.bo_lists} BO lists`;
+  return {
+    text: `${name}, ${counts}`,
+    children: handles.map(({ handle, kind, size: bytes }) => ({
+      text: `${handle}: ${kind === 'handle' ? 'another BO' : kind}, ${size(bytes)}`,
+    })),
   };
 }
 

@@ -4,8 +4,10 @@ import { Argument, Command, Option } from 'commander';
 import { maxStateBytes, unsealed } from '../archive/completeness.js';
 import { collect, readContents } from '../archive/contents.js';
 import { imagePrefix } from '../archive/names.js';
+import type { ImageVerifier, RenderStateFacts } from '../archive/verifier.js';
+import { KfdError } from '../errors.js';
 import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
-import { statePattern } from '../manifest/names.js';
+import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
@@ -26,14 +28,20 @@ export function inspectCommand(surroundings: Surroundings): Command {
     .action(async (path: string, options: { format: 'table' | 'tree' | 'json' }) => {
       const { signal, native } = surroundings;
       const objects = new Map<string, KfdObjects>();
+      const held = new Map<string, RenderStateFacts>();
       const walk = { zstdDecoder: native.zstdDecoder, signal };
       const contents = await readContents(path, walk, async (entry, content) => {
         const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
-        if (!statePattern.test(name)) return;
-        const known = kfdObjectsOf(await collect(entry, content, maxStateBytes));
-        if (known !== undefined) objects.set(name, known);
+        if (statePattern.test(name)) {
+          const known = kfdObjectsOf(await collect(entry, content, maxStateBytes));
+          if (known !== undefined) objects.set(name, known);
+        } else if (renderStatePattern.test(name)) {
+          const bytes = await collect(entry, content, maxStateBytes);
+          const known = readableFacts(native.verifier(), bytes);
+          if (known !== undefined) held.set(name, known);
+        }
       });
-      const report = inspectReport(contents, objects);
+      const report = inspectReport(contents, { objects, held });
       switch (options.format) {
         case 'table':
           surroundings.out(inspectTable(report));
@@ -47,4 +55,14 @@ export function inspectCommand(surroundings: Surroundings): Command {
       }
       if (report.gpu_state === 'unsealed') throw unsealed(path);
     });
+}
+
+/** undefined for a damaged one: what is wrong with it is for "verify" to say. */
+function readableFacts(verifier: ImageVerifier, bytes: Buffer): RenderStateFacts | undefined {
+  try {
+    return verifier.renderStateFacts(bytes);
+  } catch (error) {
+    if (error instanceof KfdError && error.code === 'E_NATIVE') throw error;
+    return undefined;
+  }
 }

@@ -60,7 +60,8 @@ export const fakeVerifier: ImageVerifier = {
     if (ordinal === undefined || size === undefined) {
       throw new KfdError('E_IMAGE_CORRUPT', 'render state file: wrong checksum');
     }
-    return { ordinal, bos: [{ size, kind: 'vram' }] };
+    const bos = [{ handle: 3, size, kind: 'vram' }];
+    return { ordinal, contexts: 2, boLists: 1, mappings: 4, bos };
   },
 };
 

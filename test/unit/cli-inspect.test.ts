@@ -48,7 +48,7 @@ test('inspect prints a table and a tree', async (t) => {
   assert.match(asTable, /^CONTAINER +IMAGE +ID +RUNTIME/);
   assert.match(asTable, /^trainer +localhost\/worker:latest +f00dfeed0011 +crun/m);
   assert.match(asTable, /^0 +51966 +gfx90a +64\.0 GiB +renderD128 +0000:03:00\.0$/m);
-  assert.match(asTable, /^0 +7 +worker +0,1 +24 +- +- +3\.0 MiB +4\.0 KiB$/m);
+  assert.match(asTable, /^0 +7 +worker +0,1 +24 +- +- +0 +3\.0 MiB +4\.0 KiB$/m);
   const asTree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
   assert.match(asTree, /^trainer\n├── Image: localhost/);
   assert.match(asTree, /AMD GPU memory pages size: 38 B/);
@@ -85,6 +85,45 @@ test('inspect shows what a state file holds: queues, events, BOs of all kinds', 
   assert.match(tree, /Events: 1, of them 1 set, 1 with auto-reset/);
   assert.match(tree, /SVM ranges: 1, 8\.0 KiB/);
   assert.match((await cli(['inspect', path])).stdout, /^0 +7 +worker +0,1 +24 +1 +1 /m);
+});
+
+test('inspect shows what render files hold: GEM handles, contexts, BO lists', async (t) => {
+  const { files, manifest } = gpuCheckpoint();
+  const name = 'render-state-2.img';
+  manifest.ext_files.push({ criu_id: 77, kind: 'drm', process: 0, gpu: 0, render_state: name });
+  manifest.files.push({ ...(manifest.files[0] as object), name } as never);
+  files['checkpoint/kfd-manifest.json'] = encodeManifest(manifest);
+  files[`checkpoint/${name}`] = 'RENDER 2 65536';
+  const report = async (format: string) =>
+    (await cli(['inspect', await archive(t, files), '--format', format])).stdout;
+  const renderFiles = async () => {
+    const { processes } = JSON.parse(await report('json')) as {
+      processes: { render_files: { criu_id: number }[] }[];
+    };
+    return processes[0]?.render_files ?? [];
+  };
+  const [carrier, own] = await renderFiles();
+  const nothing = { handles: [], contexts: 0, bo_lists: 0, gpu_mappings: 0 };
+  assert.deepEqual(carrier, { criu_id: carrier?.criu_id, gpu: 0, carries_kfd: true, ...nothing });
+  assert.deepEqual(own, {
+    criu_id: 77,
+    gpu: 0,
+    carries_kfd: false,
+    handles: [{ handle: 3, kind: 'vram', size: 65536 }],
+    contexts: 2,
+    bo_lists: 1,
+    gpu_mappings: 4,
+  });
+  assert.match(
+    await report('tree'),
+    /Render file 77: GPU 0, 1 GEM handles, 4 GPU mappings, 2 contexts, 1 BO lists\n.*3: vram, 64\.0 KiB\n/,
+  );
+  assert.match(await report('table'), /^0 +7 +worker +0,1 +24 +- +- +1 /m);
+
+  files[`checkpoint/${name}`] = 'damaged';
+  assert.deepEqual((await renderFiles())[1], { criu_id: 77, gpu: 0, carries_kfd: false });
+  assert.match(await report('tree'), /Render file 77: GPU 0, cannot be read\n/);
+  assert.match(await report('table'), /^0 +7 +worker +0,1 +24 +- +- +- /m);
 });
 
 test('inspect shows which buffers are shared, and by whom', async (t) => {

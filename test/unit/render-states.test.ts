@@ -35,9 +35,9 @@ test('a render state is summed up', () => {
     boLists: 2,
     mappings: 3,
     bos: [
-      { size: 0x10000, kind: 'vram' },
-      { size: 0x200000, kind: 'handle' },
-      { size: 0x3000, kind: 'vram' },
+      { handle: 2, size: 0x10000, kind: 'vram' },
+      { handle: 3, size: 0x200000, kind: 'handle' },
+      { handle: 9, size: 0x3000, kind: 'vram' },
     ],
   });
   assert.throws(() => native().renderStateSummary(renderState.subarray(1)), {
