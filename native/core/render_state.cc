@@ -133,15 +133,16 @@ std::uint64_t file_bytes(const Header& header) {
          sizeof(std::uint64_t);
 }
 
-void check_header(const Header& header, std::uint64_t actual_bytes) {
-  kKind.check(header.prefix, actual_bytes);
+void check_counts(const Header& header) {
   if (header.bo_bytes != sizeof(GemBo) || header.mapping_bytes != sizeof(GemMapping) ||
       header.metadata_bytes != sizeof(GemMetadata) || header.ring_bytes != sizeof(ContextRing) ||
       header.context_bytes != sizeof(std::uint32_t) ||
       header.bo_list_bytes != sizeof(std::uint32_t)) {
     kKind.corrupt("bad record size");
   }
-  if (file_bytes(header) != actual_bytes) kKind.corrupt("counts do not add up to its length");
+  if (file_bytes(header) != header.prefix.file_bytes) {
+    kKind.corrupt("counts do not add up to its length");
+  }
 }
 
 }  // namespace
@@ -181,12 +182,8 @@ std::vector<std::byte> encode_render_state(const RenderState& state) {
 }
 
 RenderState decode_render_state(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) kKind.corrupt("too short");
-  std::span<const std::byte> rest = bytes;
-  const Header header = take<Header>(rest, 1)[0];
-  check_header(header, bytes.size());
-  kKind.check_sum(bytes);
-  kKind.check_features(header.prefix, header.reserved);
+  std::span<const std::byte> rest;
+  const auto header = kKind.open<Header>(bytes, rest, check_counts);
 
   RenderState state;
   state.ordinal = header.ordinal;

@@ -71,13 +71,14 @@ std::uint64_t file_bytes(const Header& header) {
   return fixed + header.priv_bytes;
 }
 
-void check_header(const Header& header, std::uint64_t actual_bytes) {
-  kKind.check(header.prefix, actual_bytes);
+void check_counts(const Header& header) {
   if (header.device_bytes != sizeof(kfd_criu_device_bucket) ||
       header.bo_bytes != sizeof(kfd_criu_bo_bucket) || header.vma_bytes != sizeof(VmaRecord)) {
     kKind.corrupt("bad record size");
   }
-  if (file_bytes(header) != actual_bytes) kKind.corrupt("counts do not add up to its length");
+  if (file_bytes(header) != header.prefix.file_bytes) {
+    kKind.corrupt("counts do not add up to its length");
+  }
 }
 
 }  // namespace
@@ -118,12 +119,8 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
 }
 
 ProcessState decode_state(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) kKind.corrupt("too short");
-  std::span<const std::byte> rest = bytes;
-  const Header header = take<Header>(rest, 1)[0];
-  check_header(header, bytes.size());
-  kKind.check_sum(bytes);
-  kKind.check_features(header.prefix, header.reserved);
+  std::span<const std::byte> rest;
+  const auto header = kKind.open<Header>(bytes, rest, check_counts);
 
   ProcessState state;
   state.ordinal = header.ordinal;

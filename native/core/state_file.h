@@ -35,6 +35,14 @@ struct StateKind {
   StatePrefix prefix() const;
   /// Throws Error{corrupt} "<name>: <reason>".
   [[noreturn]] void corrupt(const std::string& reason) const;
+  /// The header of `file`, which is of this kind and whole; `rest` becomes what is behind it, with
+  /// the checksum. `check_counts` throws for counts that do not go with the length of the file.
+  /// Throws Error{corrupt|unsupported}.
+  template <class Header, class CheckCounts>
+  Header open(std::span<const std::byte> file, std::span<const std::byte>& rest,
+              CheckCounts&& check_counts) const;
+
+ private:
   /// Before any other field is believed: Error{corrupt|unsupported}.
   void check(const StatePrefix& prefix, std::uint64_t actual_bytes) const;
   /// After the checksum, so that damage is not taken for a newer format:
@@ -64,6 +72,19 @@ requires std::is_trivially_copyable_v<T> std::vector<T> take(std::span<const std
   if (n > 0) std::memcpy(out.data(), in.data(), n * sizeof(T));
   in = in.subspan(n * sizeof(T));
   return out;
+}
+
+template <class Header, class CheckCounts>
+Header StateKind::open(std::span<const std::byte> file, std::span<const std::byte>& rest,
+                       CheckCounts&& check_counts) const {
+  if (file.size() < sizeof(Header) + sizeof(std::uint64_t)) corrupt("too short");
+  rest = file;
+  const Header header = take<Header>(rest, 1)[0];
+  check(header.prefix, file.size());
+  check_counts(header);
+  check_sum(file);
+  check_features(header.prefix, header.reserved);
+  return header;
 }
 
 }  // namespace kfdcp
