@@ -5,12 +5,14 @@ import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Duplex, type Transform } from 'node:stream';
+import type { TestContext } from 'node:test';
 import { pack } from 'tar-stream';
 import type { ImageVerifier } from '../../src/archive/verifier.js';
 import { KfdError } from '../../src/errors.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { sampleManifest } from './manifest-sample.js';
+import { temporaryFolder } from './paths.js';
 
 export type Files = Record<string, Buffer | string>;
 
@@ -134,6 +136,21 @@ export function entriesOf(files: Files): TarEntry[] {
     { name: 'checkpoint/', type: 'directory' },
     ...Object.entries(files).map(([name, data]) => ({ name, data })),
   ];
+}
+
+/** An archive of `files` in a folder of its own, which goes with the test. */
+export async function archive(t: TestContext, files: Files): Promise<string> {
+  const path = join(await temporaryFolder(t), 'job.tar');
+  await writeFile(path, await tarOf(entriesOf(files)));
+  return path;
+}
+
+/** A GPU checkpoint as if taken on a host like this one: a manifest names its machine. */
+export function checkpointOfHere(bend: (manifest: Manifest) => void = () => undefined): Files {
+  const { files, manifest } = gpuCheckpoint();
+  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
+  bend(manifest);
+  return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
 }
 
 export async function unpackTo(folder: string, files: Files): Promise<void> {

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { encodeManifest } from '../../src/manifest/codec.js';
-import type { Manifest } from '../../src/manifest/schema.js';
 import {
+  archive,
+  checkpointOfHere,
   entriesOf,
-  type Files,
-  gpuCheckpoint,
   plainCheckpoint,
   tarOf,
   unpackTo,
@@ -26,27 +24,13 @@ interface Report {
   readonly reasons: { code: string; message: string; hint: string }[];
 }
 
-/** The machine of the manifest is that of whoever runs the tests. */
-function sample(bend: (manifest: Manifest) => void = () => undefined): Files {
-  const { files, manifest } = gpuCheckpoint();
-  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
-  bend(manifest);
-  return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
-}
-
-async function archive(t: TestContext, files: Files): Promise<string> {
-  const path = join(await temporaryFolder(t), 'job.tar');
-  await writeFile(path, await tarOf(entriesOf(files)));
-  return path;
-}
-
 async function check(path: string, root: string, ...more: string[]) {
   const result = await cli(['check', path, '--format', 'json', '--root', root, ...more]);
   return { ...result, report: JSON.parse(result.stdout) as Report };
 }
 
 test('the source host itself: restorable by podman, exit code 0', async (t) => {
-  const path = await archive(t, sample());
+  const path = await archive(t, checkpointOfHere());
   const root = await bentHost(t, 'two-gpus', {});
   const { code, stderr, report } = await check(path, root);
   assert.equal(stderr, '');
@@ -66,7 +50,7 @@ test('the source host itself: restorable by podman, exit code 0', async (t) => {
 });
 
 test('other device numbers: restorable, by our own command', async (t) => {
-  const path = await archive(t, sample());
+  const path = await archive(t, checkpointOfHere());
   const root = await bentHost(t, 'two-gpus', { 'sys/class/kfd/kfd/dev': '511:0\n' });
   const { code, report } = await check(path, root);
   assert.equal(code, 0);
@@ -77,7 +61,7 @@ test('other device numbers: restorable, by our own command', async (t) => {
   assert.match(text, /^\/dev\/kfd +234:0 +511:0$/m);
   // So is a container in place; an image directory alone is without the spec.
   const bundle = await temporaryFolder(t);
-  await unpackTo(bundle, sample());
+  await unpackTo(bundle, checkpointOfHere());
   assert.deepEqual((await check(bundle, root)).report.command, [
     'kfd-checkpoint',
     'restore',
@@ -94,7 +78,7 @@ test('other device numbers: restorable, by our own command', async (t) => {
 });
 
 test('a map of the command line or the configuration is followed', async (t) => {
-  const path = await archive(t, sample());
+  const path = await archive(t, checkpointOfHere());
   const root = await bentHost(t, 'two-gpus', {});
   const swap = 'renderD128=renderD129,renderD129=renderD128';
   const minors = (report: Report) => report.gpus.map(({ present }) => present.render_minor);
@@ -110,7 +94,7 @@ test('a map of the command line or the configuration is followed', async (t) => 
 });
 
 test('all reasons at once, with the exit code of the first', async (t) => {
-  const files = sample((manifest) => {
+  const files = checkpointOfHere((manifest) => {
     manifest.host.kernel_release = '6.1.0';
     manifest.features.required.push('x');
   });
@@ -138,7 +122,7 @@ test('all reasons at once, with the exit code of the first', async (t) => {
 });
 
 test('each exit code is that of the one table', async (t) => {
-  const path = await archive(t, sample());
+  const path = await archive(t, checkpointOfHere());
   const pci = 'sys/devices/pci0000:00/0000:03:00.0';
   const node = 'sys/class/kfd/kfd/topology/nodes/1/properties';
   const other = 'simd_count 416\ngfx_target_version 90006\ndrm_render_minor 128\nnum_xcc 1\n';
@@ -165,7 +149,7 @@ test('without GPU state any host will do; without a seal none', async (t) => {
     (await cli(['check', plain, '--root', root])).stdout,
     /^no GPU state; would restore/,
   );
-  const files = sample();
+  const files = checkpointOfHere();
   delete files['checkpoint/kfd-manifest.json'];
   const unsealed = await check(await archive(t, files), root);
   assert.equal(unsealed.code, 5);
@@ -178,7 +162,7 @@ test('without GPU state any host will do; without a seal none', async (t) => {
 test('folders of the host that the container has mounted are looked for', async (t) => {
   const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
   const bind = (destination: string, source: unknown) => ({ destination, type: 'bind', source });
-  const files = sample();
+  const files = checkpointOfHere();
   files['spec.dump'] = JSON.stringify({
     mounts: [
       bind('/data', '/srv/data'),
@@ -200,8 +184,8 @@ test('folders of the host that the container has mounted are looked for', async 
 });
 
 test('a compressed archive is read whole, and that is said', async (t) => {
-  const path = `${await archive(t, sample())}.gz`;
-  await writeFile(path, gzipSync(await tarOf(entriesOf(sample()))));
+  const path = `${await archive(t, checkpointOfHere())}.gz`;
+  await writeFile(path, gzipSync(await tarOf(entriesOf(checkpointOfHere()))));
   const { code, stderr, report } = await check(path, await bentHost(t, 'two-gpus', {}));
   assert.equal(code, 0);
   assert.equal(report.restorable, true);
@@ -210,7 +194,7 @@ test('a compressed archive is read whole, and that is said', async (t) => {
 
 test('an uncompressed archive of 200 GB is judged in less than a second', async (t) => {
   const big = 200e9;
-  const files = sample((manifest) => {
+  const files = checkpointOfHere((manifest) => {
     Object.assign(manifest.files[1] as object, { size: big });
   });
   const { 'checkpoint/amdgpu-pages-0-0000.img': _, ...others } = files;

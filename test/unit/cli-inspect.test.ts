@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { exitCodeOf, failureOf, failureText } from '../../src/cli/failure.js';
 import { duration, size, table, tree } from '../../src/cli/format.js';
 import { progressOf } from '../../src/cli/progress.js';
 import { KfdError } from '../../src/errors.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
-import { entriesOf, type Files, gpuCheckpoint, plainCheckpoint, tarOf } from './archive-builder.js';
+import { archive, type Files, gpuCheckpoint, plainCheckpoint } from './archive-builder.js';
 import { cli } from './cli-surroundings.js';
-import { temporaryFolder } from './paths.js';
 import { stateBytes } from './state-builder.js';
-
-async function archive(t: TestContext, files: Files): Promise<string> {
-  const path = join(await temporaryFolder(t), 'c.tar');
-  await writeFile(path, await tarOf(entriesOf(files)));
-  return path;
-}
 
 test('inspect prints JSON with the keys of checkpointctl and ours', async (t) => {
   const path = await archive(t, gpuCheckpoint().files);
