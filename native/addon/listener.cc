@@ -8,6 +8,7 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
+#include "addon/threads.h"
 #include "core/session_socket.h"
 #include "core/wire.h"
 
@@ -54,7 +55,7 @@ Listener::Listener(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Listener>(
     if (!wake_) throw io_error("eventfd");
   });
   deliver_ = Napi::ThreadSafeFunction::New(env, info[1].As<Napi::Function>(), "kfd-listener", 0, 1);
-  thread_ = std::thread([this] { run(); });
+  guarded(env, [&] { thread_ = start_thread(deliver_, [this] { run(); }); });
 }
 
 Listener::~Listener() { stop(); }

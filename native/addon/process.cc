@@ -13,6 +13,7 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
+#include "addon/threads.h"
 #include "core/device_filter.h"
 #include "core/kfd.h"
 #include "core/procfs.h"
@@ -52,7 +53,7 @@ Napi::Value js_watch_exit(const Napi::CallbackInfo& info) {
   auto stop = std::make_shared<UniqueFd>(::eventfd(0, EFD_CLOEXEC));
   if (!*stop) throw to_js_error(env, io_error("eventfd"));
   auto deliver = Napi::ThreadSafeFunction::New(env, info[1].As<Napi::Function>(), "kfd-exit", 0, 1);
-  std::thread([=]() mutable {
+  const auto watch = [=]() mutable {
     pollfd pollers[2] = {{pidfd->get(), POLLIN, 0}, {stop->get(), POLLIN, 0}};
     while (::poll(pollers, 2, -1) <= 0) {
     }
@@ -60,7 +61,8 @@ Napi::Value js_watch_exit(const Napi::CallbackInfo& info) {
       deliver.BlockingCall([](Napi::Env, Napi::Function on_exit) { on_exit.Call({}); });
     }
     deliver.Release();
-  }).detach();
+  };
+  guarded(env, [&] { start_thread(deliver, watch).detach(); });
   return Napi::Function::New(env, [stop](const Napi::CallbackInfo&) {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(stop->get(), &one, sizeof one);
@@ -105,7 +107,7 @@ Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
   const int kfd_fd = Descriptor::number(info[1], "kfd");
   std::exception_ptr failure;
   bool was_paused = false;
-  std::thread([&] {
+  const auto unpause = [&] {
     try {
       if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == -1) {
         throw io_error("attach to pid " + std::to_string(pid));
@@ -115,8 +117,9 @@ Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
     } catch (...) {
       failure = std::current_exception();
     }
-  }).join();
+  };
   return guarded(info.Env(), [&] {
+    std::thread(unpause).join();
     if (failure) std::rethrow_exception(failure);
     return Napi::Boolean::New(info.Env(), was_paused);
   });

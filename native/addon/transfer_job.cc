@@ -9,6 +9,7 @@
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/formats.h"
+#include "addon/threads.h"
 #include "core/copy_engine.h"
 #include "core/transfer.h"
 
@@ -128,7 +129,7 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
       env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "kfd-transfer", 0, 1);
 
   // The thread owns the job: it outlives this object when JS drops it half-way.
-  std::thread([job = state_, deferred, settle]() mutable {
+  const auto work = [job = state_, deferred, settle]() mutable {
     const auto start = std::chrono::steady_clock::now();
     try {
       run(*job);
@@ -151,7 +152,8 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
       }
     });
     settle.Release();
-  }).detach();
+  };
+  guarded(env, [&] { start_thread(settle, work).detach(); });
 }
 
 TransferJob::~TransferJob() { state_->stop.request_stop(); }

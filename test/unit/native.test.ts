@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KfdError } from '../../src/errors.js';
 import { fromNative, native, type TransferBuffer } from '../../src/native.js';
-import { fixtures, temporaryFolder } from './paths.js';
+import { fixtures, repository, temporaryFolder } from './paths.js';
 import { received } from './received.js';
 
 const frame = 1 << 20;
@@ -249,6 +249,24 @@ test('a process is watched, found alive, killed and found dead by its pidfd', as
   pidfd.close();
   assert.throws(() => native().isAlive(pidfd), TypeError);
   assert.throws(() => native().openPidfd(2 ** 22 + 1), { code: 'KFD_IO' });
+});
+
+test('where no thread can be made there is an error, not the end of the session', () => {
+  // With no address space left, in a program of its own; little may be allocated there.
+  const script = `
+    const native = require(process.argv[1]);
+    const pidfd = native.openPidfd(process.pid);
+    const limit = ['--pid', String(process.pid), '--as=1048576'];
+    require('node:child_process').execFileSync('prlimit', limit);
+    try {
+      native.watchExit(pidfd, () => undefined);
+    } catch (error) {
+      require('node:fs').writeSync(1, error.code + ' ' + error.message);
+    }
+    process.reallyExit(0);`;
+  const addon = join(repository, 'build/native/kfd_checkpoint.node');
+  const said = execFileSync(process.execPath, ['-e', script, addon], { encoding: 'utf8' });
+  assert.match(said, /^KFD_IO thread: /);
 });
 
 test('the KFD version is that of /dev/kfd; without it there is an error with the path', () => {
