@@ -56,6 +56,7 @@ export class DumpSession {
   readonly #extFiles: ManifestExtFile[] = [];
   #host: Host | undefined;
   #shares: readonly SharedBo[] = [];
+  readonly #lanes = new Lanes();
   #drains: Promise<DrainedFile[]> | undefined;
   readonly #cancels: (() => void)[] = [];
   #drainedAt: number | undefined;
@@ -193,9 +194,8 @@ export class DumpSession {
 
   /** All GPUs at once. On each one file after the other, for they share its link and the staging budget. */
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
-    const lanes = new Lanes();
     const drains = planDrain(this.#hostOrThrow(), processes, this.#shares).map((part) =>
-      lanes.run(part.gpu.record.ordinal, () => drain(this.#context, part, this.#cancels)),
+      this.#lanes.run(part.gpu.record.ordinal, () => drain(this.#context, part, this.#cancels)),
     );
     try {
       return await Promise.all(drains);
@@ -313,6 +313,7 @@ export class DumpSession {
   }
 
   async #discard(): Promise<void> {
+    this.#lanes.close();
     for (const cancel of this.#cancels) cancel();
     await this.#drains?.catch(() => undefined);
     await removeImageFiles(this.#context.image);

@@ -16,7 +16,6 @@ export class Uploads {
   readonly #lanes = new Lanes();
   readonly #jobs: TransferJob[] = [];
   readonly #running: Promise<void>[] = [];
-  #cancelled = false;
   #began: number | undefined;
   #ended = 0;
   #bytes = 0;
@@ -44,7 +43,7 @@ export class Uploads {
 
   /** Stops what runs and waits for its end: no descriptor is in use any more then. */
   async cancel(): Promise<void> {
-    this.#cancelled = true;
+    this.#lanes.close();
     for (const job of this.#jobs) job.cancel();
     await Promise.allSettled(this.#running);
   }
@@ -82,7 +81,6 @@ export class Uploads {
     );
     const [first] = buffers;
     if (first === undefined) return;
-    if (this.#cancelled) throw new KfdError('E_CANCELLED', `${first.pages_file}: cancelled`);
     try {
       const job = new (native().TransferJob)({
         operation: 'upload',
