@@ -20,6 +20,7 @@ import { fromNative, native, type RenderStateSummary, type StateSummary } from '
 import { readBounded } from '../os/files.js';
 import { hasContents } from './drain.js';
 import { kfdBos, withRenderBos } from './process-bos.js';
+import { type BoPlace, waitingCircle } from './sharing.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {
@@ -96,6 +97,7 @@ export async function preflight(
     checkBuffers(manifest, process);
     checkExchange(manifest, process);
   }
+  checkOrder(manifest, processes);
   return { manifest, host, pairs, processes };
 }
 
@@ -138,6 +140,33 @@ export function checkExchange({ shares = [] }: Manifest, process: PreparedProces
   } catch (error) {
     throw fromNative(error, stateFileName(process.ordinal));
   }
+}
+
+/**
+ * No checkpoint has processes that would wait for each other's buffers, or for one of their own, until CRIU gives up.
+ * Throws E_IMAGE_CORRUPT.
+ */
+export function checkOrder(
+  { buffers, shares = [] }: Manifest,
+  processes: readonly PreparedProcess[],
+): void {
+  const owners = new Map(buffers.map((buffer) => [buffer.id, buffer]));
+  const places = shares.flatMap(({ process, bo_index, buffer }) => {
+    const owner = owners.get(buffer);
+    return owner ? [{ process, bo_index, owner }] : [];
+  });
+  const ofRenderFile = ({ process, bo_index: index }: BoPlace) => {
+    const prepared = processes.find(({ ordinal }) => ordinal === process);
+    return prepared !== undefined && index >= kfdBos(prepared);
+  };
+  const alone = places.find(
+    (share) =>
+      share.process === share.owner.process && !ofRenderFile(share) && ofRenderFile(share.owner),
+  );
+  const circle = alone ? [alone.process] : waitingCircle(places, ofRenderFile);
+  if (circle === undefined) return;
+  const names = circle.map((ordinal) => stateFileName(ordinal)).join(', ');
+  throw new KfdError('E_IMAGE_CORRUPT', `${names}: share buffers that none could make first`);
 }
 
 async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {

@@ -11,7 +11,9 @@ export interface HeldRender {
 
 /** `summary` with the BOs of `files`, which are in the order of their numbers, behind its own. */
 export function withRenderBos(summary: StateSummary, files: readonly HeldRender[]): StateSummary {
-  const held = files.flatMap(({ gpuId, summary: { bos } }) => bos.map(({ size, kind }) => ({ gpuId, size, kind })));
+  const held = files.flatMap(({ gpuId, summary: { bos } }) =>
+    bos.map(({ size, kind }) => ({ gpuId, size, kind })),
+  );
   return { ...summary, bos: [...summary.bos, ...held] };
 }
 

@@ -10,7 +10,13 @@ import { writeManifest } from '../../src/manifest/image.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native, type StateSummary } from '../../src/native.js';
 import { composeManifest } from '../../src/session/compose-manifest.js';
-import { checkBuffers, checkExchange, preflight } from '../../src/session/preflight.js';
+import {
+  checkBuffers,
+  checkExchange,
+  checkOrder,
+  type PreparedRender,
+  preflight,
+} from '../../src/session/preflight.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures, temporaryFolder } from './paths.js';
@@ -161,6 +167,30 @@ test('preflight: every BO with contents has its buffer, and no other', () => {
     () => checkBuffers(manifest(), { ...process, summary: doorbells as StateSummary }),
     { code: 'E_IMAGE_CORRUPT' },
   );
+});
+
+test('preflight: processes that would wait for each other are no checkpoint', () => {
+  const summary = native().stateSummary(readFileSync(join(images, 'state-sample.img')));
+  const held = { firstBo: 2, bos: 1 } as PreparedRender;
+  const processes = [0, 1].map((ordinal) => {
+    return { ordinal, state: Buffer.alloc(0), summary, renderStates: [held] };
+  });
+  const sharing = (...shares: readonly (readonly [number, number, number])[]) => ({
+    ...sampleManifest(),
+    // Each process owns a BO of KFD's and one of its render file.
+    buffers: [0, 1].flatMap((process) =>
+      [0, 2].map((bo_index) => ({ id: process * 10 + bo_index, process, bo_index })),
+    ) as unknown as Manifest['buffers'],
+    shares: shares.map(([process, bo_index, buffer]) => ({ process, bo_index, buffer })),
+  });
+  const judged = (manifest: Manifest) => () => checkOrder(manifest, processes);
+  assert.doesNotThrow(judged(sharing([1, 3, 0], [0, 3, 10])));
+  assert.doesNotThrow(judged(sharing([1, 3, 2])));
+  assert.throws(judged(sharing([1, 3, 2], [0, 3, 12])), {
+    code: 'E_IMAGE_CORRUPT',
+    message: /^kfd-state-1\.img, kfd-state-0\.img: share buffers/,
+  });
+  assert.throws(judged(sharing([1, 1, 12])), { message: /^kfd-state-1\.img: share buffers/ });
 });
 
 test('preflight: shared buffers of KFD need private data of a known layout', () => {
