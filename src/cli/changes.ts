@@ -7,8 +7,9 @@ import { defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.j
 import { actionScriptPath, launcherPath, loadedPlugin, stateFolder } from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
 import { replaceFile, syncFolder } from '../os/files.js';
+import { dropInPath } from '../runtime/containerd-config.js';
 import { hookFilePath } from '../runtime/hook-file.js';
-import { readPackage } from './package-parts.js';
+import { type PackageParts, readPackage } from './package-parts.js';
 import { type Place, read } from './place.js';
 
 /** One file before and after; Latin-1 text, undefined for a file that is not there. */
@@ -26,27 +27,44 @@ export interface FileChange {
  * the installation is not complete or when somebody else's settings are in the way.
  */
 export async function planConfigure(place: Place): Promise<FileChange[]> {
-  assertPlainPrefix(place.prefix);
-  const { plugin, launcher, action, hook, unusable } = await readPackage(place);
-  if (unusable.length > 0) {
-    throw new KfdError(
-      'E_CONFIG',
-      `${place.prefix}: not a complete installation: missing or damaged: ${unusable.join(', ')}`,
-      {
-        hint: 'install the package again, or name its folder with --prefix',
-      },
-    );
-  }
+  const parts = await wholePackage(place);
   const config = await read(place, defaultConfigPath);
   const conf = await read(place, defaultConfPath);
   return [
     { path: defaultConfigPath, before: config, after: config ?? initialConfig() },
-    { path: hookFilePath, before: await read(place, hookFilePath), after: hook },
-    await ofOurs(place, loadedPlugin, plugin, 0o644),
-    await ofOurs(place, launcherPath, launcher, 0o755),
-    await ofOurs(place, actionScriptPath, action, 0o755),
+    { path: hookFilePath, before: await read(place, hookFilePath), after: parts.hook },
+    ...(await copies(place, parts)),
     { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
   ];
+}
+
+/** Throws E_CONFIG when the installation is not complete, E_USAGE when its path is not plain. */
+export async function wholePackage(place: Place): Promise<PackageParts> {
+  assertPlainPrefix(place.prefix);
+  const parts = await readPackage(place);
+  if (parts.unusable.length === 0) return parts;
+  throw new KfdError(
+    'E_CONFIG',
+    `${place.prefix}: not a complete installation: missing or damaged: ${parts.unusable.join(', ')}`,
+    { hint: 'install the package again, or name its folder with --prefix' },
+  );
+}
+
+/** What CRIU loads and runs; who names it comes after it. */
+export async function copies(place: Place, parts: PackageParts): Promise<FileChange[]> {
+  return [
+    await ofOurs(place, loadedPlugin, parts.plugin, 0o644),
+    await ofOurs(place, launcherPath, parts.launcher, 0o755),
+    await ofOurs(place, actionScriptPath, parts.action, 0o755),
+  ];
+}
+
+/** The copies gone; who names them goes before. */
+export async function noCopies(place: Place): Promise<FileChange[]> {
+  const paths = [loadedPlugin, actionScriptPath, launcherPath];
+  return Promise.all(
+    paths.map(async (path) => ({ path, before: await read(place, path), after: undefined })),
+  );
 }
 
 /** What `configure --undo` writes: CRIU's lines go first, for they name files that go next. */
@@ -54,13 +72,12 @@ export async function planUndo(place: Place): Promise<FileChange[]> {
   const conf = await read(place, defaultConfPath);
   const config = await read(place, defaultConfigPath);
   const rest = conf === undefined ? undefined : withoutBlock(conf);
+  const stillNeeded = (await read(place, dropInPath)) !== undefined;
   return [
     // A file with nothing but our lines was made by us.
     { path: defaultConfPath, before: conf, after: rest === '' && conf !== '' ? undefined : rest },
     { path: hookFilePath, before: await read(place, hookFilePath), after: undefined },
-    { path: loadedPlugin, before: await read(place, loadedPlugin), after: undefined },
-    { path: actionScriptPath, before: await read(place, actionScriptPath), after: undefined },
-    { path: launcherPath, before: await read(place, launcherPath), after: undefined },
+    ...(stillNeeded ? [] : await noCopies(place)),
     // A configuration somebody edited is theirs.
     {
       path: defaultConfigPath,

@@ -1,8 +1,11 @@
-/** `kfd-checkpoint configure`: tells CRIU and podman of this installation, or takes it back. */
+/** `kfd-checkpoint configure`: tells CRIU and an engine of this installation, or takes it back. */
 
-import { Command } from 'commander';
+import { Argument, Command } from 'commander';
+import { KfdError } from '../errors.js';
 import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
+import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import { diff } from './diff.js';
+import type { Place } from './place.js';
 import type { Surroundings } from './surroundings.js';
 
 interface ConfigureOptions {
@@ -10,18 +13,31 @@ interface ConfigureOptions {
   readonly dryRun?: boolean;
   readonly root: string;
   readonly prefix: string;
+  readonly containerd?: string;
 }
 
 export function configureCommand(surroundings: Surroundings): Command {
   return new Command('configure')
-    .description('write (or undo) the drop-ins that make CRIU and podman use this installation')
+    .description('write (or undo) what makes CRIU and an engine use this installation')
+    .addArgument(
+      new Argument('[engine]', 'whose containers')
+        .choices(['podman', 'containerd'])
+        .default('podman'),
+    )
     .option('--undo', 'remove what configure wrote; lines of others stay')
     .option('--dry-run', 'print the differences and write nothing')
     .option('--root <dir>', 'work on the system below this folder', '/')
     .option('--prefix <dir>', 'folder of the installation at run time', surroundings.prefix)
-    .action(async (options: ConfigureOptions) => {
+    .option(
+      '--containerd <release>',
+      "containerd's release, such as 1.7; by default what it says itself",
+    )
+    .action(async (engine: string, options: ConfigureOptions) => {
       const place = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
-      const changes = await (options.undo ? planUndo(place) : planConfigure(place));
+      const { changes, notes } =
+        engine === 'containerd'
+          ? await forContainerd(place, options, surroundings)
+          : { changes: await (options.undo ? planUndo(place) : planConfigure(place)), notes: [] };
       for (const change of changes) {
         if (options.dryRun) {
           surroundings.out(diff(change.path, change.before, change.after));
@@ -30,7 +46,29 @@ export function configureCommand(surroundings: Surroundings): Command {
         await apply(place, change);
         surroundings.out(`${verb(change)} ${change.path}\n`);
       }
+      for (const note of notes) surroundings.err(`Note: ${note}\n`);
     });
+}
+
+async function forContainerd(
+  place: Place,
+  options: ConfigureOptions,
+  { run }: Surroundings,
+): Promise<ContainerdPlan> {
+  if (options.undo) return planUndoContainerd(place);
+  const told = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
+  // "containerd github.com/containerd/containerd/v2 v2.1.9 ...", or a release alone.
+  const major = /(?:^|\s)v?(\d+)\.\d/.exec(told ?? '')?.[1];
+  if (major === undefined) {
+    throw new KfdError(
+      'E_USAGE',
+      `containerd: ${told?.trim() ?? 'not found'}: its release is not known`,
+      {
+        hint: 'name it: --containerd 1.7, or --containerd 2.1',
+      },
+    );
+  }
+  return planContainerd(place, Number(major));
 }
 
 function verb({ before, after }: FileChange): string {

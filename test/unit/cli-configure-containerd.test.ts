@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { cli, fakeRun } from './cli-surroundings.js';
+import { elf } from './elf.js';
+import { repository, temporaryFolder } from './paths.js';
+
+const prefix = '/usr/lib/kfd-checkpoint';
+const dropIn = 'etc/containerd/conf.d/50-kfd-checkpoint.toml';
+const main = 'etc/containerd/config.toml';
+const copies = ['criu/kfd_checkpoint.so', 'kfd-checkpoint-launch', 'criu-action'].map((name) =>
+  join('var/lib/kfd-checkpoint', name),
+);
+const imports = 'version = 2\nimports = [ "/etc/other.toml", "/etc/containerd/conf.d/*.toml" ]\n';
+
+/** A system with the package unpacked and containerd's own file, if any. */
+async function system(t: TestContext, ownFile?: string): Promise<string> {
+  const root = await temporaryFolder(t);
+  for (const part of ['criu/kfd_checkpoint.so', 'libexec/kfd-checkpoint-launch']) {
+    await mkdir(dirname(join(root, prefix, part)), { recursive: true });
+    await writeFile(join(root, prefix, part), elf(part));
+  }
+  await cp(join(repository, 'hooks'), join(root, prefix, 'hooks'), { recursive: true });
+  if (ownFile !== undefined) {
+    await mkdir(join(root, 'etc/containerd'), { recursive: true });
+    await writeFile(join(root, main), ownFile);
+  }
+  return root;
+}
+
+const run = (release: string) =>
+  fakeRun({
+    'containerd --version': `containerd github.com/containerd/containerd ${release} 1234\n`,
+  });
+
+function configure(root: string, release: string, ...args: string[]) {
+  return cli(['configure', 'containerd', '--root', root, ...args], { run: run(release) });
+}
+
+test('the drop-in is in the words of the release that is there', async (t) => {
+  for (const [release, version, plugin] of [
+    ['1.7.24~ds1', 2, 'io.containerd.grpc.v1.cri'],
+    ['v2.1.9', 3, 'io.containerd.cri.v1.runtime'],
+  ] as const) {
+    const root = await system(t, imports);
+    const { code, stderr, stdout } = await configure(root, release);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(stdout.match(/^wrote/gm)?.length, 4);
+    assert.equal(
+      readFileSync(join(root, dropIn), 'utf8'),
+      `version = ${version}
+
+[plugins.'${plugin}'.containerd.runtimes.kfd]
+  runtime_type = 'io.containerd.runc.v2'
+  runtime_path = '/usr/lib/kfd-checkpoint/shim/containerd-shim-kfd-v2'
+`,
+    );
+    // CRIU's configuration of the host is not needed on this path.
+    assert.ok(!existsSync(join(root, 'etc/criu/default.conf')));
+    for (const copy of copies) assert.ok(existsSync(join(root, copy)), copy);
+    const again = await configure(root, release);
+    assert.equal(again.stdout.match(/^unchanged/gm)?.length, 4);
+  }
+});
+
+test('a file with settings of its own gets no drop-in, and the user the lines for it', async (t) => {
+  for (const table of [
+    '[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "/usr/lib/cni"\n',
+    "  [ plugins . 'io.containerd.grpc.v1.cri' ]\n",
+    '[plugins."io.containerd.grpc.v1.cri"]',
+  ]) {
+    const root = await system(t, `${imports}${table}`);
+    const { code, stderr } = await configure(root, '1.7.24');
+    assert.equal(code, 0);
+    assert.match(stderr, /^Note: .*config\.toml has settings for Kubernetes/);
+    assert.match(
+      stderr,
+      /^\[plugins\.'io\.containerd\.grpc\.v1\.cri'\.containerd\.runtimes\.kfd\]$/m,
+    );
+    assert.ok(!existsSync(join(root, dropIn)));
+    for (const copy of copies) assert.ok(existsSync(join(root, copy)), copy);
+    assert.equal(readFileSync(join(root, main), 'utf8'), `${imports}${table}`);
+  }
+});
+
+test('what makes containerd read the drop-in is told when it is missing', async (t) => {
+  for (const ownFile of [
+    undefined,
+    'version = 2\n',
+    '# imports = ["/etc/containerd/conf.d/*.toml"]\n',
+  ]) {
+    const root = await system(t, ownFile);
+    const { code, stderr } = await configure(root, '1.7.24');
+    assert.equal(code, 0);
+    assert.match(stderr, /^imports = \["\/etc\/containerd\/conf\.d\/\*\.toml"\]$/m);
+  }
+});
+
+test('undo takes it back, and what CRIU loads only where podman does not need it', async (t) => {
+  const root = await system(t, imports);
+  await configure(root, '1.7.24');
+  await cli(['configure', '--root', root]);
+  await configure(root, '1.7.24', '--undo');
+  assert.ok(!existsSync(join(root, dropIn)));
+  for (const copy of copies) assert.ok(existsSync(join(root, copy)), 'podman needs it');
+
+  await configure(root, '1.7.24');
+  await cli(['configure', 'podman', '--root', root, '--undo']);
+  for (const copy of copies) assert.ok(existsSync(join(root, copy)), 'containerd needs it');
+  await configure(root, '1.7.24', '--undo');
+  assert.ok(!existsSync(join(root, 'var/lib/kfd-checkpoint')));
+});
+
+test('a dry run writes nothing; without containerd its release has to be named', async (t) => {
+  const root = await system(t, imports);
+  const dry = await configure(root, '1.7.24', '--dry-run');
+  assert.match(dry.stdout, /^\+ {2}runtime_path = /m);
+  assert.ok(!existsSync(join(root, dropIn)));
+  const nameless = await cli(['configure', 'containerd', '--root', root]);
+  assert.equal(nameless.code, 2);
+  assert.match(nameless.stderr, /--containerd 1\.7/);
+  const named = await cli(['configure', 'containerd', '--root', root, '--containerd', '2.2']);
+  assert.equal(named.code, 0, named.stderr);
+  const other = await cli(['configure', 'docker', '--root', root]);
+  assert.equal(other.code, 2);
+});
