@@ -11,6 +11,8 @@
 
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { serve } from './bootstrap/serve.js';
+import { helper } from './intercept/helper.js';
+import { Interceptor } from './intercept/interceptor.js';
 
 const answerFd = 4;
 
@@ -23,18 +25,23 @@ function letGo(): void {
   }
 }
 
-// The end of this process is the end of its containers: they live on whatever else goes wrong.
-for (const event of ['uncaughtException', 'unhandledRejection']) {
-  process.on(event, (error: unknown) => {
-    process.stderr.write(`${new Date().toISOString()} shim ${process.pid}: ${String(error)}\n`);
-  });
+function report(error: unknown): void {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`${new Date().toISOString()} shim ${process.pid}: ${text}\n`);
 }
+
+// The end of this process is the end of its containers: they live on whatever else goes wrong.
+process.on('uncaughtException', report);
+process.on('unhandledRejection', report);
 // It ends when the stock shim does, which gets the same signals and knows what to do about them.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 async function main([id = '']: readonly string[]): Promise<void> {
+  const interceptor = new Interceptor(helper, report);
   try {
-    const { answer, serving } = await serve(readFileSync(0), id);
+    const { answer, serving } = await serve(readFileSync(0), id, (call, child) =>
+      interceptor.intercept(call, child),
+    );
     writeSync(answerFd, answer);
     writeSync(1, 'ok');
     letGo();

@@ -8,14 +8,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 /** In every bundle that was started here: the path of our socket. */
 export const bundleFile = 'kfd-shim';
 
-/** Beside our socket: our pid and start time, the stock shim's pid and start time. */
+/** Beside our socket: our pid and start time, the stock shim's pid, start time and socket. */
 export function processesFile(socket: string): string {
   return `${socket}.processes`;
 }
 
 /** Throws Node's error; ESRCH or ENOENT when the process has ended. */
-export function writeProcesses(socket: string, childPid: number): void {
-  const line = [process.pid, startTime(process.pid), childPid, startTime(childPid)].join(' ');
+export function writeProcesses(socket: string, childPid: number, child: string): void {
+  const own = [process.pid, startTime(process.pid)];
+  const line = [...own, childPid, startTime(childPid), child].join(' ');
   writeFileSync(processesFile(socket), `${line}\n`, { mode: 0o600 });
 }
 

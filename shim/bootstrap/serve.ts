@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { isMissing, KfdError } from '../../src/errors.js';
+import type { Intercept } from '../intercept/interception.js';
 import { proxyFor } from '../proxy/server.js';
 import { type Client, connectTo } from '../transport/client.js';
 import { statusCode } from '../transport/envelope.js';
@@ -34,19 +35,30 @@ export interface Started {
 
 /**
  * Begins to serve for the stock shim that gave `childAnswer` when it was asked to start `id`, with the bundle as working
- * directory. Throws KfdError or Node's error; then nothing listens.
+ * directory; `intercept` sees every call. Throws KfdError or Node's error; then nothing listens.
  */
-export async function serve(childAnswer: Buffer, id: string): Promise<Started> {
+export async function serve(
+  childAnswer: Buffer,
+  id: string,
+  intercept: Intercept,
+): Promise<Started> {
   const { socket: child, withSocket } = parseAnswer(childAnswer);
   const socket = ownSocket(child);
-  const serving = (await isServed(socket)) ? undefined : await serveAt(socket, child, id);
+  const serving = (await isServed(socket))
+    ? undefined
+    : await serveAt(socket, child, id, intercept);
   writeFileSync(bundleFile, `${socket}\n`, { mode: 0o600 });
   renewAddressFile(child, socket);
   return { answer: withSocket(socket), ...(serving && { serving }) };
 }
 
-async function serveAt(socket: string, child: string, id: string): Promise<Serving | undefined> {
-  const server = proxyFor(child);
+async function serveAt(
+  socket: string,
+  child: string,
+  id: string,
+  intercept: Intercept,
+): Promise<Serving | undefined> {
+  const server = proxyFor(child, intercept);
   let hearEnd = (): void => undefined;
   const childEnded = new Promise<void>((resolve) => {
     hearEnd = resolve;
@@ -60,7 +72,7 @@ async function serveAt(socket: string, child: string, id: string): Promise<Servi
     return undefined;
   }
   try {
-    writeProcesses(socket, pid);
+    writeProcesses(socket, pid, child);
     shareOomScore(pid);
   } catch (error) {
     forgetSocket(socket);

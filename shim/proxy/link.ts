@@ -1,30 +1,51 @@
 /**
  * One connection of containerd's and the one to the stock shim that belongs to it: every frame goes on as it came, under the
- * number its stream has there.
+ * number its stream has there, unless somebody answers the call in the stock shim's place.
  */
 
 import type { Socket } from 'node:net';
+import type { Child, Intercept } from '../intercept/interception.js';
 import type { Client } from '../transport/client.js';
 import { Connection } from '../transport/connection.js';
-import { encodeResponse, statusCode } from '../transport/envelope.js';
+import {
+  decodeRequest,
+  decodeResponse,
+  encodeResponse,
+  type Request,
+  type Response,
+  statusCode,
+  withPayload,
+} from '../transport/envelope.js';
 import {
   encodeFrame,
   type Frame,
   frameType,
   maxPayloadBytes,
+  payloadOf,
   setStreamId,
 } from '../transport/frame.js';
+
+/** How long the stock shim may take for a call of our own, milliseconds. */
+const askTimeoutMs = 10_000;
+
+const ended: Response = {
+  code: statusCode.unavailable,
+  message: 'the shim ended the call',
+  payload: Buffer.alloc(0),
+};
 
 export class Link {
   readonly #down: Connection;
   readonly #up: Client;
+  readonly #intercept: Intercept;
   /** Stream of the caller to stream of the child, while the call lasts. */
   readonly #streams = new Map<number, number>();
   #lastId = 0;
 
   /** `up` is this link's alone, and ends with it. */
-  constructor(down: Socket, up: Client) {
+  constructor(down: Socket, up: Client, intercept: Intercept) {
     this.#up = up;
+    this.#intercept = intercept;
     this.#down = new Connection(down, {
       frame: (frame) => this.#fromCaller(frame),
       oversized: (streamId, type, bytes) => this.#oversized(streamId, type, bytes),
@@ -45,7 +66,7 @@ export class Link {
 
   #request(frame: Frame): void {
     const { streamId } = frame;
-    if (!this.#isNew(streamId)) return;
+    if (!this.#isNew(streamId) || this.#intercepted(frame)) return;
     const upId = this.#up.open(
       frame.bytes,
       (answer) => this.#toCaller(streamId, answer),
@@ -61,13 +82,28 @@ export class Link {
       return false;
     }
     if (streamId <= this.#lastId) {
-      this.#refuse(
-        streamId,
-        `stream ${streamId}: not above ${this.#lastId}, which was used before`,
-      );
+      const last = this.#lastId;
+      this.#refuse(streamId, `stream ${streamId}: not above ${last}, which was used before`);
       return false;
     }
     this.#lastId = streamId;
+    return true;
+  }
+
+  #intercepted(frame: Frame): boolean {
+    let call: Request;
+    try {
+      call = decodeRequest(payloadOf(frame));
+    } catch {
+      return false; // the stock shim says what is wrong with it
+    }
+    const forwarded = new Forwarded(this.#up, call.service, frame);
+    const answer = this.#intercept(call, forwarded);
+    if (answer === undefined) return false;
+    answer.then(
+      (response) => this.#down.send(forwarded.answerFrame(frame.streamId, response)),
+      (error: unknown) => this.#answer(frame.streamId, statusCode.internal, String(error)),
+    );
     return true;
   }
 
@@ -84,7 +120,7 @@ export class Link {
   #toCaller(streamId: number, answer: Frame | undefined): void {
     if (answer === undefined) {
       this.#streams.delete(streamId);
-      this.#answer(streamId, statusCode.unavailable, 'the shim ended the call');
+      this.#answer(streamId, ended.code, ended.message);
       return;
     }
     if (answer.type === frameType.response) this.#streams.delete(streamId);
@@ -109,5 +145,51 @@ export class Link {
   #answer(streamId: number, code: number, message: string): void {
     const response = encodeResponse({ code, message, payload: Buffer.alloc(0) });
     this.#down.send(encodeFrame(streamId, frameType.response, response));
+  }
+}
+
+/** The stock shim for one intercepted call. Its answer goes to the caller byte for byte when nobody has changed it. */
+class Forwarded implements Child {
+  readonly #up: Client;
+  readonly #service: string;
+  readonly #request: Frame;
+  #response: Response | undefined;
+  #frame: Frame | undefined;
+
+  constructor(up: Client, service: string, request: Frame) {
+    this.#up = up;
+    this.#service = service;
+    this.#request = request;
+  }
+
+  forward(payload?: Buffer): Promise<Response> {
+    const bytes =
+      payload === undefined
+        ? this.#request.bytes
+        : encodeFrame(0, frameType.request, withPayload(payloadOf(this.#request), payload));
+    return new Promise((resolve, reject) => {
+      this.#up.open(bytes, (frame) => {
+        try {
+          this.#frame = frame;
+          this.#response = frame === undefined ? ended : decodeResponse(payloadOf(frame));
+          resolve(this.#response);
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
+  ask(method: string, payload: Buffer): Promise<Response> {
+    return this.#up.call({ service: this.#service, method, payload }, askTimeoutMs);
+  }
+
+  /** The frame that gives `response` to the caller. */
+  answerFrame(streamId: number, response: Response): Buffer {
+    if (response !== this.#response || this.#frame === undefined) {
+      return encodeFrame(streamId, frameType.response, encodeResponse(response));
+    }
+    setStreamId(this.#frame.bytes, streamId);
+    return this.#frame.bytes;
   }
 }

@@ -55,6 +55,12 @@ export function encodeRequest({ service, method, payload }: Request, timeoutNs =
   ]);
 }
 
+/** The same request, metadata and deadline included, with another payload. Throws E_PROTOCOL. */
+export function withPayload(request: Buffer, payload: Buffer): Buffer {
+  const others = [...fieldsOf(request)].filter(({ number }) => number !== 3);
+  return Buffer.concat([...others.map(({ raw }) => raw), bytesField(3, payload)]);
+}
+
 /** Throws E_PROTOCOL. */
 export function decodeResponse(bytes: Buffer): Response {
   let code = 0;

@@ -12,12 +12,18 @@ import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { type OutputChunk, rollup } from '@rollup/wasm-node';
 import { notices, packageOf } from './notices.js';
 import { dist, repository } from './places.js';
-import { modulePlaces, slim } from './plugins.js';
+import { json, modulePlaces, slim } from './plugins.js';
 
 // Its types are those of its CommonJS form, where the function is a member.
 const commonjs = commonjsModule as unknown as typeof commonjsModule.default;
 
-const programs = ['hooks/precreate.js', 'shim/main.js', 'src/session/main.js', 'src/cli/main.js'];
+const programs = [
+  'hooks/precreate.js',
+  'shim/main.js',
+  'shim/task/main.js',
+  'src/session/main.js',
+  'src/cli/main.js',
+];
 
 /** Makes one program. Throws on every warning, and when something would be looked for at run time. */
 async function bundle(program: string, folder: string): Promise<OutputChunk> {
@@ -25,8 +31,9 @@ async function bundle(program: string, folder: string): Promise<OutputChunk> {
     input: join(dist, program),
     plugins: [
       slim(),
+      json(),
       nodeResolve({ exportConditions: ['node'], preferBuiltins: true }),
-      commonjs({ ignoreTryCatch: false }),
+      commonjs({ ignoreTryCatch: false, extensions: ['.js', '.json'] }),
       modulePlaces(program),
     ],
     // Others of Node.js's own are known to nodeResolve, which comes after slim.

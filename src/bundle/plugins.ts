@@ -51,6 +51,15 @@ export function slim(): Plugin {
   };
 }
 
+/** JSON files that dependencies ask for, as CommonJS modules. */
+export function json(): Plugin {
+  return {
+    name: 'json',
+    transform: (code, id) =>
+      id.endsWith('.json') ? { code: `module.exports = ${code};`, map: null } : null,
+  };
+}
+
 /** `import.meta.url` names the place of the module, not that of the program it became a part of. */
 export function modulePlaces(program: string): Plugin {
   return {

@@ -12,6 +12,7 @@ parts=(
 	"build/bundle ." # first: it is made below
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
+	"proto proto"
 	"build/native/kfd_checkpoint.node lib/kfd_checkpoint.node"
 	"build/native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
 	"build/native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"

@@ -53,6 +53,7 @@ test('bundled programs need no other file and do what the modules do', async (t)
     for (const program of [
       'hooks/precreate.js',
       'shim/main.js',
+      'shim/task/main.js',
       'src/session/main.js',
       'src/cli/main.js',
     ]) {
@@ -68,6 +69,7 @@ test('bundled programs need no other file and do what the modules do', async (t)
     for (const name of ['commander', 'pino', 'tar-stream', 'valibot']) {
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+, MIT$`, 'm'));
     }
+    assert.match(text, /^protobufjs \d+\.\d+\.\d+, BSD-3-Clause$/m);
   });
 });
 

@@ -15,7 +15,7 @@ import { type Answering, Caller, type TestServer, testServer } from './ttrpc-ser
 async function proxied(t: TestContext, answering: Answering) {
   const child = await testServer(t, answering);
   const path = join(await temporaryFolder(t), 'proxy');
-  const server = proxyFor(child.path);
+  const server = proxyFor(child.path, () => undefined);
   server.listen(path);
   await once(server, 'listening');
   t.after(() => server.close());

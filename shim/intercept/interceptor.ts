@@ -1,0 +1,202 @@
+/** What the shim does beyond passing calls on, for all containers of one stock shim. */
+
+import { readdirSync, rm } from 'node:fs';
+import { basename } from 'node:path';
+import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
+import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
+import { bytesField } from '../transport/fields.js';
+import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import type { Helper } from './helper.js';
+import type { Child } from './interception.js';
+import {
+  checkpointRequest,
+  createRequest,
+  isTaskService,
+  pausedState,
+  processOf,
+  restoringFrom,
+} from './task-fields.js';
+
+/** Folders into which containerd unpacks a checkpoint, and which it never removes. */
+const temporaryImage = /^ctrd-checkpoint/;
+
+interface Container {
+  readonly bundle: string;
+  /** CreateTaskRequest of a container that its first Start restores. */
+  restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
+  /** StateResponse while a checkpoint runs. */
+  paused?: Buffer;
+}
+
+export class Interceptor {
+  readonly #helper: Helper;
+  readonly #report: (error: unknown) => void;
+  readonly #containers = new Map<string, Container>();
+
+  /** `report`: hears of what went wrong and stopped no call. */
+  constructor(helper: Helper, report: (error: unknown) => void) {
+    this.#helper = helper;
+    this.#report = report;
+  }
+
+  /** See Intercept. */
+  intercept(call: Request, child: Child): Promise<Response> | undefined {
+    if (!isTaskService(call.service)) return undefined;
+    switch (call.method) {
+      case 'Create':
+        return this.#create(call, child);
+      case 'Start':
+        return this.#start(call, child);
+      case 'Checkpoint':
+        return this.#checkpoint(call, child);
+      case 'State':
+        return this.#state(call);
+      case 'Delete':
+        this.#forget(call);
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  async #create(call: Request, child: Child): Promise<Response> {
+    const { id, bundle, checkpoint } = createRequest(call.payload);
+    const { hasGpu, image } = await this.#prepare(bundle, checkpoint);
+    const create = image === checkpoint ? call.payload : restoringFrom(call.payload, image);
+    if (image !== '') {
+      const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(create) : undefined;
+      if (refusal !== undefined) return refusal;
+    }
+    const response = await child.forward(create);
+    if (response.code !== statusCode.ok) return response;
+    const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
+    const restoring = { create, image, isTemporary };
+    this.#containers.set(id, { bundle, ...(image !== '' && { restoring }) });
+    return response;
+  }
+
+  /** A bundle that is not as expected is the stock shim's to complain of. */
+  async #prepare(bundle: string, checkpoint: string): Promise<{ hasGpu: boolean; image: string }> {
+    try {
+      const spec = readBundleSpec(bundle);
+      if (spec.hasGpu) await useOurPlugin(bundle, spec);
+      const annotated = spec.annotations[restoreAnnotation];
+      const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
+      return { hasGpu: spec.hasGpu, image };
+    } catch (error) {
+      this.#report(error);
+      return { hasGpu: false, image: checkpoint };
+    }
+  }
+
+  /** Why the image cannot be restored here. Whatever stops the look at it will stop the restore, too, later. */
+  async #preflight(create: Buffer): Promise<Response | undefined> {
+    const response = await this.#response(['preflight'], create);
+    return response?.code === statusCode.ok ? undefined : response;
+  }
+
+  #start(call: Request, child: Child): Promise<Response> | undefined {
+    const { id, execId } = processOf(call.payload);
+    const container = this.#containers.get(id);
+    const restoring = container?.restoring;
+    if (container === undefined || restoring === undefined || execId !== '') return undefined;
+    delete container.restoring;
+    return this.#restore(container.bundle, restoring, child);
+  }
+
+  async #restore(
+    bundle: string,
+    { create, image, isTemporary }: NonNullable<Container['restoring']>,
+    child: Child,
+  ): Promise<Response> {
+    const begun = Date.now();
+    const response = await child.forward();
+    if (response.code !== statusCode.ok) {
+      return this.#explained('restore', bundle, begun, create, response);
+    }
+    if (isTemporary) {
+      rm(image, { recursive: true }, (error) => {
+        if (error !== null) this.#report(error);
+      });
+    }
+    return response;
+  }
+
+  async #checkpoint(call: Request, child: Child): Promise<Response> {
+    const { id } = checkpointRequest(call.payload);
+    const container = this.#containers.get(id);
+    // The stock shim answers nothing about a container while it is saved.
+    const paused = await this.#stateBefore(id, child);
+    if (container !== undefined && paused !== undefined) container.paused = paused;
+    const begun = Date.now();
+    let tell: (request: Buffer) => void = () => undefined;
+    const told = new Promise<Buffer>((resolve) => {
+      tell = resolve;
+    });
+    // It takes longer to start than to publish.
+    const published = this.#helper(['publish'], told).catch(this.#report);
+    let response: Response | undefined;
+    try {
+      response = await child.forward();
+    } finally {
+      if (container !== undefined) delete container.paused;
+      tell(response?.code === statusCode.ok ? call.payload : Buffer.alloc(0));
+    }
+    await published;
+    if (response.code === statusCode.ok) return response;
+    return this.#explained('dump', container?.bundle ?? '', begun, call.payload, response);
+  }
+
+  async #stateBefore(id: string, child: Child): Promise<Buffer | undefined> {
+    try {
+      const { code, payload } = await child.ask('State', bytesField(1, id));
+      return code === statusCode.ok ? pausedState(payload) : undefined;
+    } catch (error) {
+      this.#report(error);
+      return undefined;
+    }
+  }
+
+  #state(call: Request): Promise<Response> | undefined {
+    const { id, execId } = processOf(call.payload);
+    const payload = execId === '' ? this.#containers.get(id)?.paused : undefined;
+    return payload && Promise.resolve({ code: statusCode.ok, message: '', payload });
+  }
+
+  #forget(call: Request): void {
+    const { id, execId } = processOf(call.payload);
+    if (execId === '') this.#containers.delete(id);
+  }
+
+  /** The stock shim's error with CRIU's own in it. */
+  async #explained(
+    operation: 'dump' | 'restore',
+    bundle: string,
+    begunMs: number,
+    request: Buffer,
+    response: Response,
+  ): Promise<Response> {
+    const args = ['explain', operation, bundle, String(begunMs), response.message];
+    const explained = await this.#response(args, request);
+    return explained === undefined ? response : { ...response, message: explained.message };
+  }
+
+  async #response(args: readonly string[], input: Buffer): Promise<Response | undefined> {
+    try {
+      return decodeResponse(await this.#helper(args, input));
+    } catch (error) {
+      this.#report(error);
+      return undefined;
+    }
+  }
+}
+
+function hasImageOfOurs(directory: string): boolean {
+  try {
+    return readdirSync(directory).some(
+      (name) => name === manifestName || imageFilePattern.test(name),
+    );
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import {
+  criuConfigAnnotation,
+  readBundleSpec,
+  useOurPlugin,
+} from '../../shim/intercept/bundle-spec.js';
+import type { Helper } from '../../shim/intercept/helper.js';
+import { Interceptor } from '../../shim/intercept/interceptor.js';
+import { pausedState } from '../../shim/intercept/task-fields.js';
+import { proxyFor } from '../../shim/proxy/server.js';
+import { type Client, connectTo } from '../../shim/transport/client.js';
+import { encodeResponse, type Request } from '../../shim/transport/envelope.js';
+import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
+import { temporaryFolder } from './paths.js';
+import { type Answering, testServer } from './ttrpc-server.js';
+
+const gpuSpec = {
+  ociVersion: '1.2.0',
+  process: { rlimits: [{ type: 'RLIMIT_CORE', hard: 1 }] },
+  annotations: { 'some.one': 'else' },
+  linux: {
+    devices: [{ path: '/dev/null' }, { path: '/dev/kfd', type: 'c', major: 234, minor: 0 }],
+  },
+};
+const service = 'containerd.task.v2.Task';
+
+/** A field of a message; bytes as text. */
+function field(message: Buffer, wanted: number): string {
+  const values = [...fieldsOf(message)].filter(({ number }) => number === wanted);
+  return String(values.at(-1)?.value ?? '');
+}
+
+interface World {
+  readonly bundle: string;
+  readonly seen: Request[];
+  readonly asked: (readonly string[])[];
+  readonly troubles: unknown[];
+  readonly client: Client;
+  call(method: string, ...fields: Buffer[]): ReturnType<Client['call']>;
+}
+
+/** A proxy that intercepts, a stock shim that answers by `answering`, a helper that answers by `help`. */
+async function world(
+  t: TestContext,
+  { answering = () => ({}), help = () => Buffer.alloc(0), spec = {} as object } = {} as {
+    answering?: Answering;
+    help?: (args: readonly string[], input: Buffer) => Buffer | Promise<Buffer>;
+    spec?: object;
+  },
+): Promise<World> {
+  const seen: Request[] = [];
+  const asked: (readonly string[])[] = [];
+  const troubles: unknown[] = [];
+  const child = await testServer(t, (request) => {
+    seen.push(request);
+    return answering(request);
+  });
+  const helper: Helper = async (args, input) => {
+    asked.push(args);
+    return help(args, await input);
+  };
+  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble));
+  const folder = await temporaryFolder(t);
+  const bundle = join(folder, 'bundle');
+  await mkdir(bundle);
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
+  const server = proxyFor(child.path, (call, one) => interceptor.intercept(call, one));
+  server.listen(join(folder, 'proxy'));
+  await once(server, 'listening');
+  const client = await connectTo(join(folder, 'proxy'), () => undefined);
+  t.after(() => {
+    client.close();
+    server.close();
+  });
+  const call = (method: string, ...fields: Buffer[]) =>
+    client.call({ service, method, payload: Buffer.concat(fields) }, 5_000);
+  return { bundle, seen, asked, troubles, client, call };
+}
+
+const id = bytesField(1, 'one');
+const refusal = encodeResponse({
+  code: 9,
+  message: 'E_VRAM: no; E_NO_GPU: no',
+  payload: Buffer.alloc(0),
+});
+
+test('a container without a GPU and without an image is created and started as it was asked for', async (t) => {
+  const { bundle, call, seen, asked, troubles } = await world(t, { spec: { linux: {} } });
+  const before = readFileSync(join(bundle, 'config.json'));
+  const create = [id, bytesField(2, bundle), numberField(77, 5)];
+  assert.equal((await call('Create', ...create)).code, 0);
+  assert.equal((await call('Start', id)).code, 0);
+  assert.deepEqual(
+    seen.map(({ method }) => method),
+    ['Create', 'Start'],
+  );
+  assert.deepEqual(seen[0]?.payload, Buffer.concat(create));
+  assert.deepEqual(readFileSync(join(bundle, 'config.json')), before);
+  assert.deepEqual([asked, troubles], [[], []]);
+});
+
+test('an answer that nobody changes comes byte for byte', async (t) => {
+  const odd = Buffer.from('7a0568656c6c6f', 'hex'); // a field that is not ours
+  const { bundle, call } = await world(t, { answering: () => ({ payload: odd, code: 0 }) });
+  assert.deepEqual((await call('Create', id, bytesField(2, bundle))).payload, odd);
+});
+
+test('a bundle without config.json is the stock shim’s to complain of', async (t) => {
+  const { bundle, call, troubles } = await world(t, {
+    answering: () => ({ code: 5, message: 'no config.json' }),
+  });
+  await rm(join(bundle, 'config.json'));
+  const { code, message } = await call('Create', id, bytesField(2, bundle));
+  assert.deepEqual([code, message], [5, 'no config.json']);
+  assert.equal(troubles.length, 1);
+});
+
+test('an image that cannot be restored here is refused at Create, with every reason', async (t) => {
+  const { bundle, call, seen, asked } = await world(t, { spec: gpuSpec, help: () => refusal });
+  const { code, message } = await call(
+    'Create',
+    id,
+    bytesField(2, bundle),
+    bytesField(8, '/image'),
+  );
+  assert.deepEqual([code, message], [9, 'E_VRAM: no; E_NO_GPU: no']);
+  assert.deepEqual([seen, asked], [[], [['preflight']]]);
+});
+
+test('a pre-flight that breaks stops nothing: the session looks again', async (t) => {
+  const { bundle, call, troubles } = await world(t, {
+    spec: gpuSpec,
+    help: () => Promise.reject(new Error('broken')),
+  });
+  assert.equal((await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'))).code, 0);
+  assert.equal(troubles.length, 1);
+});
+
+test('the annotation makes a restore of a plain Create; containerd’s own image comes first', async (t) => {
+  const annotations = { 'io.kfd-checkpoint.restore-from': '/kept/image' };
+  const { bundle, call, seen } = await world(t, {
+    spec: { annotations },
+    answering: ({ method }) => (method === 'Start' ? { payload: numberField(1, 77) } : {}),
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(6, '/out'));
+  assert.equal(field(seen[0]?.payload ?? id, 8), '/kept/image');
+  assert.equal(field(seen[0]?.payload ?? id, 6), '/out');
+  await call('Create', bytesField(1, 'two'), bytesField(2, bundle), bytesField(8, '/other'));
+  assert.equal(field(seen[1]?.payload ?? id, 8), '/other');
+});
+
+test('the temporary image is removed after a good start, and only then; an image of the user never', async (t) => {
+  let fails = true;
+  const { bundle, call } = await world(t, {
+    answering: ({ method }) =>
+      method === 'Start' && fails ? { code: 2, message: 'criu failed' } : {},
+  });
+  const temporary = join(bundle, 'ctrd-checkpoint123');
+  const own = join(bundle, 'image');
+  for (const folder of [temporary, own]) {
+    await mkdir(folder);
+    await writeFile(join(folder, 'inventory.img'), 'x');
+  }
+  const restore = async (image: string) => {
+    await call('Create', id, bytesField(2, bundle), bytesField(8, image));
+    await call('Start', id, bytesField(2, 'an exec'));
+    return call('Start', id);
+  };
+  await restore(temporary);
+  assert.ok(existsSync(join(temporary, 'inventory.img')), 'a failed start');
+  fails = false;
+  await restore(own);
+  await restore(temporary);
+  for (let i = 0; i < 100 && existsSync(temporary); i += 1)
+    await new Promise((next) => setTimeout(next, 10));
+  assert.deepEqual([existsSync(temporary), existsSync(own)], [false, true]);
+});
+
+test('a failed restore is told with what the helper finds, by the stock shim’s code', async (t) => {
+  const { bundle, call, asked } = await world(t, {
+    answering: ({ method }) => (method === 'Start' ? { code: 2, message: 'criu failed' } : {}),
+    help: (args) =>
+      encodeResponse({ code: 0, message: `${args[4]}; CRIU: why`, payload: Buffer.alloc(0) }),
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  const { code, message } = await call('Start', id);
+  assert.deepEqual([code, message], [2, 'criu failed; CRIU: why']);
+  assert.deepEqual(asked[0]?.slice(0, 3), ['explain', 'restore', bundle]);
+  // Restored once: a second Start is one like all.
+  assert.equal((await call('Start', id)).message, 'criu failed');
+});
+
+/** StateResponse of a process that runs, with a field that we do not know. */
+const running = Buffer.concat([
+  id,
+  numberField(3, 4242),
+  numberField(4, 2),
+  bytesField(99, 'kept'),
+]);
+
+test('State says paused while a checkpoint runs, and only then', async (t) => {
+  let finish = () => {};
+  const saved = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  let published: Buffer = Buffer.alloc(0);
+  const { bundle, call, seen, asked } = await world(t, {
+    help: (_, input) => {
+      published = input;
+      return Buffer.alloc(0);
+    },
+    answering: async ({ method }) => {
+      if (method === 'Checkpoint') await saved;
+      return method === 'State' ? { payload: running } : {};
+    },
+  });
+  await call('Create', id, bytesField(2, bundle));
+  const saving = call('Checkpoint', id, bytesField(2, '/image'));
+  while (!seen.some(({ method }) => method === 'Checkpoint')) await new Promise(setImmediate);
+  const states = seen.length;
+  const { payload } = await call('State', id);
+  assert.deepEqual(
+    [field(payload, 3), field(payload, 4), field(payload, 99)],
+    ['4242', '4', 'kept'],
+  );
+  assert.equal(seen.length, states, 'the stock shim would not have answered');
+  await call('State', id, bytesField(2, 'an exec'));
+  await call('State', bytesField(1, 'another'));
+  assert.equal(seen.length, states + 2);
+  finish();
+  assert.equal((await saving).code, 0);
+  assert.equal(field((await call('State', id)).payload, 4), '2');
+  assert.deepEqual(asked, [['publish']]);
+  assert.equal(field(published, 2), '/image');
+});
+
+test('a failed checkpoint is told with what the helper finds; without a helper as it is', async (t) => {
+  let breaks = false;
+  const { bundle, call, asked, troubles } = await world(t, {
+    answering: ({ method }) => (method === 'Checkpoint' ? { code: 2, message: 'criu failed' } : {}),
+    help: ([task], input) => {
+      if (breaks) throw new Error('broken');
+      if (task === 'publish') assert.equal(input.length, 0, 'nothing to publish');
+      return encodeResponse({ code: 0, message: 'criu failed; why', payload: Buffer.alloc(0) });
+    },
+  });
+  await call('Create', id, bytesField(2, bundle));
+  assert.equal((await call('Checkpoint', id)).message, 'criu failed; why');
+  assert.deepEqual(asked[1]?.slice(0, 3), ['explain', 'dump', bundle]);
+  breaks = true;
+  const { code, message } = await call('Checkpoint', id);
+  assert.deepEqual([code, message, troubles.length], [2, 'criu failed', 2]);
+  assert.equal(field((await call('State', id)).payload, 4), '', 'paused no more');
+});
+
+test('calls of other services are nobody’s business', async (t) => {
+  const { client, seen } = await world(t);
+  const payload = Buffer.from([0xff]);
+  await client.call(
+    { service: 'containerd.runtime.sandbox.v1.Sandbox', method: 'Create', payload },
+    5_000,
+  );
+  assert.deepEqual(seen[0]?.payload, payload);
+});
+
+test('a request that is damaged inside is answered, and the connection goes on', async (t) => {
+  const { client, call } = await world(t);
+  const payload = Buffer.from([0xff]);
+  await assert.doesNotReject(client.call({ service, method: 'Create', payload }, 5_000));
+  assert.equal((await call('Pids', id)).code, 0);
+});
+
+test('states of what does not run are as they were', () => {
+  for (const status of [0, 1, 3, 4]) {
+    const state = Buffer.concat([id, numberField(4, status)]);
+    assert.deepEqual(pausedState(state), state);
+  }
+  assert.equal(field(pausedState(Buffer.concat([id, numberField(4, 5)])), 4), '4');
+});
+
+test('CRIU is told of our plugin beside what the host tells it; an annotation that is there stays', async (t) => {
+  const bundle = await temporaryFolder(t);
+  const path = join(bundle, 'config.json');
+  const text = JSON.stringify(gpuSpec).replace('"hard":1', '"hard":18446744073709551615');
+  const places = { plugin: path, hostConfig: join(bundle, 'runc.conf') };
+  await writeFile(path, text);
+  await useOurPlugin(bundle, readBundleSpec(bundle), { ...places, plugin: join(bundle, 'none') });
+  assert.equal(readFileSync(path, 'utf8'), text, 'there is no plugin');
+
+  await writeFile(places.hostConfig, 'tcp-established');
+  await useOurPlugin(bundle, readBundleSpec(bundle), places);
+  const { annotations, hasGpu } = readBundleSpec(bundle);
+  const config = String(annotations[criuConfigAnnotation]);
+  assert.deepEqual([hasGpu, annotations['some.one']], [true, 'else']);
+  assert.match(readFileSync(path, 'utf8'), /"hard":18446744073709551615/);
+  assert.equal(
+    readFileSync(config, 'utf8'),
+    'tcp-established\nlibdir /var/lib/kfd-checkpoint/criu\n',
+  );
+
+  for (const theirs of ['/their.conf', '']) {
+    await writeFile(
+      path,
+      JSON.stringify({ ...gpuSpec, annotations: { [criuConfigAnnotation]: theirs } }),
+    );
+    const before = readFileSync(path, 'utf8');
+    await useOurPlugin(bundle, readBundleSpec(bundle), places);
+    assert.equal(readFileSync(path, 'utf8'), before);
+  }
+});
+
+test('a GPU is known by its device, wherever else its name is', async (t) => {
+  const bundle = await temporaryFolder(t);
+  for (const [devices, expected] of [
+    [[{ path: '/dev/kfd' }], true],
+    [[{ path: '/dev/dri/renderD129' }], true],
+    [[{ path: '/dev/dri/card0' }], false],
+    [[null, 5, { path: 7 }], false],
+    ['/dev/kfd', false],
+  ] as const) {
+    const spec = { process: { args: ['/dev/kfd'] }, linux: { devices } };
+    await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
+    assert.equal(readBundleSpec(bundle).hasGpu, expected);
+  }
+});

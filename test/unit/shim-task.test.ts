@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cp, mkdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  checkpointTaskRequest,
+  createTaskRequest,
+  dumpWorkPath,
+  forwardRequest,
+  restoreWorkPath,
+  taskCheckpointed,
+} from '../../shim/task/codec.js';
+import { explain, firstError, newest } from '../../shim/task/criu-log.js';
+import { responseFor } from '../../shim/task/status.js';
+import { decodeResponse } from '../../shim/transport/envelope.js';
+import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { type ErrorCode, exitCodes, KfdError } from '../../src/errors.js';
+import { fixtures, repository, temporaryFolder } from './paths.js';
+import { testServer } from './ttrpc-server.js';
+
+/** Runs one task as the shim does. */
+async function task(args: readonly string[], input: Buffer, env: Record<string, string> = {}) {
+  const program = join(repository, 'dist/shim/task/main.js');
+  const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ...env } });
+  child.stdin.end(input);
+  const output: Buffer[] = [];
+  let errors = '';
+  child.stdout.on('data', (chunk: Buffer) => output.push(chunk));
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const status = await new Promise((resolve) => child.on('close', resolve));
+  return { status, output: Buffer.concat(output), errors };
+}
+
+const any = (type: string, value: Buffer) =>
+  Buffer.concat([bytesField(1, type), bytesField(2, value)]);
+
+test('requests are read by their description, whatever else is in them', () => {
+  const options = any(
+    'containerd.runc.v1.Options',
+    Buffer.concat([numberField(9, 1), bytesField(11, '/w')]),
+  );
+  const create = createTaskRequest.decode(
+    Buffer.concat([
+      bytesField(1, 'one'),
+      bytesField(2, '/bundle'),
+      bytesField(3, any('mount', Buffer.alloc(3))),
+      bytesField(8, '/image'),
+      bytesField(10, options),
+    ]),
+  );
+  assert.deepEqual([create.id, create.bundle, create.checkpoint], ['one', '/bundle', '/image']);
+  assert.equal(restoreWorkPath(create.options), '/w');
+  assert.equal(dumpWorkPath(create.options), '', 'options of another call');
+  const checkpointOptions = any(
+    'containerd.runc.v1.CheckpointOptions',
+    Buffer.concat([numberField(1, 1), bytesField(9, '/work')]),
+  );
+  const checkpoint = checkpointTaskRequest.decode(
+    Buffer.concat([
+      bytesField(1, 'one'),
+      bytesField(2, '/image'),
+      bytesField(3, checkpointOptions),
+    ]),
+  );
+  assert.deepEqual([checkpoint.path, dumpWorkPath(checkpoint.options)], ['/image', '/work']);
+  assert.equal(dumpWorkPath(checkpointTaskRequest.decode(bytesField(1, 'one')).options), '');
+});
+
+test('preflight: an image of another host is refused with every reason; one without a GPU is not', async (t) => {
+  const folder = await temporaryFolder(t);
+  const judge = async (image: string) => {
+    const { status, output, errors } = await task(['preflight'], bytesField(8, image));
+    assert.equal(status, 0, errors);
+    return decodeResponse(output);
+  };
+  assert.deepEqual(await judge(folder), { code: 0, message: '', payload: Buffer.alloc(0) });
+  await cp(join(fixtures, 'manifest-v1'), join(folder, 'image'), { recursive: true });
+  const { code, message } = await judge(join(folder, 'image'));
+  assert.equal(code, 9);
+  assert.match(message, /^kfd-checkpoint: E_/);
+  assert.match(
+    (await judge(join(folder, 'none'))).message,
+    /E_IMAGE_MISSING.*no such image directory/,
+  );
+});
+
+test('publish: containerd hears of the checkpoint', async (t) => {
+  const heard: unknown[] = [];
+  const daemon = await testServer(t, ({ service, method, payload }) => {
+    const { envelope } = forwardRequest.decode(payload);
+    const event = taskCheckpointed.decode(envelope.event.value);
+    heard.push([
+      service,
+      method,
+      envelope.namespace,
+      envelope.topic,
+      envelope.event.type_url,
+      event,
+    ]);
+    assert.ok(Math.abs(Number(envelope.timestamp.seconds) - Date.now() / 1000) < 60);
+    return {};
+  });
+  const request = Buffer.concat([bytesField(1, 'one'), bytesField(2, '/image')]);
+  const env = { TTRPC_ADDRESS: daemon.path, NAMESPACE: 'k8s.io' };
+  const { status, output, errors } = await task(['publish'], request, env);
+  assert.deepEqual([status, output.length, errors], [0, 0, '']);
+  assert.deepEqual(heard, [
+    [
+      'containerd.services.events.ttrpc.v1.Events',
+      'Forward',
+      'k8s.io',
+      '/tasks/checkpointed',
+      'containerd.events.TaskCheckpointed',
+      { container_id: 'one', checkpoint: '/image' },
+    ],
+  ]);
+  const failed = await task(['publish'], Buffer.alloc(0), env);
+  assert.deepEqual([failed.status, heard.length], [0, 1]);
+  const nobody = await task(['publish'], request, { TTRPC_ADDRESS: '/not/there' });
+  assert.equal(nobody.status, 1);
+  assert.match(nobody.errors, /ENOENT/);
+});
+
+test('explain: the first error of the newest log is added, and the log is kept', async (t) => {
+  const folder = await temporaryFolder(t);
+  await mkdir(join(folder, 'work'));
+  const since = Date.now();
+  const log = join(folder, 'work/restore.log');
+  await writeFile(
+    log,
+    '(00.1) Error (criu/files.c:1): first\n(00.2)      7: Error (kfd-checkpoint): E_VRAM: why\n(00.3) Error (criu/cr-restore.c:2): last\n',
+  );
+  assert.equal(await newest([join(folder, 'none'), folder, log], since), log);
+  const whole = await explain('failed', 'restore', log, join(folder, 'logs'));
+  const match = /^failed; CRIU: Error \(kfd-checkpoint\): E_VRAM: why; CRIU's log: (.*)$/.exec(
+    whole,
+  );
+  assert.deepEqual(readFileSync(match?.[1] ?? ''), readFileSync(log));
+  assert.equal(await explain('failed', 'restore', undefined, folder), 'failed');
+
+  const long = new Date(since - 60_000);
+  await utimes(log, long, long);
+  assert.equal(await newest([log], since), undefined, 'a log of an earlier failure');
+});
+
+test('explain: looks where the caller wanted the log', async (t) => {
+  const folder = await temporaryFolder(t);
+  const work = join(folder, 'elsewhere');
+  await mkdir(work);
+  const since = String(Date.now());
+  await writeFile(join(work, 'dump.log'), 'Error (criu/tty.c:1): why\n');
+  const options = any('containerd.runc.v1.CheckpointOptions', bytesField(9, work));
+  const request = Buffer.concat([bytesField(1, 'one'), bytesField(3, options)]);
+  const { status, output, errors } = await task(
+    ['explain', 'dump', folder, since, 'failed'],
+    request,
+  );
+  assert.equal(status, 0, errors);
+  const { message } = decodeResponse(output);
+  const match = /^failed; CRIU: Error \(criu\/tty\.c:1\): why; CRIU's log: (\/.*)$/.exec(message);
+  assert.ok(match?.[1], message);
+  await rm(match[1]); // its copy in the host's folder of logs, or itself where that cannot be written
+});
+
+test('of CRIU’s errors the first counts, and none is longer than a message can bear', () => {
+  assert.equal(firstError('(00.1) Warn\n(00.2) Error (a): x\nError (b): y\n'), 'Error (a): x');
+  assert.equal(firstError('all is well\n'), undefined);
+  assert.equal(firstError(`Error (a): ${'x'.repeat(5000)}`)?.length, 1000);
+});
+
+test('every error of ours has a status, and none of those that containerd takes for something else', () => {
+  for (const code of Object.keys(exitCodes) as ErrorCode[]) {
+    const { code: status, message } = responseFor(new KfdError(code, 'why', { hint: 'what now' }));
+    assert.equal(message, `kfd-checkpoint: ${code}: why (what now)`);
+    // Not OK, and not NotFound, AlreadyExists, Unimplemented, Unavailable.
+    assert.ok(status > 0 && ![5, 6, 12, 14].includes(status), code);
+  }
+});
