@@ -8,6 +8,7 @@
 #   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
 #   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
+#   --systemd            systemd is process 1, and podman's cgroups are its
 #   --no-gpu             a guest without the simulated GPU
 #   --next-kernel        a guest with the kernel that follows, without the simulated GPU (npm run test:kfdsim makes its image)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
@@ -24,7 +25,7 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 next_kernel= init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
@@ -41,6 +42,7 @@ while [ $# -gt 0 ]; do
 		esac
 		shift 2
 		;;
+	--systemd) systemd=1 && shift ;;
 	--no-gpu) with_gpu= && shift ;;
 	--next-kernel) with_gpu= next_kernel=1 && shift ;;
 	--) shift && break ;;
@@ -92,6 +94,7 @@ mkdir "$run/lab" "$run/share"
 printf 'exec setsid%s\n' "$(shell_quote "$@")" >"$run/lab/command"
 echo "$hostname" >"$run/lab/hostname"
 [ -z "$with_gpu" ] || echo "$gpu" >"$run/lab/gpu"
+[ -z "$systemd" ] || touch "$run/lab/systemd"
 mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 

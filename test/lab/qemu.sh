@@ -2,10 +2,11 @@
 # shellcheck shell=bash
 
 # write_initrd IMAGE RUN INIT: the initrd of this one boot, RUN/initrd: the image's own followed by a second cpio with
-# /lab: what to run (RUN/lab) and guest-init. The kernel unpacks both, and no share is needed to pass them.
+# /lab: what to run (RUN/lab), guest-init and guest-run. The kernel unpacks both, and no share is needed to pass them.
 write_initrd() {
 	local image=$1 run=$2
 	install -m755 "$3" "$run/lab/init"
+	install -m755 "$LAB/guest-run" "$run/lab/run"
 	{
 		cat "$image/initrd"
 		(cd "$run" && find lab | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0)
