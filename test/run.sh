@@ -1,17 +1,19 @@
 #!/bin/bash
 # npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, then boots a guest
-# with the simulated GPU and runs the end-to-end tests in it. A summary comes last; the very last line has the totals.
+# with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for what depends on it. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
-# The repository is the guest's working directory, so the file has the same name there.
+# end_to_end [OPTION...]: in a guest with these options of lab.sh. The repository is the guest's working directory, so the file
+# has the same name there.
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
 	mkdir -p "$evidence"
-	test/lab/lab.sh --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js | live '^ *(not )?ok '
+	test/lab/lab.sh "$@" --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js |
+		live '^ *(not )?ok '
 }
 
 cd "$REPO" || exit 1
@@ -22,8 +24,9 @@ if suite set-up one set_up; then
 	check_parts
 	if suite installation one test/lab/stage.sh; then
 		suite end-to-end tap end_to_end
+		suite end-to-end-systemd tap end_to_end --systemd
 	else
-		not_run end-to-end "there is nothing to install in the guest"
+		not_run end-to-end "there is nothing to install in the guests"
 	fi
 else
 	not_run everything-else "the machine could not be set up"

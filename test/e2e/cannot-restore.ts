@@ -100,7 +100,10 @@ async function assertRefused(
 
 scenario('damaged archives and unfit targets, then a sound restore', async ({ engine, meet }) => {
   const archive = archivePath(engine, 'sound.tar');
-  const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--pending-barrier'] });
+  const job = await Container.start({
+    engine,
+    worker: ['--vram-mib', '16', '--pending-barrier', '--events-waiter'],
+  });
   const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
   await job.remove();
@@ -123,5 +126,5 @@ scenario('damaged archives and unfit targets, then a sound restore', async ({ en
   }
   const restored = await job.restore('--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed .*waiter=woken/);
 });
