@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <charconv>
@@ -163,6 +165,14 @@ UniqueFd copy_descriptor(int pidfd, int fd) {
   UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, 0)));
   if (!copy) throw io_error("pidfd_getfd of descriptor " + std::to_string(fd));
   return copy;
+}
+
+std::optional<std::uint64_t> dmabuf_inode(int fd) {
+  struct statfs system {};
+  struct stat info {};
+  if (::fstatfs(fd, &system) == -1 || ::fstat(fd, &info) == -1) throw io_error("fstat");
+  if (system.f_type != DMA_BUF_MAGIC) return std::nullopt;
+  return info.st_ino;
 }
 
 bool same_file(int a, int b) {

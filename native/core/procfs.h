@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ std::vector<OpenFile> open_files(int pid);
 /// Copies descriptor `fd` of process `pid` (pidfd_getfd): the same struct file.
 UniqueFd copy_descriptor(int pidfd, int fd);
 UniqueFd open_pidfd(int pid);
+
+/// The inode of the dma-buf behind descriptor `fd` of the caller; nullopt for any other file.
+std::optional<std::uint64_t> dmabuf_inode(int fd);
 
 /// Same struct file? (kcmp KCMP_FILE, both descriptors of the caller)
 bool same_file(int a, int b);

@@ -116,6 +116,16 @@ Collected collect(int root, const HostFacts& host) {
   return found;
 }
 
+std::vector<HeldDmabuf> dmabufs_of(const TreeFacts& facts) {
+  std::vector<HeldDmabuf> held;
+  for (const ProcessFacts& process : facts.processes) {
+    for (const auto& [fd, inode] : process.dmabufs) {
+      held.push_back({process.pid, process.comm, fd, inode});
+    }
+  }
+  return held;
+}
+
 }  // namespace
 
 Survey survey_tree(int root, const std::string& host) {
@@ -147,6 +157,7 @@ Survey survey_tree(int root, const std::string& host) {
   }
   Survey survey;
   for (auto& [pid, process] : processes) survey.processes.push_back(std::move(process));
+  if (!survey.processes.empty()) survey.dmabufs = dmabufs_of(found.facts);
   survey.refusals = std::move(decision.refusals);
   return survey;
 }

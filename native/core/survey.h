@@ -27,8 +27,17 @@ struct GpuProcess {
   std::vector<RenderFile> render_files;  // every distinct struct file of a render node
 };
 
+/// A descriptor of a dma-buf, whoever made it. The inode tells which: each dma-buf has one file.
+struct HeldDmabuf {
+  int pid;
+  std::string comm;
+  int fd;
+  std::uint64_t inode;
+};
+
 struct Survey {
   std::vector<GpuProcess> processes;
+  std::vector<HeldDmabuf> dmabufs;    // of all processes of a tree with a GPU
   std::vector<std::string> refusals;  // one sentence each; empty: everything can be saved
 };
 

@@ -33,14 +33,23 @@ class Rules {
   }
 
   void check_descriptors(const ProcessFacts& process) {
-    for (const auto& [fd, inode] : process.dmabufs) {
-      refuse(who(process.pid) + " holds dma-buf inode " + std::to_string(inode) +
-             " open as descriptor " + std::to_string(fd) +
-             ": open dma-buf descriptors cannot be saved yet");
-    }
+    if (!process.dmabufs.empty()) check_pid_in_namespace(process);
     for (const int fd : process.smi_descriptors) {
       refuse(who(process.pid) + " listens to KFD SMI events on descriptor " + std::to_string(fd) +
              ": such a descriptor cannot be saved");
+    }
+  }
+
+  /// A restored task that asks for a dma-buf is known by the pid it has in its own namespace.
+  void check_pid_in_namespace(const ProcessFacts& holder) {
+    for (const ProcessFacts& other : facts_.processes) {
+      if (other.pid == holder.pid || other.ns_pid != holder.ns_pid) continue;
+      refuse(
+          who(holder.pid) + " holds dma-buf inode " + std::to_string(holder.dmabufs.front().inode) +
+          " open as descriptor " + std::to_string(holder.dmabufs.front().fd) + ", and " +
+          who(other.pid) +
+          " has the same pid in another pid namespace: at a restore they could not be told apart");
+      return;
     }
   }
 

@@ -29,7 +29,7 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
-  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 28) ||
+  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 29) ||
          (type >= 30 && type <= 39);
 }
 

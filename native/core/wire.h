@@ -27,16 +27,20 @@ enum class MessageType : std::uint32_t {
   dump_begin = 23,     // args: number of processes; answered once draining has begun;
                        // answer text: the session's log
   dump_file = 24,      // args: CRIU file id, FileKind (kfd or render), process ordinal,
-                       // number of the file (render nodes)
+                       // number of the file (render nodes); for a dma-buf: CRIU file id, FileKind,
+                       // inode
   dump_end = 25,       // args: CRIU result, final state; answer args[0]: 1 = stay paused
   dump_state = 26,     // args: ordinal; fds: state memfd
   dump_unpaused = 27,  // the plugin undid its pauses; answered, so the session knows in time
   dump_render = 28,    // args: process ordinal, number of the file in the tree, minor, 1 = carries
                        // KFD's memory; fds: memfd of the render state, if it holds any
+  dump_dmabuf = 29,    // args: inode, pid, descriptor; text: comm. Comes before dump_begin
 
-  open_file = 30,  // args: CRIU file id; answer args: FileKind, ordinal, then for render nodes
-                   // gpu_id and which file of it; answer fds: the state memfd, for kfd unless
-                   // there is no state and for drm
+  open_file = 30,  // args: CRIU file id, pid in its own namespace; answer args: FileKind, ordinal,
+                   // then for render nodes gpu_id and which file of it; answer fds: the state
+                   // memfd, for kfd unless there is no state and for drm. For a dma-buf: answer
+                   // fds: it; or none: then args: FileKind, CRIU file id of a file of the task that
+                   // has to be opened before
   restore_buffers = 31,  // args: ordinal; body: u32 BO indices; fds: new dma-bufs
   restored = 32,     // args: ordinal, 0 = /dev/kfd is open again and held nothing, 1 = all BOs of
                      // the process are there; answered when the session has what it needs;
@@ -59,7 +63,7 @@ enum class MessageType : std::uint32_t {
 
 /// What a CRIU file id stands for. `drm`: a render file of a process whose render states wait for
 /// no KFD state.
-enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2, drm = 3 };
+enum class FileKind : std::uint32_t { none = 0, kfd = 1, render = 2, drm = 3, dmabuf = 4 };
 
 struct Message {
   MessageType type = MessageType::ok;

@@ -36,6 +36,7 @@ struct DumpState {
   UniqueFd session;
   bool session_lost = false;  // given up: it is not waited for a second time
   std::vector<GpuProcess> processes;
+  std::vector<HeldDmabuf> dmabufs;
   std::vector<int> paused;         // KFD descriptors, owned by `processes`
   std::uint32_t render_files = 0;  // numbered so far
   bool draining = false;
@@ -160,6 +161,11 @@ void pause_and_read(DumpState& state) {
   for (std::size_t i = 0; i < infos.size(); ++i) {
     send_process(state, state.processes[i], static_cast<std::uint32_t>(i), infos[i]);
   }
+  for (const auto& [pid, comm, fd, inode] : state.dmabufs) {
+    send_message(state.session.get(), MessageType::dump_dmabuf,
+                 {inode, static_cast<std::uint64_t>(pid), static_cast<std::uint64_t>(fd)}, comm,
+                 {});
+  }
 }
 
 void report_end(bool stays_paused) noexcept {
@@ -191,6 +197,7 @@ void checkpoint_tree(int root_pid) {
 
   dump = std::make_unique<DumpState>();
   dump->processes = std::move(survey.processes);
+  dump->dmabufs = std::move(survey.dmabufs);
   try {
     dump->session = connect_socket(session_socket(::getpid()));
   } catch (const Error& error) {
@@ -222,13 +229,14 @@ void checkpoint_tree(int root_pid) {
 
 bool dump_file(int fd, int id) {
   if (!dump) return false;
-  const auto send = [&](FileKind kind, std::size_t ordinal, std::uint32_t number) {
-    send_message(
-        dump->session.get(), MessageType::dump_file,
-        {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), ordinal, number}, "",
-        {});
+  const auto send = [&](FileKind kind, std::uint64_t what, std::uint32_t number) {
+    send_message(dump->session.get(), MessageType::dump_file,
+                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), what, number},
+                 "", {});
     return true;
   };
+  // One that is on its way through a socket is asked for, too, and no process holds it.
+  if (const auto inode = procfs::dmabuf_inode(fd)) return send(FileKind::dmabuf, *inode, 0);
   for (std::size_t i = 0; i < dump->processes.size(); ++i) {
     const GpuProcess& process = dump->processes[i];
     for (const UniqueFd& file : process.kfd_files) {

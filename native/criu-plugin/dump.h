@@ -12,7 +12,8 @@ void begin_dump(int root_pid);
 /// Throws Error; nothing stays paused then only after finish_dump().
 void checkpoint_tree(int root_pid);
 
-/// Names CRIU file `id` to the session. False when `fd` is no KFD or render file of the tree.
+/// Names CRIU file `id` to the session. False when `fd` is no dma-buf and no KFD or
+/// render file of the tree.
 bool dump_file(int fd, int id);
 
 /// Unpauses whatever is paused, unless the session accepted the dump and the tasks will be killed.

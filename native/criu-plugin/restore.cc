@@ -157,6 +157,16 @@ UniqueFd restore_drm(int socket, Message& answer) {
   return render_file(socket, answer.args[1], answer.args[2], answer.args[3]);
 }
 
+/// A dma-buf, whoever owns its buffer. This task may have to make its own buffers first: CRIU opens
+/// files in the order of their descriptors, and the other processes may be waiting for them.
+UniqueFd restore_dmabuf(int id, Message& answer) {
+  if (!answer.fds.empty()) return std::move(answer.fds[0]);
+  if (restored) throw Error(ErrorCode::protocol, "the session has no dma-buf");
+  // CRIU gets a file of its own when it asks for this one: what was restored is the process's.
+  const UniqueFd first(restore_file(static_cast<int>(answer.args[1])));
+  return UniqueFd(restore_file(id));
+}
+
 /// The mapping's descriptor. CRIU gives every device mapping a file id of its own
 /// (criu/file-ids.c, fd_id_generate_special), so it takes one descriptor for each and closes it
 /// after mapping. Any other would stay open in the application: the last gets the original.
@@ -243,7 +253,9 @@ void end_restore() noexcept {
 int restore_file(int id) {
   if (!image_has_gpu_state()) return -ENOTSUP;
   const UniqueFd session = connect_session(criu_pid);
-  Message answer = request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id)});
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  Message answer =
+      request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id), pid});
   try {
     switch (static_cast<FileKind>(answer.args[0])) {
       case FileKind::none:
@@ -254,6 +266,8 @@ int restore_file(int id) {
         return restore_drm(session.get(), answer).release();
       case FileKind::kfd:
         return restore_kfd(session.get(), answer).release();
+      case FileKind::dmabuf:
+        return restore_dmabuf(id, answer).release();
     }
     throw Error(ErrorCode::protocol, "the session named an unknown kind of file");
   } catch (const std::exception& error) {

@@ -103,11 +103,15 @@ TEST_CASE("survey: a tree without a GPU is never refused") {
 
 TEST_CASE("survey: descriptors that cannot be saved") {
   TreeFacts facts = sound();
-  SUBCASE("dma-buf") {
-    facts.processes[0].dmabufs = {{5, 77}};
+  SUBCASE("dma-buf in a pid namespace of its own") {
+    facts.processes[0].dmabufs = {{5, 77}, {6, 78}};
+    CHECK(decide(facts).refusals.empty());
+    facts.processes[0].ns_pid = facts.processes[1].ns_pid;
     CHECK(refusal(facts) ==
-          "pid 101 (c101) holds dma-buf inode 77 open as descriptor 5: open dma-buf descriptors "
-          "cannot be saved yet");
+          "pid 101 (c101) holds dma-buf inode 77 open as descriptor 5, and pid 102 (c102) has the "
+          "same pid in another pid namespace: at a restore they could not be told apart");
+    facts.processes[0].dmabufs.clear();
+    CHECK(decide(facts).refusals.empty());
   }
   SUBCASE("SMI events") {
     facts.processes[1].smi_descriptors = {9};
@@ -256,7 +260,7 @@ TEST_CASE("survey: mappings of another driver's render nodes") {
 TEST_CASE("survey: several reasons are all told") {
   TreeFacts facts = sound();
   facts.render[0].refusals = {"GEM handle 3: it is encrypted", "GEM handle 4: it is, too"};
-  facts.processes[0].dmabufs = {{5, 77}, {6, 78}};
+  facts.processes[0].smi_descriptors = {5, 6};
   CHECK(decide(facts).refusals.size() == 4);
 }
 

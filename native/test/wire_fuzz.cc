@@ -45,7 +45,7 @@ bool acceptable(const std::string& bytes, std::size_t fds) {
   if (bytes.size() < sizeof header || fds > kMaxFds) return false;
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::uint32_t type = header.type;
-  const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 28) ||
+  const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 29) ||
                      (30 <= type && type <= 39);
   return known && header.magic == RawHeader{}.magic && header.fds == fds &&
          std::uint64_t{header.text_bytes} + sizeof header == bytes.size() &&

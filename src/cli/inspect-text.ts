@@ -1,5 +1,6 @@
 /** The report of `inspect` for humans. */
 
+import type { ManifestExtFile } from '../manifest/schema.js';
 import { duration, size, type TreeNode, table } from './format.js';
 import type { InspectReport } from './inspect-report.js';
 
@@ -97,6 +98,11 @@ export function inspectTree(report: InspectReport): TreeNode {
   };
 }
 
+function deviceOf({ gpu, buffer }: ManifestExtFile): string {
+  if (buffer !== undefined) return `, buffer ${buffer}`;
+  return gpu === undefined ? '' : `, GPU ${gpu}`;
+}
+
 function gpuNodes(report: InspectReport): TreeNode[] {
   const { host, tool, gpus, processes, buffers, ext_files: extFiles, timings_us: timings } = report;
   const shared = report.shared_buffers ?? [];
@@ -134,7 +140,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
     {
       text: 'Device files',
       children: extFiles.map((file) => ({
-        text: `${file.criu_id}: ${file.kind}, process ${file.process}${file.gpu === undefined ? '' : `, GPU ${file.gpu}`}`,
+        text: `${file.criu_id}: ${file.kind}, process ${file.process}${deviceOf(file)}`,
       })),
     },
     {

@@ -110,7 +110,9 @@ function shareProblems({ shares = [], buffers, processes }: Manifest): string[] 
   return problems;
 }
 
-function extFileProblems({ ext_files, processes, gpus, files }: Manifest): string[] {
+function extFileProblems(manifest: Manifest): string[] {
+  const { ext_files, processes, gpus, files, buffers } = manifest;
+  const owners = new Map(buffers.map(({ id, process }) => [id, process]));
   const names = new Set(files.map((file) => file.name));
   const ids = new Set<number>();
   const states = new Set<string>();
@@ -122,15 +124,21 @@ function extFileProblems({ ext_files, processes, gpus, files }: Manifest): strin
     if (file.process >= processes.length) {
       problems.push(`${at}.process: there is no process ${file.process}`);
     }
-    if (file.kind !== 'kfd' && file.gpu === undefined) {
+    const isRender = file.kind === 'render' || file.kind === 'drm';
+    if (isRender && file.gpu === undefined) {
       problems.push(`${at}.gpu: missing for a render file`);
+    }
+    if ((file.kind === 'dmabuf') !== (file.buffer !== undefined)) {
+      problems.push(`${at}.buffer: for a dma-buf, and for nothing else`);
+    } else if (file.buffer !== undefined && owners.get(file.buffer) !== file.process) {
+      problems.push(`${at}.buffer: process ${file.process} has no buffer ${file.buffer}`);
     }
     if (file.gpu !== undefined && file.gpu >= gpus.length) {
       problems.push(`${at}.gpu: there is no GPU ${file.gpu}`);
     }
     const { render_state: state } = file;
     if (state === undefined) return;
-    if (file.kind === 'kfd' || !renderStatePattern.test(state)) {
+    if (!isRender || !renderStatePattern.test(state)) {
       problems.push(`${at}.render_state: ${state} is not the state of a render file`);
     }
     if (states.has(state)) problems.push(`${at}.render_state: ${state} is used twice`);

@@ -66,11 +66,14 @@ const process = v.strictObject({
 const extFile = v.strictObject({
   criu_id: u32,
   /** `render`: the file that carries KFD's memory on that GPU; `drm`: any other of a render node. */
-  kind: v.picklist(['kfd', 'render', 'drm']),
+  kind: v.picklist(['kfd', 'render', 'drm', 'dmabuf']),
+  /** Whose file it is; of a dma-buf: whose buffer. */
   process: processOrdinal,
   gpu: v.exactOptional(gpuOrdinal),
   /** What a render file holds beside KFD's memory; missing: nothing. */
   render_state: v.exactOptional(imageFile),
+  /** Of a dma-buf: id of its buffer. */
+  buffer: v.exactOptional(u32),
 });
 
 const buffer = v.strictObject({

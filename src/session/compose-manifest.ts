@@ -15,12 +15,14 @@ import type {
 import { version } from '../version.js';
 import type { DrainedFile } from './drain.js';
 import type { DumpedProcess } from './dump.js';
-import { placeKey, type SharedBo } from './sharing.js';
+import type { DmabufFile } from './held-dmabufs.js';
+import { type BoPlace, placeKey, type SharedBo } from './sharing.js';
 
 export interface DumpFacts {
   readonly host: Host;
   readonly processes: readonly DumpedProcess[];
   readonly extFiles: readonly ManifestExtFile[];
+  readonly dmabufFiles: readonly DmabufFile[];
   readonly drained: readonly DrainedFile[];
   readonly shares: readonly SharedBo[];
   readonly timings: Readonly<Record<string, number>>;
@@ -44,7 +46,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     created: new Date().toISOString(),
     ...hostRecord({ ...host, kfdVersion, kfdDevice }),
     processes: facts.processes.map((process) => describeProcess(process, host, facts.drained)),
-    ext_files: [...facts.extFiles],
+    ext_files: [...facts.extFiles, ...describeDmabufs(facts.dmabufFiles, buffers)],
     buffers,
     ...(facts.shares.length === 0 ? {} : { shares: describeShares(facts.shares, buffers) }),
     files: [...facts.processes.flatMap(stateFiles), ...files],
@@ -58,12 +60,34 @@ function describeShares(
   shares: readonly SharedBo[],
   buffers: readonly ManifestBuffer[],
 ): ManifestShare[] {
+  const idOf = bufferIds(buffers);
+  return shares.map(({ process, bo_index, owner }) => ({
+    process,
+    bo_index,
+    buffer: idOf(owner),
+  }));
+}
+
+function describeDmabufs(
+  files: readonly DmabufFile[],
+  buffers: readonly ManifestBuffer[],
+): ManifestExtFile[] {
+  const idOf = bufferIds(buffers);
+  return files.map(({ criuId, owner }) => ({
+    criu_id: criuId,
+    kind: 'dmabuf',
+    process: owner.process,
+    buffer: idOf(owner),
+  }));
+}
+
+function bufferIds(buffers: readonly ManifestBuffer[]): (owner: BoPlace) => number {
   const ids = new Map(buffers.map((buffer) => [placeKey(buffer), buffer.id]));
-  return shares.map(({ process, bo_index, owner }) => {
-    const buffer = ids.get(placeKey(owner));
-    if (buffer === undefined) throw new KfdError('E_INTERNAL', 'manifest: a share without buffer');
-    return { process, bo_index, buffer };
-  });
+  return (owner) => {
+    const id = ids.get(placeKey(owner));
+    if (id === undefined) throw new KfdError('E_INTERNAL', 'manifest: a share without buffer');
+    return id;
+  };
 }
 
 function stateFiles({ ordinal, state, renderFiles }: DumpedProcess): ManifestFile[] {

@@ -3,15 +3,19 @@
 import { KfdError } from '../errors.js';
 
 /**
- * `work`, or E_TIMEOUT `seconds` after this program began: podman counts from its own start, so what comes late has less
- * time left.
+ * `work`, or E_TIMEOUT with `what` `seconds` after this program began: podman counts from its own start, so what comes
+ * late has less time left.
  */
-export async function withDeadline(seconds: number, work: Promise<void>): Promise<void> {
+export async function withDeadline(
+  seconds: number,
+  what: string,
+  work: Promise<void>,
+): Promise<void> {
   const left = Math.max(0, seconds * 1000 - performance.now());
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      const reason = `upload: not finished ${seconds} s after the restore began`;
+      const reason = `${what} ${seconds} s after the restore began`;
       const hint = 'raise gate_timeout_s; podman itself gives up a restore after 240 s';
       reject(new KfdError('E_TIMEOUT', reason, { hint }));
     }, left);

@@ -16,6 +16,7 @@ import { composeManifest } from './compose-manifest.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { type DrainedFile, drain, planDrain } from './drain.js';
+import { HeldDmabufs } from './held-dmabufs.js';
 import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
@@ -54,6 +55,7 @@ export class DumpSession {
   readonly #context: SessionContext;
   readonly #processes = new Map<number, DumpedProcess>();
   readonly #extFiles: ManifestExtFile[] = [];
+  readonly #dmabufs = new HeldDmabufs();
   #host: Host | undefined;
   #shares: readonly SharedBo[] = [];
   readonly #lanes = new Lanes();
@@ -81,6 +83,7 @@ export class DumpSession {
       [messageType.dumpState, (m) => this.#state(m)],
       [messageType.dumpBuffers, (m) => this.#buffers(m)],
       [messageType.dumpRender, (m) => this.#render(m)],
+      [messageType.dumpDmabuf, (m) => this.#dmabufs.hold(m) as undefined],
       [messageType.dumpBegin, (m) => this.#begin(m)],
       [messageType.dumpFile, (m) => this.#file(m)],
       [messageType.stage, (m) => this.#stage(m)],
@@ -182,7 +185,9 @@ export class DumpSession {
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
     if (this.#failure !== undefined) throw this.#failure;
     this.#shares = findShares(processes);
-    refuseUnrestorable(processes, this.#shares, this.#hostOrThrow(), native().checkPrivateData);
+    const foreign = this.#dmabufs.find(processes);
+    const { checkPrivateData } = native();
+    refuseUnrestorable(processes, this.#shares, this.#hostOrThrow(), checkPrivateData, foreign);
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
     this.#context.log.info({ processes: processes.length }, 'draining');
@@ -206,7 +211,12 @@ export class DumpSession {
   }
 
   #file(message: Message): undefined {
-    const [criuId = -1, kind, process = -1, number] = message.args;
+    const [criuId = -1, kind, what = -1, number] = message.args;
+    if (kind === fileKind.dmabuf) {
+      this.#dmabufs.file(criuId, what);
+      return;
+    }
+    const process = what;
     if (kind === fileKind.kfd) {
       this.#extFiles.push({ criu_id: criuId, kind: 'kfd', process });
       return;
@@ -265,6 +275,7 @@ export class DumpSession {
         host: this.#hostOrThrow(),
         processes: [...this.#processes.values()],
         extFiles: this.#extFiles,
+        dmabufFiles: this.#dmabufs.files,
         shares: this.#shares,
         drained,
         timings,

@@ -5,14 +5,14 @@
 
 import { KfdError } from '../errors.js';
 import type { GpuPair } from '../gpu/pair.js';
-import type { Manifest, ManifestShare } from '../manifest/schema.js';
-import { type Descriptor, fromNative, native } from '../native.js';
+import type { Manifest, ManifestExtFile, ManifestShare } from '../manifest/schema.js';
+import { fromNative, native } from '../native.js';
 import type { Message, SessionContext } from './context.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { withDeadline } from './deadline.js';
-import { type Deferred, deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
+import { MadeBuffers } from './made-buffers.js';
 import { type Preflight, preflight } from './preflight.js';
 import { kfdBos } from './process-bos.js';
 import {
@@ -25,16 +25,14 @@ import {
   renderFilesOf,
   renderKey,
 } from './returning.js';
-import { placeKey } from './sharing.js';
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
 export class RestoreSession {
   readonly #context: SessionContext;
   readonly #returning = new Map<number, Returning>();
-  /** By place: buffers that another process waits for. */
-  readonly #awaited = new Map<string, Deferred>();
   #plan: Preflight | undefined;
+  #made: MadeBuffers | undefined;
   #uploads: Uploads | undefined;
   #failure: KfdError | undefined;
   #resumed = false;
@@ -47,13 +45,17 @@ export class RestoreSession {
   /** Refuses what cannot work here, before any task exists. Throws KfdError with all reasons. */
   async start(): Promise<void> {
     this.#plan = await preflight(this.#context.image, this.#context.config.gpu_map);
-    if (this.#plan !== undefined) this.#uploads = new Uploads(this.#context, this.#plan);
+    if (this.#plan !== undefined) {
+      const seconds = this.#context.config.gate_timeout_s;
+      this.#uploads = new Uploads(this.#context, this.#plan);
+      this.#made = new MadeBuffers(this.#plan.manifest, this.#returning, seconds);
+    }
     for (const prepared of this.#plan?.processes ?? []) {
       this.#returning.set(prepared.ordinal, { prepared, render: new Map(), dmabufs: new Map() });
     }
     const handlers: [number, Handler][] = [
       [messageType.openFile, (m) => this.#openFile(m)],
-      [messageType.restoreBuffers, (m) => this.#buffers(m)],
+      [messageType.restoreBuffers, (m) => this.#hearOfBuffers(m)],
       [messageType.restored, (m) => this.#restored(m)],
       [messageType.renderOpened, (m) => this.#renderOpened(m)],
       [messageType.renderFile, (m) => this.#renderFile(m)],
@@ -91,6 +93,7 @@ export class RestoreSession {
   async #openFile(message: Message): Promise<Answer> {
     const file = this.#manifest().ext_files.find(({ criu_id }) => criu_id === message.args[0]);
     if (file === undefined) return { args: [fileKind.none] };
+    if (file.kind === 'dmabuf') return this.#openDmabuf(file, message);
     const process = this.#returning.get(file.process);
     if (process === undefined) throw protocol(`process ${file.process} has no state`);
     const { state, summary } = process.prepared;
@@ -115,6 +118,27 @@ export class RestoreSession {
     const shared = this.#kfdSharesOf(process).map(({ bo_index }) => bo_index);
     const memfd = native().stateForRestore(state, ids, shared);
     return { args: [fileKind.kfd, file.process], fds: [memfd] };
+  }
+
+  /**
+   * A dma-buf once its buffer is there. The task that asks may have buffers to make itself, and CRIU would not ask it for
+   * /dev/kfd before it has this one: processes that hold each other's would wait for ever.
+   */
+  async #openDmabuf({ buffer = -1 }: ManifestExtFile, { args }: Message): Promise<Answer> {
+    const [, nsPid] = args;
+    const own = [...this.#returning.values()].find((one) => one.prepared.summary.nsPid === nsPid);
+    const first = own && own.upload === undefined ? this.#stateFile(own) : undefined;
+    if (first !== undefined) return { args: [fileKind.dmabuf, first.criu_id] };
+    const { dmabuf } = await this.#buffers().wait(buffer);
+    return { args: [fileKind.dmabuf], fds: [dmabuf] };
+  }
+
+  /** A file with which all of a process comes back; none when there is nothing to bring back. */
+  #stateFile(process: Returning): ManifestExtFile | undefined {
+    const kind = this.#hasKfdState(process) ? 'kfd' : 'drm';
+    return this.#manifest().ext_files.find(
+      (file) => file.kind === kind && file.process === process.prepared.ordinal,
+    );
   }
 
   /**
@@ -150,7 +174,7 @@ export class RestoreSession {
     const [ordinal = -1, index] = message.args;
     const share = this.#sharesOf(ordinal).find(({ bo_index }) => bo_index === index);
     if (share === undefined) throw protocol(`BO ${index} of process ${ordinal} is not shared`);
-    const { dmabuf } = await this.#buffer(share.buffer);
+    const { dmabuf } = await this.#buffers().wait(share.buffer);
     return { fds: [dmabuf] };
   }
 
@@ -174,7 +198,7 @@ export class RestoreSession {
     return {};
   }
 
-  #buffers(message: Message): undefined {
+  #hearOfBuffers(message: Message): undefined {
     const process = this.#process(message);
     const indices = boIndices(message.body, message.fds.length);
     const shared = new Set(
@@ -184,8 +208,7 @@ export class RestoreSession {
       const index = indices[i] as number;
       if (shared.has(index)) dmabuf.close();
       else process.dmabufs.set(index, dmabuf);
-      const place = { process: process.prepared.ordinal, bo_index: index };
-      this.#awaited.get(placeKey(place))?.resolve();
+      this.#buffers().made({ process: process.prepared.ordinal, bo_index: index });
     });
   }
 
@@ -194,26 +217,11 @@ export class RestoreSession {
     const process = this.#process(message);
     const share = this.#kfdSharesOf(process)[message.args[1] ?? -1];
     if (share === undefined) return {};
-    const { dmabuf, gpu } = await this.#buffer(share.buffer);
+    const { dmabuf, gpu } = await this.#buffers().wait(share.buffer);
     const pair = this.#plan?.pairs.find(({ recorded }) => recorded.ordinal === gpu);
     if (pair === undefined) throw protocol(`GPU ${gpu} has no counterpart`);
     const offset = native().gemMmapOffset(renderNode(pair.present), dmabuf);
     return { args: [share.bo_index, offset], fds: [dmabuf] };
-  }
-
-  /** The buffer `id` in its new memory, once the process that owns it has made it. */
-  async #buffer(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
-    const buffer = this.#manifest().buffers.find((candidate) => candidate.id === id);
-    const owner = this.#returning.get(buffer?.process ?? -1);
-    if (buffer === undefined || owner === undefined) throw protocol(`there is no buffer ${id}`);
-    if (!owner.dmabufs.has(buffer.bo_index)) {
-      const awaited = this.#awaited.get(placeKey(buffer)) ?? deferred();
-      this.#awaited.set(placeKey(buffer), awaited);
-      await awaited.promise;
-    }
-    const dmabuf = owner.dmabufs.get(buffer.bo_index);
-    if (dmabuf === undefined) throw protocol(`buffer ${id} came back without a dma-buf`);
-    return { dmabuf, gpu: buffer.gpu };
   }
 
   #sharesOf(ordinal: number): ManifestShare[] {
@@ -284,7 +292,11 @@ export class RestoreSession {
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     try {
-      await withDeadline(this.#context.config.gate_timeout_s, this.#allUploaded());
+      await withDeadline(
+        this.#context.config.gate_timeout_s,
+        'upload: not finished',
+        this.#allUploaded(),
+      );
       this.#context.phases.enter('resume');
       checkMappings(this.#returning.values());
       for (const process of this.#returning.values()) {
@@ -344,6 +356,11 @@ export class RestoreSession {
     const process = this.#returning.get(message.args[0] ?? -1);
     if (process === undefined) throw protocol(`process ${message.args[0]} is not in the image`);
     return process;
+  }
+
+  #buffers(): MadeBuffers {
+    if (this.#made === undefined) throw new KfdError('E_INTERNAL', 'session: no image');
+    return this.#made;
   }
 
   #uploadsOrThrow(): Uploads {

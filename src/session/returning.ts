@@ -35,7 +35,8 @@ export function renderFilesOf(
   { ext_files: files }: Manifest,
   { prepared }: Returning,
 ): ManifestExtFile[] {
-  return files.filter(({ kind, process }) => kind !== 'kfd' && process === prepared.ordinal);
+  const render = ['render', 'drm'];
+  return files.filter(({ kind, process }) => render.includes(kind) && process === prepared.ordinal);
 }
 
 /** Of the render file that a message names. */

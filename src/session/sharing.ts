@@ -30,6 +30,23 @@ interface Member extends BoPlace {
 
 /** Every BO of `processes` but the owner of each buffer that has several. Their dma-bufs must all be open. */
 export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
+  return [...membersByInode(processes).values()].flatMap((members) => {
+    const [owner] = members;
+    if (owner === undefined) return [];
+    return members.slice(1).map((member) => ({ ...placeOf(member), owner: placeOf(owner) }));
+  });
+}
+
+/** The owner of each buffer, by the inode of its dma-buf. Their dma-bufs must all be open. */
+export function buffersByInode(processes: readonly DumpedProcess[]): Map<number, BoPlace> {
+  const owners = [...membersByInode(processes)].flatMap(([inode, [owner]]) =>
+    owner === undefined ? [] : [[inode, placeOf(owner)] as const],
+  );
+  return new Map(owners);
+}
+
+/** The BOs that are one buffer; its owner is the first of them. */
+function membersByInode(processes: readonly DumpedProcess[]): Map<number, Member[]> {
   const buffers = new Map<number, Member[]>();
   for (const { ordinal, dmabufs, summary } of processes) {
     for (const [index, dmabuf] of dmabufs) {
@@ -40,14 +57,12 @@ export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
       else members.push(member);
     }
   }
-  return [...buffers.values()].flatMap((members) => {
-    const [owner] = [...members].sort((a, b) => a.rank - b.rank);
-    if (owner === undefined) return [];
-    const place = { process: owner.process, bo_index: owner.bo_index };
-    return members
-      .filter((member) => member !== owner)
-      .map(({ process, bo_index }) => ({ process, bo_index, owner: place }));
-  });
+  for (const members of buffers.values()) members.sort((a, b) => a.rank - b.rank);
+  return buffers;
+}
+
+function placeOf({ process, bo_index }: BoPlace): BoPlace {
+  return { process, bo_index };
 }
 
 function rankOf(bo: StateSummary['bos'][number] | undefined): number {

@@ -9,7 +9,7 @@ import type { DumpedProcess } from './dump.js';
 import { type SharedBo, waitingCircle } from './sharing.js';
 
 /**
- * Throws E_UNSUPPORTED_STATE with all reasons. `checkPrivateData`: the addon's, which throws when the private data of
+ * Throws E_UNSUPPORTED_STATE with all reasons, and with `others`. `checkPrivateData`: the addon's, which throws when the private data of
  * a state file has a layout it does not know.
  */
 export function refuseUnrestorable(
@@ -17,11 +17,13 @@ export function refuseUnrestorable(
   shares: readonly SharedBo[],
   host: Host,
   checkPrivateData: (state: Buffer) => void,
+  others: readonly string[] = [],
 ): void {
   const reasons = [
     ...circleReasons(processes, shares),
     ...layoutReasons(processes, shares, checkPrivateData),
     ...queueReasons(processes, host),
+    ...others,
   ];
   if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
 }

@@ -15,6 +15,7 @@ export const messageType = {
   dumpState: 26,
   dumpUnpaused: 27,
   dumpRender: 28,
+  dumpDmabuf: 29,
   openFile: 30,
   restoreBuffers: 31,
   restored: 32,
@@ -27,7 +28,7 @@ export const messageType = {
   sharedBo: 39,
 } as const;
 
-export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3 } as const;
+export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3, dmabuf: 4 } as const;
 
 /**
  * The BO indices in the body of a *Buffers message that came with `count` dma-bufs. Throws

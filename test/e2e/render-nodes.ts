@@ -52,6 +52,12 @@ scenario('render nodes without KFD: refused by name, then saved', async ({ engin
     assert.equal(await job.control.ask('busy'), 'busy');
     await meet(async () => setDmaRate(0));
     await assertRefused(job, /context 2: work it submitted is still in flight/);
+    assert.equal(await job.control.ask('orphan'), 'orphan');
+    await assertRefused(
+      job,
+      /no process of the container has the buffer of dma-buf inode \d+, which pid \d+ \(render-worker\) holds open as descriptor \d+/,
+    );
+    assert.equal(await job.control.ask('forget'), 'forgotten');
     const before = submissions(await job.control.ask('verify'));
     const archive = archivePath(engine, 'render.tar');
     const saved = await job.checkpoint('--compress', 'none', '--export', archive);

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
+import type { Manifest } from '../../src/manifest/schema.js';
 import { archivePath } from './support/archive.js';
 import { filterCgroups } from './support/cgroups.js';
-import { until } from './support/command.js';
+import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { restoringSession, sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
@@ -16,7 +17,7 @@ const children: Readonly<Record<string, string>> = {
   opener: 'kfd-opener @',
   first: `${worker} --gpu 1 --seed 2 --control @`,
   second: `${worker} --gpu 0 --seed 3 --control @`,
-  holder: `${worker} --gpu 1 --seed 4 --fork-holder --double-kfd --other-gpu --control @`,
+  holder: `${worker} --gpu 1 --seed 4 --dmabuf --fork-holder --double-kfd --other-gpu --control @`,
 };
 const started = Object.entries(children).map(
   ([folder, command]) => `${command.replace('@', `/ctl/${folder}`)} &`,
@@ -36,6 +37,16 @@ async function killWhileNarrowed(job: Container, archive: string): Promise<void>
   await job.remove();
 }
 
+/** Of the two that share, each holds a dma-buf of the other's; the holder's child inherited one. */
+async function assertStoredOnce(archive: string): Promise<void> {
+  const text = await run('tar', '-xOf', archive, 'checkpoint/kfd-manifest.json');
+  const { ext_files: files, shares } = JSON.parse(text) as Manifest;
+  const dmabufs = files.flatMap(({ kind, buffer }) => (kind === 'dmabuf' ? [buffer] : []));
+  assert.equal(new Set(dmabufs).size, 3, JSON.stringify(files));
+  assert.equal(dmabufs.length, 3, JSON.stringify(files));
+  assert.equal(shares?.length, 1, JSON.stringify(shares));
+}
+
 scenario(
   'GPU processes on two of three GPUs: sharing a buffer, forked, with nothing but /dev/kfd',
   async ({ engine }) => {
@@ -50,6 +61,7 @@ scenario(
     assert.equal(saved.status, 0, saved.stderr);
     // Those above, the first of them, and the one that it shares a buffer with.
     assert.equal((await sessionEnd(job, 'dump'))['processes'], Object.keys(children).length + 2);
+    await assertStoredOnce(archive);
     await job.remove();
     await killWhileNarrowed(job, archive);
     const restored = await job.restore('--keep', '--import', archive);

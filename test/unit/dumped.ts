@@ -44,5 +44,13 @@ export function dumped(summary: Partial<StateSummary> = {}): DumpedProcess {
 }
 
 export function manifestFacts(host: Host) {
-  return { host, processes: [], extFiles: [], drained: [], shares: [], timings: {} };
+  return {
+    host,
+    processes: [],
+    extFiles: [],
+    dmabufFiles: [],
+    drained: [],
+    shares: [],
+    timings: {},
+  };
 }

@@ -208,6 +208,19 @@ test('the state of a render file belongs to one render file', () => {
   }
 });
 
+test('a dma-buf is that of a buffer of its process', () => {
+  const bent = (file: object) => {
+    const manifest = sampleManifest();
+    manifest.ext_files.push({ criu_id: 9, ...file } as never);
+    return problemsOf(manifest);
+  };
+  const [{ id, process } = { id: -1, process: -1 }] = sampleManifest().buffers;
+  assert.deepEqual(bent({ kind: 'dmabuf', process, buffer: id }), []);
+  assert.match(bent({ kind: 'dmabuf', process }).join(), /ext_files\.2\.buffer: for a dma-buf/);
+  assert.match(bent({ kind: 'kfd', process, buffer: id }).join(), /buffer: for a dma-buf, and/);
+  assert.match(bent({ kind: 'dmabuf', process, buffer: 99 }).join(), /process 0 has no buffer 99/);
+});
+
 test('hostile documents end in an error, not in a crash', () => {
   const deep = `{"schema_version":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   for (const text of [deep, '[]', 'null', '"x"', '{"__proto__":{"schema_version":1}}', '\u0000']) {

@@ -179,11 +179,14 @@ test('the composed manifest is sound and says what was dumped', async () => {
     host,
     processes: [process],
     extFiles: [{ criu_id: 5, kind: 'kfd', process: 0 }],
+    dmabufFiles: [{ criuId: 6, owner: { process: 0, bo_index: 2 } }],
     drained: planDrain(host, [process], []).map((part) => ({ ...part, result })),
     shares: [],
     timings: { total: 5 },
   });
   assert.doesNotThrow(() => encodeManifest(manifest));
+  const buffer = manifest.buffers.find(({ bo_index: index }) => index === 2)?.id;
+  assert.deepEqual(manifest.ext_files[1], { criu_id: 6, kind: 'dmabuf', process: 0, buffer });
   assert.deepEqual(manifest.processes, [
     {
       ordinal: 0,

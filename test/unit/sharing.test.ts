@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inconsistencies } from '../../src/manifest/consistency.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
+import type { Message } from '../../src/session/context.js';
 import type { DumpedProcess } from '../../src/session/dump.js';
+import { HeldDmabufs } from '../../src/session/held-dmabufs.js';
+import { MadeBuffers } from '../../src/session/made-buffers.js';
 import { checkBuffers } from '../../src/session/preflight.js';
+import type { Returning } from '../../src/session/returning.js';
 import { findShares, waitingCircle } from '../../src/session/sharing.js';
 import { sampleManifest } from './manifest-sample.js';
 import { temporaryFolder } from './paths.js';
@@ -60,6 +64,62 @@ test('one inode is one buffer, and the BO that was allocated takes its contents 
     { process: 2, bo_index: 0, owner },
   ]);
   assert.deepEqual(findShares([first]), []);
+});
+
+test('an open dma-buf leads to its buffer, or is refused with whoever holds it', async (t) => {
+  const folder = await temporaryFolder(t);
+  const importer = process(t, folder, 0, [['theirs', imported]]);
+  const owner = process(t, folder, 1, [
+    ['other', allocated],
+    ['theirs', allocated],
+  ]);
+  const inodeOf = (file: string) => statSync(join(folder, file)).ino;
+  const held = (...inodes: number[]) => {
+    const dmabufs = new HeldDmabufs();
+    inodes.forEach((inode, i) => {
+      const args = [inode, 4711 + i, 9];
+      dmabufs.hold({ args, body: Buffer.from('worker') } as unknown as Message);
+    });
+    return { dmabufs, reasons: dmabufs.find([importer, owner]) };
+  };
+  const { dmabufs, reasons } = held(inodeOf('theirs'));
+  assert.deepEqual(reasons, []);
+  dmabufs.file(5, inodeOf('theirs'));
+  dmabufs.file(6, inodeOf('other')); // in a socket's queue: nobody holds it
+  assert.deepEqual(dmabufs.files, [
+    { criuId: 5, owner: { process: 1, bo_index: 1 } },
+    { criuId: 6, owner: { process: 1, bo_index: 0 } },
+  ]);
+  const code = 'E_UNSUPPORTED_STATE';
+  assert.throws(() => dmabufs.file(7, 1), { code, message: /inode 1, which is on its way/ });
+  const lost = (inode: number, pid: number) =>
+    `no process of the container has the buffer of dma-buf inode ${inode}, which pid ${pid} (worker) holds open as descriptor 9`;
+  assert.deepEqual(held(inodeOf('other'), 1, 2).reasons, [lost(1, 4712), lost(2, 4713)]);
+});
+
+test('who waits for a buffer gets it when it is made, or an error in the end', async () => {
+  const manifest: Manifest = {
+    ...sampleManifest(),
+    buffers: [
+      { id: 5, process: 1, bo_index: 2, gpu: 3, size: 8192, kind: 'vram', pages_file: 'x' },
+    ],
+  };
+  const owner = { prepared: {}, render: new Map(), dmabufs: new Map<number, Descriptor>() };
+  const returning = new Map([[1, owner as unknown as Returning]]);
+  const buffers = new MadeBuffers(manifest, returning, 600);
+  const both = Promise.all([buffers.wait(5), buffers.wait(5)]);
+  const dmabuf = { fd: 17, close() {} };
+  owner.dmabufs.set(2, dmabuf);
+  buffers.made({ process: 1, bo_index: 2 });
+  assert.deepEqual(await both, [
+    { dmabuf, gpu: 3 },
+    { dmabuf, gpu: 3 },
+  ]);
+  await assert.rejects(buffers.wait(6), { code: 'E_PROTOCOL' });
+  owner.dmabufs.clear();
+  const late = new MadeBuffers(manifest, returning, 0);
+  const message = /^BO 2 of process 1, which others share: not made 0 s after/;
+  await assert.rejects(late.wait(5), { code: 'E_TIMEOUT', message });
 });
 
 test('where all BOs of a buffer were imported the first one has the contents', async (t) => {

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "core/error.h"
 #include "core/fd.h"
@@ -73,6 +75,22 @@ bool holds_kfd(pid_t pid) {
   return false;
 }
 
+/// Of the dma-bufs that `pid` has open.
+std::vector<ino_t> dmabufs_of(pid_t pid) {
+  std::vector<ino_t> inodes;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code gone;
+    const auto link = std::filesystem::read_symlink(entry.path(), gone).native();
+    struct stat info {};
+    if (link.starts_with("/dmabuf:") && stat(entry.path().c_str(), &info) == 0) {
+      inodes.push_back(info.st_ino);
+    }
+  }
+  std::ranges::sort(inodes);
+  return inodes;
+}
+
 class HeldFork : public Holding {
  public:
   HeldFork() : child_(fork()) {
@@ -97,6 +115,9 @@ class HeldFork : public Holding {
       throw Error(ErrorCode::corrupt, "forked child: it is gone");
     }
     if (!holds_kfd(child_)) throw Error(ErrorCode::corrupt, "forked child: /dev/kfd is not open");
+    if (dmabufs_of(child_) != dmabufs_of(getpid())) {
+      throw Error(ErrorCode::corrupt, "forked child: it has other dma-bufs open");
+    }
   }
 
  private:

@@ -20,7 +20,7 @@ std::unique_ptr<Holding> hold_dmabuf(const PoolBuffer& buffer);
 /// ROCr knows nothing of. --double-render: the same on the second of two render files.
 std::unique_ptr<Holding> hold_gem(const Runtime& runtime, const Pattern& pattern, bool two_files);
 
-/// --fork-holder: a child that sleeps with the inherited /dev/kfd.
+/// --fork-holder: a child that sleeps with the inherited /dev/kfd and all dma-bufs of --dmabuf.
 std::unique_ptr<Holding> hold_fork();
 
 /// --double-kfd: a second open file of /dev/kfd.

@@ -1,15 +1,14 @@
 #include "peer.h"
 
-#include <sys/socket.h>
-
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <optional>
 
 #include "core/error.h"
-#include "core/fd.h"
+#include "descriptor_place.h"
 #include "dma.h"
+#include "foreign_buffer.h"
+#include "passing.h"
 #include "pattern.h"
 #include "runtime.h"
 #include "stop.h"
@@ -20,68 +19,60 @@ namespace {
 using kfdcp::Error;
 using kfdcp::ErrorCode;
 
-/// A BO of another process, mapped to this process' GPU address space.
-class ImportedBuffer {
+class SharedBuffers {
  public:
-  ImportedBuffer(const Runtime& runtime, int dmabuf) {
-    hsa_agent_t gpu = runtime.gpu();
-    check_hsa(hsa_amd_interop_map_buffer(1, &gpu, dmabuf, 0, &size_, &base_, nullptr, nullptr),
-              "importing a dma-buf");
-  }
-  ~ImportedBuffer() { hsa_amd_interop_unmap_buffer(base_); }
-  ImportedBuffer(const ImportedBuffer&) = delete;
-  ImportedBuffer& operator=(const ImportedBuffer&) = delete;
+  SharedBuffers(kfdcp::UniqueFd place, std::uint64_t seed, std::chrono::milliseconds limit)
+      : place_(std::move(place)), pattern_(seed), dma_(runtime_, limit) {}
 
-  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(base_), size_}; }
+  /// A dma-buf of a buffer made here, for `dmabuf`.
+  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf) {
+    imported_.emplace(runtime_, dmabuf.get());
+    fill_descriptor(place_, dmabuf);
+    own_.emplace(runtime_, runtime_.vram(), kSharedBytes);
+    dma_.fill(own_->bytes(), pattern_, kShared);
+    return export_dmabuf(*own_);
+  }
+
+  void advance(std::uint32_t generation) {
+    if (!own_) throw Error(ErrorCode::protocol, "advance: nothing was exchanged");
+    for (const std::span<std::byte> bytes : {imported_->bytes(), own_->bytes()}) {
+      dma_.verify(bytes, pattern_, kShared + generation);
+      dma_.fill(bytes, pattern_, kShared + generation + 1);
+    }
+    const ImportedBuffer again(runtime_, place_.get());
+    dma_.verify(again.bytes(), pattern_, kShared + generation + 1);
+  }
 
  private:
-  void* base_ = nullptr;
-  std::size_t size_ = 0;
+  kfdcp::UniqueFd place_;
+  const Runtime runtime_;
+  const Pattern pattern_;
+  Dma dma_;
+  std::optional<ImportedBuffer> imported_;
+  std::optional<PoolBuffer> own_;
 };
-
-/// Returns false at the end of the conversation.
-bool receive(int socket, PeerRequest& request, kfdcp::UniqueFd& dmabuf) {
-  iovec data{&request, sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof request) return false;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    dmabuf = kfdcp::UniqueFd(fd);
-  }
-  return true;
-}
 
 }  // namespace
 
-int run_peer(int socket, std::uint64_t seed, std::chrono::milliseconds limit) try {
-  const Runtime runtime;
-  const Pattern pattern(seed);
-  Dma dma(runtime, limit);
-  std::optional<ImportedBuffer> buffer;
+int run_peer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,
+             std::chrono::milliseconds limit) try {
+  SharedBuffers buffers(std::move(place), seed, limit);
   PeerRequest request{};
-  for (kfdcp::UniqueFd dmabuf; !stop_requested() && receive(socket, request, dmabuf);) {
+  for (kfdcp::UniqueFd dmabuf;
+       !stop_requested() && receive_passed(socket, &request, sizeof request, dmabuf);) {
     PeerReply reply{};
+    kfdcp::UniqueFd own;
     try {
-      if (request.verb == PeerRequest::kImport) {
-        buffer.emplace(runtime, dmabuf.get());
+      if (request.verb == PeerRequest::kExchange) {
+        own = buffers.exchange(dmabuf);
         dmabuf = {};
-      } else if (!buffer) {
-        throw Error(ErrorCode::protocol, "advance: nothing is imported");
       } else {
-        dma.verify(buffer->bytes(), pattern, kShared + request.generation);
-        dma.fill(buffer->bytes(), pattern, kShared + request.generation + 1);
+        buffers.advance(request.generation);
       }
     } catch (const std::exception& error) {
       std::snprintf(reply.error, sizeof reply.error, "%s", error.what());
     }
-    if (send(socket, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply) break;
+    if (!send_passing(socket, &reply, sizeof reply, own.get())) break;
   }
   return 0;
 } catch (const std::exception& error) {

@@ -1,14 +1,20 @@
-// The other process of a shared BO, and what is said on the socket to it: fixed-size messages, one
+// The other process of shared BOs, and what is said on the socket to it: fixed-size messages, one
 // reply each.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+
+#include "core/fd.h"
 
 namespace lab {
 
+inline constexpr std::size_t kSharedBytes = std::size_t{4} << 20;
+
 struct PeerRequest {
-  enum Verb : std::uint32_t { kImport, kAdvance };  // kImport carries a dma-buf in SCM_RIGHTS
+  // kExchange and its reply carry a dma-buf in SCM_RIGHTS.
+  enum Verb : std::uint32_t { kExchange, kAdvance };
   Verb verb;
   std::uint32_t generation;
 };
@@ -17,8 +23,9 @@ struct PeerReply {
   char error[256];  // empty: done
 };
 
-/// Serves requests on `socket` until it closes or a stop signal comes. Returns the exit code of the
-/// process.
-int run_peer(int socket, std::uint64_t seed, std::chrono::milliseconds limit);
+/// Serves requests on `socket` until it closes or a stop signal comes; keeps the dma-buf it is sent
+/// in `place`. Returns the exit code of the process.
+int run_peer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,
+             std::chrono::milliseconds limit);
 
 }  // namespace lab

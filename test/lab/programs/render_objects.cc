@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "descriptor_place.h"
 
 namespace lab {
 namespace {
@@ -53,6 +54,18 @@ std::uint32_t gem_handle(const kfdcp::GpuBo& bo) {
   return handle;
 }
 
+kfdcp::UniqueFd export_dmabuf(const kfdcp::GpuBo& bo) {
+  std::uint32_t raw = 0;
+  check_drm(amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_dma_buf_fd, &raw), "sharing a BO");
+  return kfdcp::UniqueFd(static_cast<int>(raw));
+}
+
+std::uint32_t import_handle(int file, const kfdcp::UniqueFd& dmabuf) {
+  std::uint32_t handle = 0;
+  check_drm(drmPrimeFDToHandle(file, dmabuf.get(), &handle), "importing a BO");
+  return handle;
+}
+
 /// BOs with handles 2, 5 and 6; those between are free again.
 std::list<RenderBo> make_bos(const kfdcp::GpuDevice& device, std::uint64_t small) {
   std::list<RenderBo> bos;
@@ -81,11 +94,7 @@ kfdcp::GpuBoList second_list(const kfdcp::GpuDevice& device, const std::list<Ren
 
 /// `bo` of `device` as the CPU sees it through another file of the node.
 kfdcp::Mapping map_through(int file, const RenderBo& bo) {
-  std::uint32_t raw = 0;
-  check_drm(amdgpu_bo_export(bo.bo.get(), amdgpu_bo_handle_type_dma_buf_fd, &raw), "sharing a BO");
-  const kfdcp::UniqueFd dmabuf(static_cast<int>(raw));
-  std::uint32_t handle = 0;
-  check_drm(drmPrimeFDToHandle(file, dmabuf.get(), &handle), "importing a BO");
+  const std::uint32_t handle = import_handle(file, export_dmabuf(bo.bo));
   drm_amdgpu_gem_mmap args{};
   args.in.handle = handle;
   check_drm(drmCommandWriteRead(file, DRM_AMDGPU_GEM_MMAP, &args, sizeof(args)), "finding a BO");
@@ -108,6 +117,7 @@ std::uint32_t RenderBo::handle() const { return gem_handle(bo); }
 
 RenderObjects::RenderObjects(const std::string& node, const Pattern& pattern)
     : pattern_(pattern),
+      dmabuf_(reserve_descriptor()),
       file_(open_node(node)),
       second_(open_node(node)),
       device_(kfdcp::open_gpu(file_.get())),
@@ -122,6 +132,7 @@ RenderObjects::RenderObjects(const std::string& node, const Pattern& pattern)
       list_(second_list(device_, bos_, ib_, staging_)),
       shared_(map_through(second_.get(), bos_.front())) {
   for (RenderBo& bo : bos_) fill(bo);
+  fill_descriptor(dmabuf_, export_dmabuf(bos_.front().bo));
 }
 
 void RenderObjects::fill(RenderBo& bo) {
@@ -185,6 +196,12 @@ void RenderObjects::check_shared() {
   fill(bos_.front());
 }
 
+/// A file that has a handle of the BO gets that one again.
+void RenderObjects::check_dmabuf() {
+  if (import_handle(file_.get(), dmabuf_) == bos_.front().handle()) return;
+  differs("the dma-buf is no longer that of its BO");
+}
+
 void RenderObjects::start_copy(std::uint64_t bytes) {
   copy(staging_gpu_.address(), staging_gpu_.address() + kLarge / 2, std::min(bytes, kLarge / 2),
        false);
@@ -198,9 +215,16 @@ std::string RenderObjects::verify() {
     check(bo);
   }
   check_shared();
+  check_dmabuf();
   const kfdcp::GpuBo next = allocate(device_, kPage, AMDGPU_GEM_DOMAIN_GTT, 0);
   if (gem_handle(next) != 4) differs("handle 4 is not the lowest free one");
   return line + " submissions=" + std::to_string(submitted_);
+}
+
+kfdcp::UniqueFd orphan_dmabuf(const std::string& node) {
+  const kfdcp::UniqueFd file = open_node(node);
+  const kfdcp::GpuDevice device = kfdcp::open_gpu(file.get());
+  return export_dmabuf(allocate(device, kPage, AMDGPU_GEM_DOMAIN_GTT, 0));
 }
 
 }  // namespace lab

@@ -1,5 +1,6 @@
 // What render-worker holds on a render node, through libdrm_amdgpu: BOs with holes between their
-// handles, GPU mappings, a context, a BO list; a second file of the node shares one of the BOs.
+// handles, GPU mappings, a context, a BO list; a second file of the node shares one of the BOs,
+// whose dma-buf is open, too.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +48,10 @@ class RenderObjects {
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, bool wait);
   void wait_for(std::uint64_t submission);
   void check_shared();
+  void check_dmabuf();
 
   const Pattern& pattern_;
+  kfdcp::UniqueFd dmabuf_;  // below the files: CRIU comes to it first
   kfdcp::UniqueFd file_, second_;
   kfdcp::GpuDevice device_;
   std::list<RenderBo> bos_;  // the first one is shared
@@ -60,5 +63,8 @@ class RenderObjects {
   kfdcp::Mapping shared_;  // through the second file
   std::uint64_t submitted_ = 0;
 };
+
+/// A dma-buf of a BO that only this descriptor keeps. Throws Error{gpu} or Error{io}.
+kfdcp::UniqueFd orphan_dmabuf(const std::string& node);
 
 }  // namespace lab

@@ -1,5 +1,6 @@
 // A program that uses a render node and no KFD, as a graphics or video program does.
-// usage: render-worker NODE [CONTROL_DIR] (/ctl); commands: verify, status, busy, exit.
+// usage: render-worker NODE [CONTROL_DIR] (/ctl); commands: verify, status, busy, orphan (a dma-buf
+// whose BO nobody has), forget (closes it), exit.
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
     const lab::Mailbox mailbox(dir, dir + "/status");
     const lab::Pattern pattern(7);
     lab::RenderObjects objects(argv[1], pattern);
+    kfdcp::UniqueFd orphan;
     mailbox.announce("ready pid=" + std::to_string(getpid()) + " holds=render-worker");
     lab::serve(
         mailbox,
@@ -30,12 +32,21 @@ int main(int argc, char** argv) {
           if (command.verb == "exit") return "exiting";
           if (command.verb == "status") return "running";
           if (command.verb == "verify") return "verified" + objects.verify();
+          if (command.verb == "orphan") {
+            orphan = lab::orphan_dmabuf(argv[1]);
+            return "orphan";
+          }
+          if (command.verb == "forget") {
+            orphan = {};
+            return "forgotten";
+          }
           if (command.verb == "busy") {
             objects.start_copy(4 << 20);
             return "busy";
           }
-          throw kfdcp::Error(kfdcp::ErrorCode::protocol,
-                             "command \"" + command.verb + "\": use verify, status, busy or exit");
+          throw kfdcp::Error(
+              kfdcp::ErrorCode::protocol,
+              "command \"" + command.verb + "\": use verify, status, busy, orphan, forget or exit");
         },
         [](std::chrono::milliseconds) {});
   } catch (const std::exception& error) {

@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <utility>
 
 #include "core/error.h"
+#include "descriptor_place.h"
+#include "foreign_buffer.h"
+#include "passing.h"
 #include "peer.h"
 #include "stop.h"
 
@@ -19,14 +22,16 @@ using kfdcp::Error;
 using kfdcp::ErrorCode;
 using kfdcp::io_error;
 
-constexpr std::size_t kBytes = std::size_t{4} << 20;
-
 class HeldShare : public Holding {
  public:
   HeldShare(const Runtime& runtime, Dma& dma, const Pattern& pattern, const Peer& peer)
-      : dma_(dma), pattern_(pattern), peer_(peer), buffer_(runtime, runtime.vram(), kBytes) {
+      : runtime_(runtime),
+        dma_(dma),
+        pattern_(pattern),
+        peer_(peer),
+        buffer_(runtime, runtime.vram(), kSharedBytes) {
     dma_.fill(buffer_.bytes(), pattern_, kShared);
-    peer_.import(export_dmabuf(buffer_));
+    peer_.exchange(export_dmabuf(buffer_));
     check();
   }
 
@@ -35,13 +40,17 @@ class HeldShare : public Holding {
   void check() override {
     dma_.verify(buffer_.bytes(), pattern_, kShared + generation_);
     peer_.advance(generation_);
-    dma_.verify(buffer_.bytes(), pattern_, kShared + generation_ + 1);
-    dma_.fill(buffer_.bytes(), pattern_, kShared + generation_ + 2);
+    const ImportedBuffer theirs(runtime_, peer_.dmabuf());
+    for (const std::span<std::byte> bytes : {buffer_.bytes(), theirs.bytes()}) {
+      dma_.verify(bytes, pattern_, kShared + generation_ + 1);
+      dma_.fill(bytes, pattern_, kShared + generation_ + 2);
+    }
     peer_.advance(generation_ + 2);
     generation_ += 3;
   }
 
  private:
+  const Runtime& runtime_;
   Dma& dma_;
   const Pattern& pattern_;
   const Peer& peer_;
@@ -51,7 +60,8 @@ class HeldShare : public Holding {
 
 }  // namespace
 
-Peer::Peer(std::uint64_t seed, std::chrono::milliseconds limit) : limit_(limit) {
+Peer::Peer(std::uint64_t seed, std::chrono::milliseconds limit)
+    : limit_(limit), place_(reserve_descriptor()) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw io_error("socketpair");
   socket_ = kfdcp::UniqueFd(ends[0]);
@@ -60,7 +70,7 @@ Peer::Peer(std::uint64_t seed, std::chrono::milliseconds limit) : limit_(limit) 
   if (pid_ < 0) throw io_error("fork");
   if (pid_ > 0) return;
   socket_ = {};
-  _exit(run_peer(far_end.get(), seed, limit));
+  _exit(run_peer(far_end.get(), std::move(place_), seed, limit));
 }
 
 Peer::~Peer() {
@@ -69,34 +79,19 @@ Peer::~Peer() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Peer::import(const kfdcp::UniqueFd& dmabuf) const {
-  PeerRequest request{PeerRequest::kImport, 0};
-  iovec data{&request, sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  const int fd = dmabuf.get();
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != sizeof request) throw io_error("peer");
-  receive_reply();
+void Peer::exchange(const kfdcp::UniqueFd& dmabuf) const {
+  const PeerRequest request{PeerRequest::kExchange, 0};
+  if (!send_passing(socket_.get(), &request, sizeof request, dmabuf.get())) throw io_error("peer");
+  fill_descriptor(place_, receive_reply());
 }
 
 void Peer::advance(std::uint32_t generation) const {
   const PeerRequest request{PeerRequest::kAdvance, generation};
-  if (send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request) {
-    throw io_error("peer");
-  }
+  if (!send_passing(socket_.get(), &request, sizeof request, -1)) throw io_error("peer");
   receive_reply();
 }
 
-void Peer::receive_reply() const {
+kfdcp::UniqueFd Peer::receive_reply() const {
   // Slices, for the reason given in Signal::wait_done.
   constexpr std::chrono::milliseconds kSlice{200};
   pollfd readable{socket_.get(), POLLIN, 0};
@@ -107,11 +102,13 @@ void Peer::receive_reply() const {
     if (waited >= 2 * limit_) throw Error(ErrorCode::gpu, "peer: it does not answer");
   }
   PeerReply reply{};
-  if (recv(socket_.get(), &reply, sizeof reply, MSG_WAITALL) != sizeof reply) {
+  kfdcp::UniqueFd passed;
+  if (!receive_passed(socket_.get(), &reply, sizeof reply, passed)) {
     throw Error(ErrorCode::gpu, "peer: it is gone");
   }
   reply.error[sizeof reply.error - 1] = '\0';
   if (reply.error[0] != '\0') throw Error(ErrorCode::gpu, std::string("peer: ") + reply.error);
+  return passed;
 }
 
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,

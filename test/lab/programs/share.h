@@ -1,4 +1,4 @@
-// One BO shared by two GPU processes.
+// BOs shared by two GPU processes.
 #pragma once
 
 #include <sys/types.h>
@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "core/fd.h"
 #include "dma.h"
@@ -16,8 +15,8 @@
 
 namespace lab {
 
-/// A child with a ROCr of its own. It imports the BO it is sent and then works on it when it is
-/// told to.
+/// A child with a ROCr of its own. It imports the BO it is sent, sends one of its own, and then
+/// works on both when it is told to.
 class Peer {
  public:
   /// Forks. Only before ROCr is initialised and before there are threads. Throws Error{io}.
@@ -26,23 +25,28 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  /// Makes the peer import the BO of `dmabuf`. Throws Error{gpu} with the peer's reason, or when it
-  /// does not answer in time.
-  void import(const kfdcp::UniqueFd& dmabuf) const;
-  /// Makes the peer verify that the BO holds `generation` and write the next one. Throws as
-  /// import() does.
+  /// Makes the peer import the BO of `dmabuf` and hold that descriptor. From then on this process
+  /// holds one of the peer's BO. Throws Error{gpu} with the peer's reason, or when it does not
+  /// answer in time.
+  void exchange(const kfdcp::UniqueFd& dmabuf) const;
+  /// Makes the peer verify that both BOs hold `generation` and write the next one. Throws as
+  /// exchange() does.
   void advance(std::uint32_t generation) const;
+  /// The dma-buf of the peer's BO. Nobody else has it open.
+  int dmabuf() const { return place_.get(); }
 
  private:
-  void receive_reply() const;
+  kfdcp::UniqueFd receive_reply() const;
 
   const std::chrono::milliseconds limit_;
+  kfdcp::UniqueFd place_;
   kfdcp::UniqueFd socket_;
   pid_t pid_ = -1;
 };
 
-/// --share: a VRAM BO of 4 MiB that `peer` has imported; no dma-buf stays open. check() sends new
-/// contents back and forth, so that two copies of the BO are told from one.
+/// --share: a VRAM BO of 4 MiB that `peer` has imported, and one of the peer's. Each process holds
+/// the dma-buf of the other's BO, with a number below that of /dev/kfd, and nobody that of its own.
+/// check() sends new contents back and forth, so that two copies of a BO are told from one.
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
                                     const Peer& peer);
 

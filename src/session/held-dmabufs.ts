@@ -1,0 +1,50 @@
+/**
+ * The dma-bufs that processes of the tree hold open, at a checkpoint. A dma-buf has one file and one inode as long as it
+ * lives, whoever holds it: the inode leads to its buffer.
+ */
+
+import { KfdError } from '../errors.js';
+import type { Message } from './context.js';
+import type { DumpedProcess } from './dump.js';
+import { type BoPlace, buffersByInode } from './sharing.js';
+
+/** CRIU's file, and the BO that takes the contents of its buffer with it. */
+export interface DmabufFile {
+  readonly criuId: number;
+  readonly owner: BoPlace;
+}
+
+export class HeldDmabufs {
+  readonly files: DmabufFile[] = [];
+  /** What holds it, by inode. */
+  readonly #holders = new Map<number, string>();
+  #buffers: ReadonlyMap<number, BoPlace> = new Map();
+
+  /** A process has one open. */
+  hold({ args: [inode = -1, pid, fd], body }: Message): void {
+    const holder = `pid ${pid} (${body.toString('utf8')}) holds open as descriptor ${fd}`;
+    if (!this.#holders.has(inode)) this.#holders.set(inode, holder);
+  }
+
+  /** Finds their buffers among those of `processes`. Returns a reason against the checkpoint for each that has none. */
+  find(processes: readonly DumpedProcess[]): readonly string[] {
+    this.#buffers = buffersByInode(processes);
+    return [...this.#holders]
+      .filter(([inode]) => !this.#buffers.has(inode))
+      .map(([inode, holder]) => foreign(inode, holder));
+  }
+
+  /** CRIU has come to the file of one. Throws E_UNSUPPORTED_STATE. */
+  file(criuId: number, inode: number): void {
+    const owner = this.#buffers.get(inode);
+    if (owner === undefined) {
+      const reason = foreign(inode, 'is on its way through a socket');
+      throw new KfdError('E_UNSUPPORTED_STATE', reason);
+    }
+    this.files.push({ criuId, owner });
+  }
+}
+
+function foreign(inode: number, where: string): string {
+  return `no process of the container has the buffer of dma-buf inode ${inode}, which ${where}`;
+}

@@ -1,0 +1,52 @@
+/** Buffers in their new memory, for whoever waits for them: importers, and holders of dma-bufs. */
+
+import { KfdError } from '../errors.js';
+import type { Manifest, ManifestBuffer } from '../manifest/schema.js';
+import type { Descriptor } from '../native.js';
+import { withDeadline } from './deadline.js';
+import { type Deferred, deferred } from './deferred.js';
+import type { Returning } from './returning.js';
+import { type BoPlace, placeKey } from './sharing.js';
+
+export class MadeBuffers {
+  readonly #manifest: Manifest;
+  readonly #returning: ReadonlyMap<number, Returning>;
+  readonly #seconds: number;
+  /** By place. */
+  readonly #awaited = new Map<string, Deferred>();
+
+  /** `seconds`: as in withDeadline(). */
+  constructor(manifest: Manifest, returning: ReadonlyMap<number, Returning>, seconds: number) {
+    this.#manifest = manifest;
+    this.#returning = returning;
+    this.#seconds = seconds;
+  }
+
+  /** The dma-buf of the BO at `place` is among those of its process from now on. */
+  made(place: BoPlace): void {
+    this.#awaited.get(placeKey(place))?.resolve();
+  }
+
+  /** The buffer `id`, once the process that owns it has made it. Throws E_PROTOCOL, E_TIMEOUT. */
+  async wait(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
+    const buffer = this.#manifest.buffers.find((candidate) => candidate.id === id);
+    const owner = this.#returning.get(buffer?.process ?? -1);
+    if (buffer === undefined || owner === undefined) throw protocol(`there is no buffer ${id}`);
+    if (!owner.dmabufs.has(buffer.bo_index)) await this.#come(buffer);
+    const dmabuf = owner.dmabufs.get(buffer.bo_index);
+    if (dmabuf === undefined) throw protocol(`buffer ${id} came back without a dma-buf`);
+    return { dmabuf, gpu: buffer.gpu };
+  }
+
+  /** A process that never makes it would have the others wait for ever. */
+  async #come(buffer: ManifestBuffer): Promise<void> {
+    const awaited = this.#awaited.get(placeKey(buffer)) ?? deferred();
+    this.#awaited.set(placeKey(buffer), awaited);
+    const what = `BO ${buffer.bo_index} of process ${buffer.process}, which others share: not made`;
+    await withDeadline(this.#seconds, what, awaited.promise);
+  }
+}
+
+function protocol(reason: string): KfdError {
+  return new KfdError('E_PROTOCOL', `restore: ${reason}`);
+}
