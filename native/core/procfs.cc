@@ -182,6 +182,35 @@ bool same_file(int a, int b) {
   return order == 0;
 }
 
+namespace {
+
+/// The file behind a mapping.
+struct stat stat_mapped(int pid, std::uint64_t start, std::uint64_t end) {
+  char range[64];
+  std::snprintf(range, sizeof range, "map_files/%" PRIx64 "-%" PRIx64, start, end);
+  struct stat info {};
+  if (::stat(proc(pid, range).c_str(), &info) == -1) throw io_error(proc(pid, range));
+  return info;
+}
+
+}  // namespace
+
+std::vector<DmabufVma> dmabuf_vmas(int pid) {
+  std::vector<DmabufVma> vmas;
+  std::ifstream maps(proc(pid, "maps"));
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t start = 0, end = 0;
+    if (line.find(" /dmabuf:") == std::string::npos ||
+        std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64, &start, &end) != 2) {
+      continue;
+    }
+    const struct stat info = stat_mapped(pid, start, end);
+    const bool is_path = (info.st_mode & S_IFMT) != 0;  // of a file with such a name
+    if (!is_path) vmas.push_back({start, info.st_ino});
+  }
+  return vmas;
+}
+
 std::vector<DeviceVma> device_vmas(int pid, int kfd_major) {
   std::vector<DeviceVma> vmas;
   std::ifstream maps(proc(pid, "maps"));
@@ -196,10 +225,7 @@ std::vector<DeviceVma> device_vmas(int pid, int kfd_major) {
     if (line.find(" /") == std::string::npos) continue;
 
     // The numbers in maps are those of the file system; the node itself says which device it is.
-    char range[64];
-    std::snprintf(range, sizeof range, "map_files/%" PRIx64 "-%" PRIx64, vma.start, vma.end);
-    struct stat info {};
-    if (::stat(proc(pid, range).c_str(), &info) == -1) throw io_error(proc(pid, range));
+    const struct stat info = stat_mapped(pid, vma.start, vma.end);
     if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {
       vma.kind = VmaRecord::kfd;
     } else if (is_render(info.st_mode, info.st_rdev)) {

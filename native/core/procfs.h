@@ -63,4 +63,11 @@ struct DeviceVma {
 };
 std::vector<DeviceVma> device_vmas(int pid, int kfd_major);
 
+/// The mappings of `pid` that were made by a dma-buf's descriptor. Throws Error{io}.
+struct DmabufVma {
+  std::uint64_t start;
+  std::uint64_t inode;
+};
+std::vector<DmabufVma> dmabuf_vmas(int pid);
+
 }  // namespace kfdcp::procfs

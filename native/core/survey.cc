@@ -60,6 +60,9 @@ void collect_maps(const HostFacts& host, ProcessFacts& process) {
     }
   }
   process.foreign_maps.assign(foreign.begin(), foreign.end());
+  for (const auto& [start, inode] : procfs::dmabuf_vmas(process.pid)) {
+    process.mapped_dmabufs.push_back({start, inode});
+  }
 }
 
 ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {

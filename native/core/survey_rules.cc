@@ -1,6 +1,8 @@
 #include "core/survey_rules.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <set>
 
 namespace kfdcp {
@@ -34,6 +36,13 @@ class Rules {
 
   void check_descriptors(const ProcessFacts& process) {
     if (!process.dmabufs.empty()) check_pid_in_namespace(process);
+    // CRIU opens the files of mappings, and a dma-buf cannot be opened; it asks no plugin before.
+    for (const auto& [address, inode] : process.mapped_dmabufs) {
+      char hex[24];
+      std::snprintf(hex, sizeof hex, "%#" PRIx64, address);
+      refuse(who(process.pid) + " maps dma-buf inode " + std::to_string(inode) + " at address " +
+             hex + ": CRIU cannot save a mapping of a dma-buf");
+    }
     for (const int fd : process.smi_descriptors) {
       refuse(who(process.pid) + " listens to KFD SMI events on descriptor " + std::to_string(fd) +
              ": such a descriptor cannot be saved");

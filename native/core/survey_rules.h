@@ -22,6 +22,11 @@ struct ProcessFacts {
     std::uint64_t inode;
   };
   std::vector<Dmabuf> dmabufs;
+  struct MappedDmabuf {
+    std::uint64_t address;
+    std::uint64_t inode;
+  };
+  std::vector<MappedDmabuf> mapped_dmabufs;
 };
 
 /// A process that has a file open.

@@ -113,6 +113,12 @@ TEST_CASE("survey: descriptors that cannot be saved") {
     facts.processes[0].dmabufs.clear();
     CHECK(decide(facts).refusals.empty());
   }
+  SUBCASE("a mapping of a dma-buf") {
+    facts.processes[0].mapped_dmabufs = {{0x7f0000001000, 77}};
+    CHECK(refusal(facts) ==
+          "pid 101 (c101) maps dma-buf inode 77 at address 0x7f0000001000: CRIU cannot save a "
+          "mapping of a dma-buf");
+  }
   SUBCASE("SMI events") {
     facts.processes[1].smi_descriptors = {9};
     CHECK(refusal(facts) ==

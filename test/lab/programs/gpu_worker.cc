@@ -25,7 +25,10 @@ int main(int argc, char** argv) {
     const lab::Mailbox mailbox(options.control_dir, options.status_file);
     try {
       std::optional<lab::Peer> peer;
-      if (options.share) peer.emplace(options.seed, options.limit);
+      const auto run = [&options](int socket, kfdcp::UniqueFd place) {
+        return lab::run_sharer(socket, std::move(place), options.seed, options.limit);
+      };
+      if (options.share) peer.emplace(run, options.limit);
       lab::Worker worker(options, peer ? &*peer : nullptr);
       mailbox.announce(worker.ready_line());
       lab::serve(

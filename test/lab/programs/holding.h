@@ -34,4 +34,7 @@ std::unique_ptr<Holding> hold_other_gpu(const Runtime& runtime, Dma& dma, const 
 std::unique_ptr<Holding> hold_split(const Runtime& runtime, Dma& dma, const Pattern& pattern,
                                     const std::string& path);
 
+/// --map-dmabuf: a mapping of a GEM BO by its dma-buf, neither of which is open any more.
+std::unique_ptr<Holding> hold_mapping(const Runtime& runtime, const Pattern& pattern);
+
 }  // namespace lab

@@ -25,6 +25,7 @@ constexpr Switch kSwitches[] = {
     {"--double-kfd", &Options::double_kfd},
     {"--other-gpu", &Options::other_gpu},
     {"--split", &Options::split},
+    {"--map-dmabuf", &Options::map_dmabuf},
     {"--share", &Options::share},
 };
 
@@ -138,6 +139,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --double-kfd       open /dev/kfd a second time
   --other-gpu        hold a VRAM BO of another GPU, mapped on both
   --split            split the mapping of a BO, and put a mapped file between BOs
+  --map-dmabuf       map a dma-buf by its descriptor
   --share            share a BO with a second GPU process
   --dispatch-ms MS   start a dispatch that takes MS ms on the GPU (simulated GPU only)
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)

@@ -26,6 +26,7 @@ struct Options {
   bool double_kfd = false;
   bool other_gpu = false;
   bool split = false;
+  bool map_dmabuf = false;
   bool share = false;
   std::chrono::milliseconds dispatch{0};      // how long one takes on the GPU; 0: none
   std::chrono::milliseconds step_every{100};  // 0: the counter stands still

@@ -1,15 +1,12 @@
 #include "render_objects.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <xf86drm.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "core/error.h"
 #include "descriptor_place.h"
+#include "render_gem.h"
 
 namespace lab {
 namespace {
@@ -22,19 +19,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kPacketBytes = 1 << 21;
 constexpr std::uint64_t kLimitNs = 20'000'000'000;
 
-void check_drm(int result, const char* what) {
-  if (result == 0) return;
-  const int err = result == -1 ? errno : -result;
-  throw Error(ErrorCode::gpu, std::string(what) + ": " + std::strerror(err), err);
-}
-
 [[noreturn]] void differs(const std::string& what) { throw Error(ErrorCode::corrupt, what); }
-
-kfdcp::UniqueFd open_node(const std::string& node) {
-  kfdcp::UniqueFd file(open(node.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) throw kfdcp::io_error(node);
-  return file;
-}
 
 kfdcp::GpuBo allocate(const kfdcp::GpuDevice& device, std::uint64_t size, std::uint64_t domains,
                       std::uint64_t flags) {
@@ -58,12 +43,6 @@ kfdcp::UniqueFd export_dmabuf(const kfdcp::GpuBo& bo) {
   std::uint32_t raw = 0;
   check_drm(amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_dma_buf_fd, &raw), "sharing a BO");
   return kfdcp::UniqueFd(static_cast<int>(raw));
-}
-
-std::uint32_t import_handle(int file, const kfdcp::UniqueFd& dmabuf) {
-  std::uint32_t handle = 0;
-  check_drm(drmPrimeFDToHandle(file, dmabuf.get(), &handle), "importing a BO");
-  return handle;
 }
 
 /// BOs with handles 2, 5 and 6; those between are free again.
@@ -92,16 +71,9 @@ kfdcp::GpuBoList second_list(const kfdcp::GpuDevice& device, const std::list<Ren
   return kfdcp::create_bo_list(device, all);
 }
 
-/// `bo` of `device` as the CPU sees it through another file of the node.
-kfdcp::Mapping map_through(int file, const RenderBo& bo) {
-  const std::uint32_t handle = import_handle(file, export_dmabuf(bo.bo));
-  drm_amdgpu_gem_mmap args{};
-  args.in.handle = handle;
-  check_drm(drmCommandWriteRead(file, DRM_AMDGPU_GEM_MMAP, &args, sizeof(args)), "finding a BO");
-  void* base = mmap(nullptr, bo.size, PROT_READ | PROT_WRITE, MAP_SHARED, file,
-                    static_cast<off_t>(args.out.addr_ptr));
-  if (base == MAP_FAILED) throw kfdcp::io_error("mapping a shared BO");
-  return {base, bo.size};
+/// `bo` as the CPU sees it through another file of the node.
+kfdcp::Mapping map_through(const kfdcp::UniqueFd& file, const RenderBo& bo) {
+  return map_gem(file, import_gem(file, export_dmabuf(bo.bo)), bo.size);
 }
 
 }  // namespace
@@ -130,7 +102,7 @@ RenderObjects::RenderObjects(const std::string& node, const Pattern& pattern)
       staging_cpu_(staging_, kLarge),
       context_(second_context(device_)),
       list_(second_list(device_, bos_, ib_, staging_)),
-      shared_(map_through(second_.get(), bos_.front())) {
+      shared_(map_through(second_, bos_.front())) {
   for (RenderBo& bo : bos_) fill(bo);
   fill_descriptor(dmabuf_, export_dmabuf(bos_.front().bo));
 }
@@ -198,7 +170,7 @@ void RenderObjects::check_shared() {
 
 /// A file that has a handle of the BO gets that one again.
 void RenderObjects::check_dmabuf() {
-  if (import_handle(file_.get(), dmabuf_) == bos_.front().handle()) return;
+  if (import_gem(file_, dmabuf_) == bos_.front().handle()) return;
   differs("the dma-buf is no longer that of its BO");
 }
 

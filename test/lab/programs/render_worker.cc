@@ -1,4 +1,5 @@
-// A program that uses a render node and no KFD, as a graphics or video program does.
+// A program that uses a render node and no KFD, as a graphics or video program does, with a child
+// that shares BOs with it.
 // usage: render-worker NODE [CONTROL_DIR] (/ctl); commands: verify, status, busy, orphan (a dma-buf
 // whose BO nobody has), forget (closes it), exit.
 #include <unistd.h>
@@ -10,7 +11,9 @@
 #include "core/error.h"
 #include "mailbox.h"
 #include "pattern.h"
+#include "peer.h"
 #include "render_objects.h"
+#include "render_share.h"
 #include "stop.h"
 
 int main(int argc, char** argv) {
@@ -23,6 +26,12 @@ int main(int argc, char** argv) {
     const std::string dir = argc > 2 ? argv[2] : "/ctl";
     const lab::Mailbox mailbox(dir, dir + "/status");
     const lab::Pattern pattern(7);
+    const lab::Peer peer(
+        [&](int socket, kfdcp::UniqueFd place) {
+          return lab::run_render_peer(socket, std::move(place), argv[1], pattern);
+        },
+        std::chrono::seconds(20));
+    lab::RenderShare share(argv[1], pattern, peer);
     lab::RenderObjects objects(argv[1], pattern);
     kfdcp::UniqueFd orphan;
     mailbox.announce("ready pid=" + std::to_string(getpid()) + " holds=render-worker");
@@ -31,7 +40,10 @@ int main(int argc, char** argv) {
         [&](const lab::Command& command) -> std::string {
           if (command.verb == "exit") return "exiting";
           if (command.verb == "status") return "running";
-          if (command.verb == "verify") return "verified" + objects.verify();
+          if (command.verb == "verify") {
+            share.check();
+            return "verified" + objects.verify();
+          }
           if (command.verb == "orphan") {
             orphan = lab::orphan_dmabuf(argv[1]);
             return "orphan";
@@ -41,7 +53,7 @@ int main(int argc, char** argv) {
             return "forgotten";
           }
           if (command.verb == "busy") {
-            objects.start_copy(4 << 20);
+            objects.start_copy(8 << 20);
             return "busy";
           }
           throw kfdcp::Error(

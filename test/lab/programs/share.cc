@@ -1,26 +1,49 @@
 #include "share.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <cstdio>
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "descriptor_place.h"
 #include "foreign_buffer.h"
-#include "passing.h"
-#include "peer.h"
-#include "stop.h"
 
 namespace lab {
 namespace {
 
-using kfdcp::Error;
-using kfdcp::ErrorCode;
-using kfdcp::io_error;
+constexpr std::size_t kSharedBytes = std::size_t{4} << 20;
+
+class SharerWork : public PeerWork {
+ public:
+  SharerWork(kfdcp::UniqueFd place, std::uint64_t seed, std::chrono::milliseconds limit)
+      : place_(std::move(place)), pattern_(seed), dma_(runtime_, limit) {}
+
+  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf) override {
+    imported_.emplace(runtime_, dmabuf.get());
+    fill_descriptor(place_, dmabuf);
+    own_.emplace(runtime_, runtime_.vram(), kSharedBytes);
+    dma_.fill(own_->bytes(), pattern_, kShared);
+    return export_dmabuf(*own_);
+  }
+
+  void advance(std::uint32_t generation) override {
+    for (const std::span<std::byte> bytes : {imported_.value().bytes(), own_.value().bytes()}) {
+      dma_.verify(bytes, pattern_, kShared + generation);
+      dma_.fill(bytes, pattern_, kShared + generation + 1);
+    }
+    const ImportedBuffer again(runtime_, place_.get());
+    dma_.verify(again.bytes(), pattern_, kShared + generation + 1);
+  }
+
+ private:
+  kfdcp::UniqueFd place_;
+  const Runtime runtime_;
+  const Pattern pattern_;
+  Dma dma_;
+  std::optional<ImportedBuffer> imported_;
+  std::optional<PoolBuffer> own_;
+};
 
 class HeldShare : public Holding {
  public:
@@ -40,7 +63,7 @@ class HeldShare : public Holding {
   void check() override {
     dma_.verify(buffer_.bytes(), pattern_, kShared + generation_);
     peer_.advance(generation_);
-    const ImportedBuffer theirs(runtime_, peer_.dmabuf());
+    const ImportedBuffer theirs(runtime_, peer_.dmabuf().get());
     for (const std::span<std::byte> bytes : {buffer_.bytes(), theirs.bytes()}) {
       dma_.verify(bytes, pattern_, kShared + generation_ + 1);
       dma_.fill(bytes, pattern_, kShared + generation_ + 2);
@@ -60,60 +83,18 @@ class HeldShare : public Holding {
 
 }  // namespace
 
-Peer::Peer(std::uint64_t seed, std::chrono::milliseconds limit)
-    : limit_(limit), place_(reserve_descriptor()) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw io_error("socketpair");
-  socket_ = kfdcp::UniqueFd(ends[0]);
-  kfdcp::UniqueFd far_end(ends[1]);
-  pid_ = fork();
-  if (pid_ < 0) throw io_error("fork");
-  if (pid_ > 0) return;
-  socket_ = {};
-  _exit(run_peer(far_end.get(), std::move(place_), seed, limit));
-}
-
-Peer::~Peer() {
-  socket_ = {};  // the peer ends when its socket does
-  kill(pid_, SIGTERM);
-  waitpid(pid_, nullptr, 0);
-}
-
-void Peer::exchange(const kfdcp::UniqueFd& dmabuf) const {
-  const PeerRequest request{PeerRequest::kExchange, 0};
-  if (!send_passing(socket_.get(), &request, sizeof request, dmabuf.get())) throw io_error("peer");
-  fill_descriptor(place_, receive_reply());
-}
-
-void Peer::advance(std::uint32_t generation) const {
-  const PeerRequest request{PeerRequest::kAdvance, generation};
-  if (!send_passing(socket_.get(), &request, sizeof request, -1)) throw io_error("peer");
-  receive_reply();
-}
-
-kfdcp::UniqueFd Peer::receive_reply() const {
-  // Slices, for the reason given in Signal::wait_done.
-  constexpr std::chrono::milliseconds kSlice{200};
-  pollfd readable{socket_.get(), POLLIN, 0};
-  for (std::chrono::milliseconds waited{0}; poll(&readable, 1, kSlice.count()) <= 0;
-       waited += kSlice) {
-    throw_if_stopping("peer");
-    // The peer's own waits end first, with a better reason.
-    if (waited >= 2 * limit_) throw Error(ErrorCode::gpu, "peer: it does not answer");
-  }
-  PeerReply reply{};
-  kfdcp::UniqueFd passed;
-  if (!receive_passed(socket_.get(), &reply, sizeof reply, passed)) {
-    throw Error(ErrorCode::gpu, "peer: it is gone");
-  }
-  reply.error[sizeof reply.error - 1] = '\0';
-  if (reply.error[0] != '\0') throw Error(ErrorCode::gpu, std::string("peer: ") + reply.error);
-  return passed;
-}
-
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
                                     const Peer& peer) {
   return std::make_unique<HeldShare>(runtime, dma, pattern, peer);
+}
+
+int run_sharer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,
+               std::chrono::milliseconds limit) try {
+  SharerWork work(std::move(place), seed, limit);
+  return serve_peer(socket, work) ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "gpu-worker: peer: %s\n", error.what());
+  return 1;
 }
 
 }  // namespace lab
