@@ -13,6 +13,10 @@
 
 namespace kfdcp {
 
+/// Bytes of the largest state file: all of it is held in memory. src/manifest/schema.ts has the
+/// same.
+inline constexpr std::size_t kMaxStateBytes = 1u << 30;
+
 /// How the header of every state file begins.
 struct StatePrefix {
   std::array<char, 8> magic;

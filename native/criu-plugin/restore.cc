@@ -20,6 +20,7 @@
 #include "core/kfd.h"
 #include "core/kfd_maps.h"
 #include "core/session_socket.h"
+#include "core/state_file.h"
 #include "core/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
@@ -32,8 +33,6 @@
 namespace kfdcp::criu {
 
 namespace {
-
-constexpr std::size_t kMaxStateBytes = 1u << 30;
 
 /// A render file, for the mappings of it.
 struct MappedFile {

@@ -5,17 +5,12 @@
 
 #include "core/error.h"
 #include "core/render_restore.h"
+#include "core/state_file.h"
 #include "core/wire.h"
 #include "criu-plugin/request.h"
 #include "criu-plugin/task_session.h"
 
 namespace kfdcp::criu {
-
-namespace {
-
-constexpr std::size_t kMaxStateBytes = 1u << 30;
-
-}  // namespace
 
 std::vector<RenderOffset> restore_render_files(int socket, const ProcessState& state,
                                                const Dmabufs& kfd_dmabufs, const Dmabufs& shared) {

@@ -4,12 +4,10 @@ import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
+import { manifestLimits } from '../manifest/schema.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { Visit, WalkOptions } from './source.js';
-
-/** Bytes of the largest state file that is read. */
-export const maxStateBytes = 512 << 20;
 
 export interface CompleteContents {
   readonly contents: CheckpointContents;
@@ -30,7 +28,7 @@ export async function readComplete(
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
-    const state = await collect(entry, content, maxStateBytes);
+    const state = await collect(entry, content, manifestLimits.stateBytes);
     digests.set(name, createHash('sha256').update(state).digest('hex'));
   });
   return { contents, problems: problemsOf(contents, digests) };

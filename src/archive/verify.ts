@@ -8,13 +8,13 @@ import {
   stateFileName,
   statePattern,
 } from '../manifest/names.js';
-import type {
-  Manifest,
-  ManifestBuffer,
-  ManifestFile,
-  ManifestProcess,
+import {
+  type Manifest,
+  type ManifestBuffer,
+  type ManifestFile,
+  type ManifestProcess,
+  manifestLimits,
 } from '../manifest/schema.js';
-import { maxStateBytes } from './completeness.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { CheckpointEntry, WalkOptions } from './source.js';
@@ -130,7 +130,7 @@ async function checkState(
   content: AsyncIterable<Buffer>,
   read: (bytes: Buffer) => Pick<Seen, 'state' | 'renderState'>,
 ): Promise<Seen> {
-  const bytes = await collect(entry, content, maxStateBytes);
+  const bytes = await collect(entry, content, manifestLimits.stateBytes);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   let facts: Pick<Seen, 'state' | 'renderState'> = {};
   const problem = failureOf(() => {

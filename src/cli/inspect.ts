@@ -1,13 +1,14 @@
 /** `kfd-checkpoint inspect`: what a checkpoint holds, without unpacking it. */
 
 import { Argument, Command, Option } from 'commander';
-import { maxStateBytes, unsealed } from '../archive/completeness.js';
+import { unsealed } from '../archive/completeness.js';
 import { collect, readContents } from '../archive/contents.js';
 import { imagePrefix } from '../archive/names.js';
 import type { ImageVerifier, RenderStateFacts } from '../archive/verifier.js';
 import { KfdError } from '../errors.js';
 import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
+import { manifestLimits } from '../manifest/schema.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
@@ -33,10 +34,10 @@ export function inspectCommand(surroundings: Surroundings): Command {
       const contents = await readContents(path, walk, async (entry, content) => {
         const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
         if (statePattern.test(name)) {
-          const known = kfdObjectsOf(await collect(entry, content, maxStateBytes));
+          const known = kfdObjectsOf(await collect(entry, content, manifestLimits.stateBytes));
           if (known !== undefined) objects.set(name, known);
         } else if (renderStatePattern.test(name)) {
-          const bytes = await collect(entry, content, maxStateBytes);
+          const bytes = await collect(entry, content, manifestLimits.stateBytes);
           const known = readableFacts(native.verifier(), bytes);
           if (known !== undefined) held.set(name, known);
         }

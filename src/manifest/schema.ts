@@ -12,6 +12,8 @@ export const manifestLimits = {
   buffers: 500_000,
   /** Bytes of one buffer or one file: 1 PiB. */
   bytes: 2 ** 50,
+  /** Bytes of a state file: they are held in memory. */
+  stateBytes: 1 << 30,
 } as const;
 
 const count = (max: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(max));

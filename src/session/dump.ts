@@ -3,7 +3,6 @@
  * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
  */
 
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
@@ -20,6 +19,7 @@ import { HeldDmabufs } from './held-dmabufs.js';
 import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
+import { takeState } from './take-state.js';
 import { refuseUnrestorable } from './unrestorable.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
@@ -144,7 +144,7 @@ export class DumpSession {
     const process = this.#process(message);
     const memfd = message.fds[0];
     if (memfd === undefined) throw protocol('a state without its memfd');
-    process.state = takeBytes(memfd);
+    process.state = takeState(memfd);
     process.summary = native().stateSummary(process.state);
     process.kfdBos = process.summary.bos.length;
   }
@@ -153,7 +153,7 @@ export class DumpSession {
     const process = this.#process(message);
     const [, number = -1, minor = -1, carriesKfd] = message.args;
     const [memfd] = message.fds;
-    const state = memfd && takeBytes(memfd);
+    const state = memfd && takeState(memfd);
     process.renderFiles.push({
       number,
       minor,
@@ -340,13 +340,6 @@ export class DumpSession {
     if (this.#host === undefined) throw new KfdError('E_INTERNAL', 'session: not started');
     return this.#host;
   }
-}
-
-/** What a sealed memfd holds; closes it. */
-function takeBytes(memfd: Descriptor): Buffer {
-  const bytes = readFileSync(`/proc/self/fd/${memfd.fd}`);
-  memfd.close();
-  return bytes;
 }
 
 function protocol(reason: string): KfdError {

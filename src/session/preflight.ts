@@ -15,7 +15,13 @@ import {
   stateFileName,
   statePattern,
 } from '../manifest/names.js';
-import type { Manifest, ManifestExtFile, ManifestFile, ManifestShare } from '../manifest/schema.js';
+import {
+  type Manifest,
+  type ManifestExtFile,
+  type ManifestFile,
+  type ManifestShare,
+  manifestLimits,
+} from '../manifest/schema.js';
 import { fromNative, native, type RenderStateSummary, type StateSummary } from '../native.js';
 import { readBounded } from '../os/files.js';
 import { hasContents } from './drain.js';
@@ -48,8 +54,6 @@ export interface Preflight {
   readonly pairs: readonly GpuPair[];
   readonly processes: readonly PreparedProcess[];
 }
-
-const maxStateBytes = 1 << 30;
 
 /**
  * Checks the image in `directory` against itself and this host. Throws E_IMAGE_* or the code of the
@@ -203,7 +207,7 @@ async function readState<Summary extends { readonly ordinal: number }>(
   summarize: (state: Buffer) => Summary,
   nameOf: (ordinal: number) => string,
 ): Promise<ReadState<Summary>> {
-  const state = await readBounded(path, maxStateBytes);
+  const state = await readBounded(path, manifestLimits.stateBytes);
   if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
     throw corrupt(file, 'does not match its digest');
   }
