@@ -182,6 +182,30 @@ void report_end(bool stays_paused) noexcept {
   }
 }
 
+/// Tells the session which of the files CRIU's `id` is; false when it is none of them.
+bool announce_file(int fd, int id) {
+  const auto send = [&](FileKind kind, std::uint64_t what, std::uint32_t number) {
+    send_message(dump->session.get(), MessageType::dump_file,
+                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), what, number},
+                 "", {});
+    return true;
+  };
+  // One that is on its way through a socket is asked for, too, and no process holds it.
+  if (const auto inode = procfs::dmabuf_inode(fd)) return send(FileKind::dmabuf, *inode, 0);
+  for (std::size_t i = 0; i < dump->processes.size(); ++i) {
+    const GpuProcess& process = dump->processes[i];
+    for (const UniqueFd& file : process.kfd_files) {
+      if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i, 0);
+    }
+    for (const auto& render : process.render_files) {
+      if (procfs::same_file(render.file.get(), fd)) {
+        return send(FileKind::render, i, render.held.state.ordinal);
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void begin_dump(int root_pid) {
@@ -229,26 +253,12 @@ void checkpoint_tree(int root_pid) {
 
 bool dump_file(int fd, int id) {
   if (!dump) return false;
-  const auto send = [&](FileKind kind, std::uint64_t what, std::uint32_t number) {
-    send_message(dump->session.get(), MessageType::dump_file,
-                 {static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(kind), what, number},
-                 "", {});
-    return true;
-  };
-  // One that is on its way through a socket is asked for, too, and no process holds it.
-  if (const auto inode = procfs::dmabuf_inode(fd)) return send(FileKind::dmabuf, *inode, 0);
-  for (std::size_t i = 0; i < dump->processes.size(); ++i) {
-    const GpuProcess& process = dump->processes[i];
-    for (const UniqueFd& file : process.kfd_files) {
-      if (procfs::same_file(file.get(), fd)) return send(FileKind::kfd, i, 0);
-    }
-    for (const auto& render : process.render_files) {
-      if (procfs::same_file(render.file.get(), fd)) {
-        return send(FileKind::render, i, render.held.state.ordinal);
-      }
-    }
+  try {
+    return announce_file(fd, id);
+  } catch (const std::exception& error) {
+    send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
+    throw;
   }
-  return false;
 }
 
 void finish_dump(int result) noexcept {
