@@ -61,9 +61,9 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     processes: manifest.processes.map((process) => ({
       ...process,
       kfd: objectsPart(objects.get(process.state_file)),
-      render_files: manifest.ext_files.flatMap((file) =>
-        file.kind === 'kfd' || file.process !== process.ordinal ? [] : [renderPart(file, held)],
-      ),
+      render_files: manifest.ext_files
+        .filter((file) => isRenderFile(file) && file.process === process.ordinal)
+        .map((file) => renderPart(file, held)),
     })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
     shared_buffers: sharedBuffers(manifest),
@@ -92,6 +92,10 @@ function objectsPart(known: KfdObjects | undefined) {
     events: { count: events.count, set: events.set, auto_reset: events.autoReset },
     svm_ranges: { count: svmRanges.count, size: svmRanges.bytes },
   };
+}
+
+function isRenderFile({ kind }: ManifestExtFile): boolean {
+  return kind === 'render' || kind === 'drm';
 }
 
 /** An open file of a render node. One that holds nothing beside KFD's memory has no state file. */

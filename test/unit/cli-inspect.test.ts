@@ -82,6 +82,7 @@ test('inspect shows what render files hold: GEM handles, contexts, BO lists', as
   const { files, manifest } = gpuCheckpoint();
   const name = 'render-state-2.img';
   manifest.ext_files.push({ criu_id: 77, kind: 'drm', process: 0, gpu: 0, render_state: name });
+  manifest.ext_files.push({ criu_id: 78, kind: 'dmabuf', process: 0, buffer: 0 });
   manifest.files.push({ ...(manifest.files[0] as object), name } as never);
   files['checkpoint/kfd-manifest.json'] = encodeManifest(manifest);
   files[`checkpoint/${name}`] = 'RENDER 2 65536';
@@ -93,7 +94,8 @@ test('inspect shows what render files hold: GEM handles, contexts, BO lists', as
     };
     return processes[0]?.render_files ?? [];
   };
-  const [carrier, own] = await renderFiles();
+  const [carrier, own, ...others] = await renderFiles();
+  assert.deepEqual(others, [], 'a dma-buf is no render file');
   const nothing = { handles: [], contexts: 0, bo_lists: 0, gpu_mappings: 0 };
   assert.deepEqual(carrier, { criu_id: carrier?.criu_id, gpu: 0, carries_kfd: true, ...nothing });
   assert.deepEqual(own, {
