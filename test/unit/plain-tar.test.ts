@@ -14,7 +14,7 @@ import { KfdError } from '../../src/errors.js';
 import { zstdProgram } from './archive-builder.js';
 import { temporaryFolder } from './paths.js';
 import { randomFrom } from './random.js';
-import { checksummed, rawTar } from './raw-tar.js';
+import { checksummed, mutated, rawTar } from './raw-tar.js';
 
 const options = { zstdDecoder: zstdProgram };
 const long = `checkpoint/${'n'.repeat(120)}/${'m'.repeat(90)}.img`;
@@ -191,28 +191,17 @@ test('mutated archives end in a reason or in names and sizes that can be, never 
   const random = randomFrom(20261121);
   const folder = await temporaryFolder(t);
   const path = join(folder, 'mutated.tar');
-  const seeds = [
-    rawTar([
-      { name: 'config.dump', data: Buffer.from('{}') },
-      { name: 'x', type: 'x', data: Buffer.from('10 path=b\n12 size=123\n') },
-      { name: 'b', data: Buffer.alloc(123, 7) },
-      { name: 'L', type: 'L', data: Buffer.from(`${'l'.repeat(150)}\0`) },
-      { name: 'short', data: Buffer.alloc(600) },
-      { name: 'dev', type: '3', major: 226, minor: 128 },
-    ]),
-  ];
+  const seed = rawTar([
+    { name: 'config.dump', data: Buffer.from('{}') },
+    { name: 'x', type: 'x', data: Buffer.from('10 path=b\n12 size=123\n') },
+    { name: 'b', data: Buffer.alloc(123, 7) },
+    { name: 'L', type: 'L', data: Buffer.from(`${'l'.repeat(150)}\0`) },
+    { name: 'short', data: Buffer.alloc(600) },
+    { name: 'dev', type: '3', major: 226, minor: 128 },
+  ]);
   let sound = 0;
   for (let round = 0; round < 600; round++) {
-    const bytes = Buffer.from(seeds[0] as Buffer);
-    const changes = 1 + random(3);
-    for (let change = 0; change < changes; change++) {
-      const at = random(bytes.length);
-      bytes[at] = random(256);
-      // Half of the time the checksum is made to fit, so that what lies behind it is reached.
-      const block = at - (at % blockBytes);
-      if (random(2) === 0)
-        checksummed(bytes.subarray(block, block + blockBytes)).copy(bytes, block);
-    }
+    const bytes = mutated(seed, random);
     await writeFile(path, random(4) === 0 ? bytes.subarray(0, random(bytes.length)) : bytes);
     try {
       await listed(path);

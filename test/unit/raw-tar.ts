@@ -45,6 +45,18 @@ function headerOf({
   return checksummed(block);
 }
 
+/** A copy with some bytes changed, and mostly the checksums of their blocks too, so that what lies behind those is reached. */
+export function mutated(tar: Buffer, random: (below: number) => number): Buffer {
+  const bytes = Buffer.from(tar);
+  for (let change = 1 + random(3); change > 0; change--) {
+    const at = random(bytes.length);
+    bytes[at] = random(256);
+    const block = at - (at % 512);
+    if (random(3) > 0) checksummed(bytes.subarray(block, block + 512)).copy(bytes, block);
+  }
+  return bytes;
+}
+
 /** A copy with the checksum that fits. */
 export function checksummed(block: Buffer): Buffer {
   const copy = Buffer.from(block);

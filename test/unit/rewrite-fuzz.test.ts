@@ -15,7 +15,7 @@ import { ProgramFilter } from '../../src/os/filter.js';
 import { zstdProgram } from './archive-builder.js';
 import { temporaryFolder } from './paths.js';
 import { randomFrom } from './random.js';
-import { checksummed, rawTar } from './raw-tar.js';
+import { mutated, rawTar } from './raw-tar.js';
 
 const options = {
   zstdDecoder: zstdProgram,
@@ -57,13 +57,7 @@ test('a mutated archive is refused, or its copy has the same files but for the r
   const replaced = createHash('sha256').update(replacement).digest('hex');
   let copied = 0;
   for (let round = 0; round < 250; round++) {
-    const bytes = Buffer.from(seed);
-    for (let change = 1 + random(3); change > 0; change--) {
-      const at = random(bytes.length);
-      bytes[at] = random(256);
-      const block = at - (at % 512);
-      if (random(4) > 0) checksummed(bytes.subarray(block, block + 512)).copy(bytes, block);
-    }
+    const bytes = mutated(seed, random);
     await writeFile(from, random(8) === 0 ? bytes.subarray(0, random(bytes.length)) : bytes);
     const fd = openSync(to, 'w');
     try {
