@@ -8,6 +8,7 @@ import { missing } from './exec.js';
 /** Ends with E_HOST when there is no such program, with E_IO when it does not end with status 0. */
 export class ProgramFilter extends Duplex {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  #inputEnded = false;
 
   constructor(command: string, args: readonly string[]) {
     super();
@@ -19,8 +20,14 @@ export class ProgramFilter extends Duplex {
     this.#child.stdin.on('error', () => undefined);
     this.#child.on('error', (error) => this.destroy(missing(command, error)));
     this.#child.on('close', (status) => {
-      if (status === 0) this.push(null);
-      else this.destroy(new KfdError('E_IO', `${command}: ended with status ${status}`));
+      if (status !== 0) {
+        this.destroy(new KfdError('E_IO', `${command}: ended with status ${status}`));
+      } else if (!this.#inputEnded) {
+        // A write would wait for it for ever.
+        this.destroy(new KfdError('E_IO', `${command}: ended before its input did`));
+      } else {
+        this.push(null);
+      }
     });
   }
 
@@ -34,6 +41,7 @@ export class ProgramFilter extends Duplex {
   }
 
   override _final(done: () => void): void {
+    this.#inputEnded = true;
     this.#child.stdin.end();
     done();
   }

@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { readContents } from '../../src/archive/contents.js';
@@ -144,6 +146,16 @@ test('zstd that is missing or fails is named', async (t) => {
     );
     closeSync(fd);
   }
+});
+
+test('a program that stops before its input does is an error, whatever it says', async () => {
+  const input = Readable.from([Buffer.alloc(4 << 20)]);
+  const filtered = pipeline(input, new ProgramFilter('head', ['-c', '1']), async (output) => {
+    for await (const _ of output) {
+      // Whatever it printed is not all.
+    }
+  });
+  await assert.rejects(filtered, { code: 'E_IO', message: /^head: ended before its input/ });
 });
 
 test('an untouched archive is copied entry by entry, owners, modes and times included', async (t) => {
