@@ -50,7 +50,7 @@ bool seems_to_use_gpu(int root_pid) noexcept {
   try {
     return procfs::kfd_major() >= 0 && holds_gpu(root_pid);
   } catch (const std::exception& error) {
-    log_info(std::string("cannot look for GPUs: ") + error.what());
+    log_info("cannot look for GPUs: " + describe(error));
     return false;
   }
 }
@@ -275,14 +275,14 @@ void finish_dump(int result) noexcept {
                     state != -1 && state != kTasksStayAlive;
     }
   } catch (const std::exception& error) {
-    log_error(error.what());
+    log_error(describe(error));
   }
   for (const int kfd_fd : dump->paused) {
     if (stay_paused) break;
     try {
       kfd::unpause(kfd_fd);
     } catch (const std::exception& error) {
-      log_error(error.what());
+      log_error(describe(error));
     }
   }
   if (!dump->paused.empty()) report_end(stay_paused);
