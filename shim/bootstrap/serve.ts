@@ -78,7 +78,12 @@ async function serveAt(
     forgetSocket(socket);
     throw error;
   }
-  return { ended: childEnded.then(() => takeLeave(server, socket)) };
+  return {
+    ended: childEnded.then(() => {
+      forget(child); // one that was killed leaves it
+      return takeLeave(server, socket);
+    }),
+  };
 }
 
 /** Asks by the versions of the service there are; a stock shim knows one of them. Throws KfdError. */

@@ -18,6 +18,8 @@ export interface BundleSpec {
   readonly text: string;
   readonly annotations: Readonly<Record<string, unknown>>;
   readonly hasGpu: boolean;
+  /** As the spec has it. */
+  readonly cgroupsPath: unknown;
 }
 
 /** Throws Node's error, or SyntaxError when it is no JSON. */
@@ -31,6 +33,7 @@ export function readBundleSpec(bundle: string): BundleSpec {
     path,
     text,
     annotations: isObject(annotations) ? annotations : {},
+    cgroupsPath: isObject(linux) ? linux['cgroupsPath'] : undefined,
     hasGpu: isObject(linux) && Array.isArray(linux['devices']) && linux['devices'].some(isGpu),
   };
 }
@@ -46,18 +49,21 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /**
  * Has CRIU load our plugin for this container, whatever the host's configuration says. An annotation that is there stays, and
- * nothing is written when `plugin`, where `configure` puts it, is missing: CRIU fails when its folder is. `hostConfig`:
- * settings that the container would have without us, and keeps. Throws Node's error.
+ * nothing is written when `plugin`, where `configure` puts it, is missing: CRIU fails when its folder is. `cgroup`: where a
+ * container that is restored belongs. `hostConfig`: settings that the container would have without us, and keeps. Throws
+ * Node's error.
  */
 export async function useOurPlugin(
   bundle: string,
   spec: BundleSpec,
+  cgroup: string | undefined,
   { plugin = loadedPlugin, hostConfig = hostCriuConfig } = {},
 ): Promise<void> {
   if (criuConfigAnnotation in spec.annotations || !existsSync(plugin)) return;
   const config = join(bundle, 'kfd-criu.conf');
   const before = (await readTextIfAny(hostConfig)) ?? '';
-  await replaceFile(config, `${before}\nlibdir ${libdir}\n`);
+  const root = cgroup === undefined ? '' : `cgroup-root ${cgroup}\n`;
+  await replaceFile(config, `${before}\nlibdir ${libdir}\n${root}`);
   const annotations = { ...spec.annotations, [criuConfigAnnotation]: config };
   await replaceFile(spec.path, withMember(spec.text, 'annotations', annotations));
 }

@@ -6,6 +6,7 @@ import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
 import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import { cgroupRoot } from './cgroup-root.js';
 import type { Helper } from './helper.js';
 import type { Child } from './interception.js';
 import {
@@ -61,7 +62,7 @@ export class Interceptor {
 
   async #create(call: Request, child: Child): Promise<Response> {
     const { id, bundle, checkpoint } = createRequest(call.payload);
-    const { hasGpu, image } = await this.#prepare(bundle, checkpoint);
+    const { hasGpu, image } = await this.#prepare(id, bundle, checkpoint);
     const create = image === checkpoint ? call.payload : restoringFrom(call.payload, image);
     if (image !== '') {
       const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(create) : undefined;
@@ -76,12 +77,19 @@ export class Interceptor {
   }
 
   /** A bundle that is not as expected is the stock shim's to complain of. */
-  async #prepare(bundle: string, checkpoint: string): Promise<{ hasGpu: boolean; image: string }> {
+  async #prepare(
+    id: string,
+    bundle: string,
+    checkpoint: string,
+  ): Promise<{ hasGpu: boolean; image: string }> {
     try {
       const spec = readBundleSpec(bundle);
-      if (spec.hasGpu) await useOurPlugin(bundle, spec);
       const annotated = spec.annotations[restoreAnnotation];
       const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
+      if (spec.hasGpu) {
+        const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
+        await useOurPlugin(bundle, spec, cgroup);
+      }
       return { hasGpu: spec.hasGpu, image };
     } catch (error) {
       this.#report(error);

@@ -66,7 +66,7 @@ async function life(runtime: string, id: string): Promise<unknown> {
 }
 
 /** Checkpoint of a GPU container that goes on, restore of it under another name. */
-async function gpuRoundTrip(): Promise<void> {
+async function gpuRoundTrip(): Promise<Task> {
   const task = await Task.startWithGpu('gpu', '--vram-mib', '16', '--pending-barrier');
   const saving = ctr(
     'container',
@@ -101,10 +101,8 @@ async function gpuRoundTrip(): Promise<void> {
   assert.match(await restored.control.ask('verify'), /^verified .*barrier=completed/);
   await until('no unpacked checkpoint', () => temporaryImages().length === 0, 20);
 
-  // Nobody could reach the stock shim again: containerd has it removed, and the container with it.
-  process.kill(restored.proxyPid(), 'SIGKILL');
-  await until('the end of the container', async () => (await restored.status()) === 'none', 30);
-  await restored.remove();
+  assert.match(await run('ctr', 'task', 'ps', restored.id), /^\d+ /m);
+  return restored;
 }
 
 /** Restores that must not succeed: by our pre-flight, and by CRIU. */
@@ -125,23 +123,43 @@ async function refusals(): Promise<void> {
 }
 
 await install();
+/** A stock shim that is killed takes its container and our proxy along. */
+async function stockShimKilled(): Promise<void> {
+  const task = await Task.start(ourRuntime, 'orphan', 'sleep', '1000');
+  process.kill(task.shimPids().stock, 'SIGKILL');
+  await task.gone();
+  await task.remove();
+}
+
 const containerd = await Containerd.start();
 // On this path CRIU hears of the plugin from the shim: the host's configuration has no word of it.
 writeFileSync('/etc/criu/default.conf', '');
 try {
   await test('containerd', { concurrency: true }, async (suite) => {
+    let saved: Task | undefined;
     await Promise.all([
       suite.test('containerd: our shim gives what the stock shim gives', async () => {
         const runtimes = [life(stockRuntime, 'stock'), life(ourRuntime, 'kfd')] as const;
         const [stock, ours] = await Promise.all(runtimes);
         assert.deepEqual(ours, stock);
       }),
-      suite.test(
-        'containerd: a GPU container is saved and comes back; its shim is killed',
-        gpuRoundTrip,
-      ),
+      suite.test('containerd: a GPU container is saved and comes back', async () => {
+        saved = await gpuRoundTrip();
+      }),
       suite.test('containerd: what cannot be restored is refused with its reason', refusals),
+      suite.test('containerd: the stock shim is killed', stockShimKilled),
     ]);
+    assert.ok(saved);
+    const task = saved;
+    await suite.test('containerd: the daemon is killed, then our shim', async () => {
+      await containerd.restart();
+      assert.equal(await task.status(), 'RUNNING');
+      assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+      // Nobody could reach the stock shim again: containerd has it removed, and the container with it.
+      process.kill(task.shimPids().proxy, 'SIGKILL');
+      await task.gone();
+      await task.remove();
+    });
     await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20).catch(
       async () => assert.deepEqual(await shimsLeft(), []),
     );

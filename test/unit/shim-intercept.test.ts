@@ -9,6 +9,7 @@ import {
   readBundleSpec,
   useOurPlugin,
 } from '../../shim/intercept/bundle-spec.js';
+import { cgroupRoot } from '../../shim/intercept/cgroup-root.js';
 import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { pausedState } from '../../shim/intercept/task-fields.js';
@@ -289,18 +290,21 @@ test('CRIU is told of our plugin beside what the host tells it; an annotation th
   const text = JSON.stringify(gpuSpec).replace('"hard":1', '"hard":18446744073709551615');
   const places = { plugin: path, hostConfig: join(bundle, 'runc.conf') };
   await writeFile(path, text);
-  await useOurPlugin(bundle, readBundleSpec(bundle), { ...places, plugin: join(bundle, 'none') });
+  await useOurPlugin(bundle, readBundleSpec(bundle), undefined, {
+    ...places,
+    plugin: join(bundle, 'none'),
+  });
   assert.equal(readFileSync(path, 'utf8'), text, 'there is no plugin');
 
   await writeFile(places.hostConfig, 'tcp-established');
-  await useOurPlugin(bundle, readBundleSpec(bundle), places);
+  await useOurPlugin(bundle, readBundleSpec(bundle), '/pods/one', places);
   const { annotations, hasGpu } = readBundleSpec(bundle);
   const config = String(annotations[criuConfigAnnotation]);
   assert.deepEqual([hasGpu, annotations['some.one']], [true, 'else']);
   assert.match(readFileSync(path, 'utf8'), /"hard":18446744073709551615/);
   assert.equal(
     readFileSync(config, 'utf8'),
-    'tcp-established\nlibdir /var/lib/kfd-checkpoint/criu\n',
+    'tcp-established\nlibdir /var/lib/kfd-checkpoint/criu\ncgroup-root /pods/one\n',
   );
 
   for (const theirs of ['/their.conf', '']) {
@@ -309,7 +313,7 @@ test('CRIU is told of our plugin beside what the host tells it; an annotation th
       JSON.stringify({ ...gpuSpec, annotations: { [criuConfigAnnotation]: theirs } }),
     );
     const before = readFileSync(path, 'utf8');
-    await useOurPlugin(bundle, readBundleSpec(bundle), places);
+    await useOurPlugin(bundle, readBundleSpec(bundle), undefined, places);
     assert.equal(readFileSync(path, 'utf8'), before);
   }
 });
@@ -326,5 +330,26 @@ test('a GPU is known by its device, wherever else its name is', async (t) => {
     const spec = { process: { args: ['/dev/kfd'] }, linux: { devices } };
     await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
     assert.equal(readBundleSpec(bundle).hasGpu, expected);
+  }
+});
+
+test('a restored container belongs into its own cgroup, as runc names it', () => {
+  for (const [path, root] of [
+    ['/default/two', '/default/two'],
+    [undefined, '/two'],
+    ['', '/two'],
+    [
+      'kubepods-burstable-pod1_2.slice:cri-containerd:two',
+      '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-containerd-two.scope',
+    ],
+    ['system.slice::two', '/system.slice/two.scope'],
+    ['-.slice:docker:two', '/docker-two.scope'],
+    ['machine.slice::inner.slice', '/machine.slice/inner.slice'],
+    ['relative', undefined],
+    ['/a/../b', undefined],
+    ['/a\nlibdir /b', undefined],
+    [5, undefined],
+  ] as const) {
+    assert.equal(cgroupRoot(path, 'two'), root, String(path));
   }
 });

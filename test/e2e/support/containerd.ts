@@ -1,6 +1,7 @@
 /** containerd in the guest, with nothing but what running containers takes, and containers made through it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -30,8 +31,20 @@ export function ctr(...args: string[]): Promise<Outcome> {
   return attempt('ctr', ...args);
 }
 
+const config = '/tmp/containerd.toml';
+
+function startDaemon(): ChildProcess {
+  const log = openSync('/tmp/containerd.log', 'a');
+  const env = { ...process.env, TMPDIR: temporary };
+  return spawn('containerd', ['-c', config], { stdio: ['ignore', log, log], env });
+}
+
+async function answers(): Promise<void> {
+  await until('containerd', async () => (await ctr('version')).status === 0, 60);
+}
+
 export class Containerd {
-  readonly #daemon: ChildProcess;
+  #daemon: ChildProcess;
   readonly #events: ChildProcess;
 
   private constructor(daemon: ChildProcess, events: ChildProcess) {
@@ -42,7 +55,6 @@ export class Containerd {
   /** Starts it, with the test programs' image in its store. */
   static async start(): Promise<Containerd> {
     mkdirSync(temporary, { recursive: true });
-    const config = '/tmp/containerd.toml';
     const disabled = ['grpc.v1.cri', 'snapshotter.v1.devmapper', 'internal.v1.tracing'];
     writeFileSync(
       config,
@@ -50,15 +62,22 @@ export class Containerd {
         .map((name) => `"io.containerd.${name}"`)
         .join(', ')}]\n`,
     );
-    const log = openSync('/tmp/containerd.log', 'w');
-    const env = { ...process.env, TMPDIR: temporary };
-    const daemon = spawn('containerd', ['-c', config], { stdio: ['ignore', log, log], env });
-    await until('containerd', async () => (await ctr('version')).status === 0, 60);
+    const daemon = startDaemon();
+    await answers();
     const events = spawn('ctr', ['events'], {
       stdio: ['ignore', openSync(eventLog, 'w'), 'ignore'],
     });
     await run('ctr', 'images', 'import', '/repo/build/lab/programs/image.tar');
     return new Containerd(daemon, events);
+  }
+
+  /** Killed, and started anew: shims and containers go on meanwhile. */
+  async restart(): Promise<void> {
+    const ended = once(this.#daemon, 'close');
+    this.#daemon.kill('SIGKILL');
+    await ended;
+    this.#daemon = startDaemon();
+    await answers();
   }
 
   stop(): void {
@@ -126,10 +145,28 @@ export class Task {
     return new RegExp(`^${this.id} +\\d+ +(\\w+)`, 'm').exec(list)?.[1] ?? 'none';
   }
 
-  /** Pid of our proxy for it. */
-  proxyPid(): number {
-    const socket = readFileSync(join(bundles, this.id, 'kfd-shim'), 'utf8').trim();
-    return Number(readFileSync(`${socket}.processes`, 'utf8').split(' ')[0]);
+  /** Our proxy for it and the stock shim behind that. */
+  shimPids(): { proxy: number; stock: number } {
+    const [proxy, , stock] = this.#processes();
+    return { proxy: Number(proxy), stock: Number(stock) };
+  }
+
+  /** Where the two listen. */
+  sockets(): { proxy: string; stock: string } {
+    return { proxy: this.#socket(), stock: this.#processes()[4] ?? '' };
+  }
+
+  #socket(): string {
+    return readFileSync(join(bundles, this.id, 'kfd-shim'), 'utf8').trim();
+  }
+
+  #processes(): string[] {
+    return readFileSync(`${this.#socket()}.processes`, 'utf8').trim().split(' ');
+  }
+
+  /** Waits until containerd has taken it away. */
+  async gone(): Promise<void> {
+    await until(`the end of ${this.id}`, async () => (await this.status()) === 'none', 30);
   }
 
   async remove(): Promise<void> {
