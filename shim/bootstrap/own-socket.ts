@@ -1,15 +1,21 @@
 /** The socket at which containerd finds us: one for each stock shim, so that what shares that one shares us, too. */
 
-import { createHash } from 'node:crypto';
 import { linkSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isMissing } from '../../src/errors.js';
 
-/** Beside the stock shim's, in a folder that is its daemon's choice, with a name of the same length. */
+/** Names of stock shims' sockets are digests, 64 characters; of shorter ones nothing can be spared. */
+const spareLength = 32;
+
+/**
+ * Beside the stock shim's, in a folder that is its daemon's choice, and no longer: the folder may be at the limit of a socket's
+ * path. Made of the name alone: loading what makes digests takes longer than loading all the rest.
+ */
 export function ownSocket(child: string): string {
-  const name = createHash('sha256').update(`kfd:${child}`).digest('hex');
-  return join(dirname(child), name);
+  const name = basename(child);
+  const own = `kfd-${name}`;
+  return join(dirname(child), name.length < spareLength ? own : own.slice(0, name.length));
 }
 
 /** Whether somebody listens at the socket `path`. */
@@ -30,7 +36,7 @@ export function isServed(path: string): Promise<boolean> {
  */
 export async function listenAt(server: Server, path: string): Promise<boolean> {
   // The daemon's folder may be at the limit of a socket's path, 107 bytes: the other name must be no longer.
-  const draft = join(dirname(path), `kfd-${process.pid}`);
+  const draft = join(dirname(path), `.kfd-${process.pid}`);
   forget(draft); // of a process that had this pid
   const umask = process.umask(0o177);
   try {

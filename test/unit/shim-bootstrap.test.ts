@@ -63,6 +63,14 @@ test('answers that cannot be extended are refused', () => {
   }
 });
 
+test('our socket is beside the stock shim’s, no longer than that one, and no other’s', () => {
+  const digest = '0123456789abcdef'.repeat(4);
+  const own = ownSocket(`/run/containerd/s/${digest}`);
+  assert.equal(own, `/run/containerd/s/kfd-${digest.slice(0, 60)}`);
+  assert.notEqual(ownSocket(`/run/containerd/s/f${digest.slice(1)}`), own);
+  assert.equal(ownSocket('/s/short'), '/s/kfd-short');
+});
+
 /** A bundle, and a stock shim that starts nothing: it answers with the address of a server of this process. */
 interface Host {
   readonly folder: string;
