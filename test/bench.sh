@@ -1,6 +1,6 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in one guest, writes build/bench/results.json and prints tables.
-# Sections: table, hidden, processes, memory, plain (all by default). Figures are those of a simulated GPU in an emulated
+# Sections: table, hidden, processes, memory, plain, containerd (all by default). Figures are those of a simulated GPU in an emulated
 # machine: compare them only with each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
