@@ -128,8 +128,8 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
   auto settle = Napi::ThreadSafeFunction::New(
       env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "kfd-transfer", 0, 1);
 
-  // The thread owns the job: it outlives this object when JS drops it half-way.
-  const auto work = [job = state_, deferred, settle]() mutable {
+  // The thread owns the job: it outlives this object when the environment is torn down half-way.
+  const auto work = [this, job = state_, deferred, settle]() mutable {
     const auto start = std::chrono::steady_clock::now();
     try {
       run(*job);
@@ -141,7 +141,8 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
                                                   .count());
     // GPU memory must not outlive the transfer through these descriptors.
     job->options.buffers.clear();
-    settle.BlockingCall([job, deferred](Napi::Env env, Napi::Function) {
+    settle.BlockingCall([this, job, deferred](Napi::Env env, Napi::Function) {
+      Unref();
       try {
         if (job->failure) std::rethrow_exception(job->failure);
         deferred->Resolve(result(env, *job));
@@ -153,7 +154,14 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
     });
     settle.Release();
   };
-  guarded(env, [&] { start_thread(settle, work).detach(); });
+  // Whoever waits for `done` need not keep this object as well: its end would cancel the transfer.
+  Ref();
+  try {
+    guarded(env, [&] { start_thread(settle, work).detach(); });
+  } catch (...) {
+    Unref();
+    throw;
+  }
 }
 
 TransferJob::~TransferJob() { state_->stop.request_stop(); }

@@ -15,7 +15,7 @@ struct JobState;
 ///   dmabuf}[]; drain only: process, gpu, compress, zstdLevel.
 /// `done` is a promise of {bytes, fileUs, copyUs, wallUs, engine, contentBytes, fileBytes, frames,
 /// zeroFrames, root}; `progress()` returns bytes done; `cancel()` makes `done` reject with
-/// KFD_CANCELLED.
+/// KFD_CANCELLED. It lives until `done` is settled, whoever holds it.
 class TransferJob : public Napi::ObjectWrap<TransferJob> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

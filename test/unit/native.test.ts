@@ -4,7 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { KfdError } from '../../src/errors.js';
 import { fromNative, native, type TransferBuffer } from '../../src/native.js';
 import { fixtures, repository, temporaryFolder } from './paths.js';
@@ -96,6 +98,24 @@ for (const compress of [false, true]) {
     });
   });
 }
+
+test('a job lives until it is done, also when only its promise is kept', async (t) => {
+  const folder = await temporaryFolder(t);
+  const large = await buffersOf(t, folder, 'large', [Buffer.alloc(0)]);
+  const size = 512 * frame;
+  await truncate(join(folder, 'large-0'), size);
+  const { done } = startDrain(
+    join(folder, 'pages.img'),
+    large.map((buffer) => ({ ...buffer, size })),
+  );
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let i = 0; i < 3; i++) {
+    collect();
+    await nextTurn(); // finalizers run in one of their own
+  }
+  assert.equal((await done).bytes, size);
+});
 
 /** A drained file, and buffers to upload it into. */
 async function drained(t: TestContext) {
