@@ -1,7 +1,4 @@
-/**
- * Containers through containerd: our shim before the stock shim, and the stock shim alone beside it. A program of its own, no part
- * of main.ts: it has a daemon and a store of images to set up first.
- */
+/** Containers through containerd: our shim before the stock shim, and the stock shim alone beside it. */
 
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -20,7 +17,6 @@ import {
   temporaryImages,
   topicsOf,
 } from './support/containerd.js';
-import { install } from './support/product.js';
 import { assertNothingLeft } from './support/suite.js';
 
 /** What becomes of one container, by everything that can be asked of it; the id is left out. */
@@ -122,7 +118,6 @@ async function refusals(): Promise<void> {
   await Promise.all(['refused', 'broken'].map((id) => new Task(id).remove()));
 }
 
-await install();
 /** A stock shim that is killed takes its container and our proxy along. */
 async function stockShimKilled(): Promise<void> {
   const task = await Task.start(ourRuntime, 'orphan', 'sleep', '1000');
@@ -131,11 +126,11 @@ async function stockShimKilled(): Promise<void> {
   await task.remove();
 }
 
-const containerd = await Containerd.start();
-// On this path CRIU hears of the plugin from the shim: the host's configuration has no word of it.
-writeFileSync('/etc/criu/default.conf', '');
-try {
-  await test('containerd', { concurrency: true }, async (suite) => {
+test('containerd', { concurrency: true }, async (suite) => {
+  const containerd = await Containerd.start();
+  // On this path CRIU hears of the plugin from the shim: the host's configuration has no word of it.
+  writeFileSync('/etc/criu/default.conf', '');
+  try {
     let saved: Task | undefined;
     await Promise.all([
       suite.test('containerd: our shim gives what the stock shim gives', async () => {
@@ -164,8 +159,8 @@ try {
       async () => assert.deepEqual(await shimsLeft(), []),
     );
     await assertNothingLeft();
-  });
-} finally {
-  containerd.stop();
-  await run('kfd-checkpoint', 'configure');
-}
+  } finally {
+    containerd.stop();
+    await run('kfd-checkpoint', 'configure');
+  }
+});

@@ -21,6 +21,7 @@ const plainParts = [
   'refusals',
   'cannot-restore',
   'killed',
+  'containerd',
 ];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
