@@ -4,7 +4,7 @@ import type { CheckpointContents } from '../archive/contents.js';
 import type { RenderStateFacts } from '../archive/verifier.js';
 import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
-import type { Manifest, ManifestExtFile } from '../manifest/schema.js';
+import { isRenderFile, type Manifest, type ManifestExtFile } from '../manifest/schema.js';
 
 /** What is in the state files, by name; one that cannot be read is missing. */
 export interface ReadStates {
@@ -92,10 +92,6 @@ function objectsPart(known: KfdObjects | undefined) {
     events: { count: events.count, set: events.set, auto_reset: events.autoReset },
     svm_ranges: { count: svmRanges.count, size: svmRanges.bytes },
   };
-}
-
-function isRenderFile({ kind }: ManifestExtFile): boolean {
-  return kind === 'render' || kind === 'drm';
 }
 
 /** An open file of a render node. One that holds nothing beside KFD's memory has no state file. */

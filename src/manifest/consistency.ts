@@ -1,7 +1,7 @@
 /** What a schema cannot say: the parts of a manifest must agree with each other. */
 
 import { pagesPattern, renderStatePattern, statePattern } from './names.js';
-import type { Manifest } from './schema.js';
+import { isRenderFile, type Manifest } from './schema.js';
 
 /** Every contradiction in the document, each as "<path>: <reason>"; empty when it is sound. */
 export function inconsistencies(manifest: Manifest): string[] {
@@ -124,8 +124,7 @@ function extFileProblems(manifest: Manifest): string[] {
     if (file.process >= processes.length) {
       problems.push(`${at}.process: there is no process ${file.process}`);
     }
-    const isRender = file.kind === 'render' || file.kind === 'drm';
-    if (isRender && file.gpu === undefined) {
+    if (isRenderFile(file) && file.gpu === undefined) {
       problems.push(`${at}.gpu: missing for a render file`);
     }
     if ((file.kind === 'dmabuf') !== (file.buffer !== undefined)) {
@@ -138,7 +137,7 @@ function extFileProblems(manifest: Manifest): string[] {
     }
     const { render_state: state } = file;
     if (state === undefined) return;
-    if (!isRender || !renderStatePattern.test(state)) {
+    if (!isRenderFile(file) || !renderStatePattern.test(state)) {
       problems.push(`${at}.render_state: ${state} is not the state of a render file`);
     }
     if (states.has(state)) problems.push(`${at}.render_state: ${state} is used twice`);

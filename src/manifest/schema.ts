@@ -167,3 +167,8 @@ export type ManifestExtFile = Manifest['ext_files'][number];
 export type ManifestBuffer = Manifest['buffers'][number];
 export type ManifestShare = v.InferOutput<typeof share>;
 export type ManifestFile = Manifest['files'][number];
+
+/** A file of a render node, whichever memory it carries. */
+export function isRenderFile({ kind }: Pick<ManifestExtFile, 'kind'>): boolean {
+  return kind === 'render' || kind === 'drm';
+}

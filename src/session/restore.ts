@@ -17,13 +17,13 @@ import { type Preflight, preflight } from './preflight.js';
 import { kfdBos } from './process-bos.js';
 import {
   assertDevice,
-  carrier,
   checkMappings,
   closeBuffers,
   opensKfd,
   type Returning,
   renderFilesOf,
   renderKey,
+  renderNumber,
 } from './returning.js';
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
@@ -103,8 +103,7 @@ export class RestoreSession {
       const device = summary.devices.find(({ actualGpuId }) => actualGpuId === recorded?.gpu_id);
       if (device === undefined)
         throw protocol(`GPU ${file.gpu} is not in the state of its process`);
-      const which = file.kind === 'render' ? carrier : file.criu_id + 1;
-      const args = [fileKind.render, file.process, device.userGpuId, which];
+      const args = [fileKind.render, file.process, device.userGpuId, renderNumber(file)];
       if (!ownState) return { args };
       this.#context.phases.enter('restore_state');
       return { args: [fileKind.drm, ...args.slice(1)], fds: [native().memfd(state)] };
@@ -161,12 +160,11 @@ export class RestoreSession {
     const held = renderStates[message.args[1] ?? -1];
     if (held === undefined) return { args: [0] };
     const { file, gpuId, firstBo, bos, state } = held;
-    const which = file.kind === 'render' ? carrier : file.criu_id + 1;
     const shared = this.#sharesOf(ordinal)
       .map(({ bo_index: index }) => index - firstBo)
       .filter((position) => position >= 0 && position < bos);
     const memfd = native().renderStateForRestore(state, firstBo, shared);
-    return { args: [1, gpuId, which, firstBo], fds: [memfd] };
+    return { args: [1, gpuId, renderNumber(file), firstBo], fds: [memfd] };
   }
 
   /** The buffer that a BO of a render file is, once it is there. */

@@ -3,15 +3,17 @@
 import { fstatSync } from 'node:fs';
 import { KfdError } from '../errors.js';
 import type { HostGpu } from '../gpu/host.js';
-import type { Manifest, ManifestExtFile } from '../manifest/schema.js';
+import { isRenderFile, type Manifest, type ManifestExtFile } from '../manifest/schema.js';
 import type { Descriptor } from '../native.js';
 import { deviceId } from '../os/device-id.js';
 import type { Message } from './context.js';
 import type { DeviceFilter } from './device-filter.js';
 import type { PreparedProcess } from './preflight.js';
 
-/** Which render file of a GPU: the one that carries KFD's memory; others are numbered from 1. */
-export const carrier = 0;
+/** Which render file of a process on one GPU: 0 carries KFD's memory, others are numbered from 1. */
+export function renderNumber(file: ManifestExtFile): number {
+  return file.kind === 'render' ? 0 : file.criu_id + 1;
+}
 
 /** A process of the image on its way back. */
 export interface Returning {
@@ -35,8 +37,7 @@ export function renderFilesOf(
   { ext_files: files }: Manifest,
   { prepared }: Returning,
 ): ManifestExtFile[] {
-  const render = ['render', 'drm'];
-  return files.filter(({ kind, process }) => render.includes(kind) && process === prepared.ordinal);
+  return files.filter((file) => isRenderFile(file) && file.process === prepared.ordinal);
 }
 
 /** Of the render file that a message names. */
