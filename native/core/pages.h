@@ -44,8 +44,19 @@ struct PagesSummary {
   std::array<std::uint8_t, 16> root{};  // XXH3-128 over the index: the digest the manifest keeps
 };
 
+struct EncodedFrame;
+class FrameEncoder;
+
+/// Where a frame goes, and what the index says of it.
+struct PlacedFrame {
+  std::uint64_t begin;  // of its record in the file, bytes
+  FrameEntry entry;
+};
+
 /// Writes one pages file, once, front to back. `fd` is borrowed; it must be an empty regular file.
 /// Frames of a buffer are appended in order, each frame_bytes long but the last of a buffer.
+/// Several threads can share the work: each encodes with an encoder of its own, one after the other
+/// places its frame, in the order of the frames, and all write what they placed.
 /// Throws Error{io} (ENOSPC...), Error{protocol} on misuse.
 class PagesWriter {
  public:
@@ -55,7 +66,15 @@ class PagesWriter {
   PagesWriter& operator=(const PagesWriter&) = delete;
 
   void begin_buffer(std::uint32_t id, std::uint64_t size);
+  /// Encodes, places and writes the next frame.
   void append(std::span<const std::byte> frame);
+  /// An encoder with this file's options, for one thread. Any thread may ask.
+  std::unique_ptr<FrameEncoder> make_encoder() const;
+  /// Gives the next frame, of `raw` bytes of content, its place. What has a place must be written.
+  PlacedFrame place(std::size_t raw, const EncodedFrame& frame);
+  /// Writes a frame to its place. Any thread, also while others write or place.
+  void write(const PlacedFrame& placed, const EncodedFrame& frame);
+  /// The index. Everything placed must be written.
   PagesSummary finish();
 
  private:

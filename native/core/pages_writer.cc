@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <unordered_set>
@@ -41,29 +42,26 @@ void check_empty_file(int fd) {
 
 struct PagesWriter::State {
   State(int fd, const PagesOptions& options)
-      : fd(fd),
-        options(options),
-        encoder(options.compress, options.zstd_level, options.frame_bytes),
-        header(layout::make_header(options)) {}
+      : fd(fd), options(options), header(layout::make_header(options)) {}
 
-  /// Writes `parts` at the end. Marks the writer unusable while it runs: after a failed write
-  /// nobody knows what the file holds.
-  void put(std::span<iovec> parts) {
-    std::uint64_t bytes = 0;
-    for (const iovec& part : parts) bytes += part.iov_len;
-    usable = false;
-    write_exactly(fd, parts, cursor, kSubject);
-    usable = true;
-    cursor += bytes;
+  /// Writes `parts` at `offset`. After a failed write nobody knows what the file holds.
+  void put(std::span<iovec> parts, std::uint64_t offset) {
+    try {
+      write_exactly(fd, parts, offset, kSubject);
+    } catch (...) {
+      usable = false;
+      throw;
+    }
   }
 
   const int fd;
   const PagesOptions options;
-  FrameEncoder encoder;
   const layout::Header header;
-  bool usable = true;
-  std::uint64_t cursor = 0;       // end of the file, a multiple of kAlignment
-  std::uint64_t buffer_left = 0;  // content the current buffer still lacks
+  std::unique_ptr<FrameEncoder> encoder;          // of append
+  std::atomic<bool> usable = true;                // neither failed nor ended
+  std::atomic<std::uint64_t> unwritten = 0;       // frames that have a place only
+  std::uint64_t cursor = sizeof(layout::Header);  // end of the file, a multiple of kAlignment
+  std::uint64_t buffer_left = 0;                  // content the current buffer still lacks
   std::uint64_t stored_bytes = 0;
   PagesSummary summary;
   std::unordered_set<std::uint32_t> ids;
@@ -76,7 +74,7 @@ PagesWriter::PagesWriter(int fd, const PagesOptions& options) {
   check_empty_file(fd);
   state_ = std::make_unique<State>(fd, options);
   iovec part = write_part(bytes_of(state_->header));
-  state_->put({&part, 1});
+  state_->put({&part, 1}, 0);
 }
 
 PagesWriter::~PagesWriter() = default;
@@ -97,41 +95,59 @@ void PagesWriter::begin_buffer(std::uint32_t id, std::uint64_t size) {
   s.summary.content_bytes += size;
 }
 
+std::unique_ptr<FrameEncoder> PagesWriter::make_encoder() const {
+  const PagesOptions& options = state_->options;
+  return std::make_unique<FrameEncoder>(options.compress, options.zstd_level, options.frame_bytes);
+}
+
 void PagesWriter::append(std::span<const std::byte> frame) {
+  if (!state_->encoder) state_->encoder = make_encoder();
+  const EncodedFrame encoded = state_->encoder->encode(frame);
+  write(place(frame.size(), encoded), encoded);
+}
+
+PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
   State& s = *state_;
   require(s.usable, "written to after it failed or ended");
-  require(frame.size() == std::min<std::uint64_t>(s.options.frame_bytes, s.buffer_left) &&
-              !frame.empty(),
+  require(raw == std::min<std::uint64_t>(s.options.frame_bytes, s.buffer_left) && raw > 0,
           "frame of a wrong length");
 
-  const EncodedFrame encoded = s.encoder.encode(frame);
-  FrameEntry entry{};
-  entry.raw = static_cast<std::uint32_t>(frame.size());
-  entry.codec = encoded.codec;
-  entry.checksum = encoded.checksum;
-  if (encoded.codec == Codec::zero) {
+  PlacedFrame placed{.begin = s.cursor, .entry = {}};
+  FrameEntry& entry = placed.entry;
+  entry.raw = static_cast<std::uint32_t>(raw);
+  entry.codec = frame.codec;
+  entry.checksum = frame.checksum;
+  if (frame.codec == Codec::zero) {
     ++s.summary.zero_frames;
-    s.frames.push_back(layout::make_record(entry));
   } else {
-    entry.offset = layout::data_offset(encoded.codec, s.cursor);
-    entry.stored = static_cast<std::uint32_t>(encoded.stored.size());
-    const layout::FrameRecord record = layout::make_record(entry);
-    const std::size_t gap = entry.offset - s.cursor - sizeof(record);
-    const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;
-    std::array<iovec, 4> parts{write_part(bytes_of(record)),
-                               write_part(std::span(kZeros).first(gap)), write_part(encoded.stored),
-                               write_part(std::span(kZeros).first(tail))};
-    s.put(parts);
+    entry.offset = layout::data_offset(frame.codec, s.cursor);
+    entry.stored = static_cast<std::uint32_t>(frame.stored.size());
+    s.cursor = layout::end_of(entry);
     s.stored_bytes += entry.stored;
-    s.frames.push_back(record);
+    ++s.unwritten;
   }
-  s.buffer_left -= frame.size();
+  s.frames.push_back(layout::make_record(entry));
+  s.buffer_left -= raw;
+  return placed;
+}
+
+void PagesWriter::write(const PlacedFrame& placed, const EncodedFrame& frame) {
+  const FrameEntry& entry = placed.entry;
+  if (entry.codec == Codec::zero) return;
+  const layout::FrameRecord record = layout::make_record(entry);
+  const std::size_t gap = entry.offset - placed.begin - sizeof(record);
+  const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;
+  std::array<iovec, 4> parts{write_part(bytes_of(record)), write_part(std::span(kZeros).first(gap)),
+                             write_part(frame.stored), write_part(std::span(kZeros).first(tail))};
+  state_->put(parts, placed.begin);
+  --state_->unwritten;
 }
 
 PagesSummary PagesWriter::finish() {
   State& s = *state_;
   require(s.usable, "written to after it failed or ended");
   require(s.buffer_left == 0, "ended before the last buffer is complete");
+  require(s.unwritten == 0, "ended before all frames are written");
 
   s.summary.frames = s.frames.size();
   const layout::IndexHeader index = layout::make_index_header(
@@ -154,7 +170,7 @@ PagesSummary PagesWriter::finish() {
   std::array<iovec, 4> parts{write_part(bytes_of(index)), write_part(tables),
                              write_part(std::as_bytes(std::span(s.frames))),
                              write_part(bytes_of(footer))};
-  s.put(parts);
+  s.put(parts, index_offset);
   s.usable = false;
   return s.summary;
 }

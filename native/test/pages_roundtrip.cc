@@ -2,10 +2,13 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <condition_variable>
 #include <csignal>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
+#include "core/frame_codec.h"
 #include "core/hash.h"
 #include "pages_util.h"
 
@@ -184,6 +187,45 @@ TEST_CASE("pages: several threads read at once") {
   for (const bool g : good) CHECK(g);
 }
 
+TEST_CASE("pages: frames written by several threads make the file that one makes") {
+  constexpr std::size_t kThreads = 4;
+  std::vector<Content> buffers;
+  for (std::uint32_t i = 0; i < 3 * kThreads; ++i) {
+    buffers.push_back({i, i % 3 == 0   ? Bytes(kFrame)
+                          : i % 3 == 1 ? text(kFrame, i)
+                                       : noise(99, i)});
+  }
+  const UniqueFd one = memory_file();
+  const PagesSummary summary = write_pages(one.get(), options(true), buffers);
+
+  const UniqueFd fd = memory_file();
+  PagesWriter writer(fd.get(), options(true));
+  std::mutex mutex;
+  std::condition_variable turn;
+  std::size_t next = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        const std::unique_ptr<FrameEncoder> encoder = writer.make_encoder();
+        for (std::size_t i = t; i < buffers.size(); i += kThreads) {
+          const EncodedFrame frame = encoder->encode(buffers[i].bytes);
+          std::unique_lock lock(mutex);
+          turn.wait(lock, [&] { return next == i; });
+          writer.begin_buffer(buffers[i].id, buffers[i].bytes.size());
+          const PlacedFrame placed = writer.place(buffers[i].bytes.size(), frame);
+          ++next;
+          lock.unlock();
+          turn.notify_all();
+          writer.write(placed, frame);
+        }
+      });
+    }
+  }
+  CHECK(writer.finish().root == summary.root);
+  CHECK(contents(fd.get()) == contents(one.get()));
+}
+
 TEST_CASE("pages: misuse of the writer is refused") {
   const auto misuse = [](auto&& action) {
     const UniqueFd fd = memory_file();
@@ -202,6 +244,9 @@ TEST_CASE("pages: misuse of the writer is refused") {
   CHECK(misuse([&](PagesWriter& w) { w.finish(), w.finish(); }));
   CHECK(misuse([&](PagesWriter& w) {
     w.begin_buffer(1, kFrame), w.append(frame), w.begin_buffer(1, kFrame);
+  }));
+  CHECK(misuse([&](PagesWriter& w) {
+    w.begin_buffer(1, kFrame), w.place(kFrame, w.make_encoder()->encode(frame)), w.finish();
   }));
 
   const UniqueFd used = memory_file(frame);
