@@ -22,8 +22,8 @@ function whole(min: number, max: number) {
 const configSchema = v.strictObject({
   /** Upload contents in parallel with CRIU's own restore; false: one GPU after the other. */
   parallel: v.optional(v.boolean(), true),
-  /** Codec tried on each frame of content. */
-  compress: v.optional(v.picklist(['none', 'zstd']), 'none'),
+  /** What is tried on each frame of content; auto: what is small and costs no time. */
+  compress: v.optional(v.picklist(['none', 'auto', 'lz4', 'zstd']), 'auto'),
   zstd_level: v.optional(whole(1, 19), 1),
   /** Pinned staging memory per GPU, MiB. */
   staging_mib: v.optional(whole(4, 256), 64),

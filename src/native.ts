@@ -69,7 +69,7 @@ export interface DrainOptions extends TransferOptions {
   readonly operation: 'drain';
   readonly process: number;
   readonly gpu: number;
-  readonly compress: boolean;
+  readonly compress: 'none' | 'auto' | 'lz4' | 'zstd';
   readonly zstdLevel: number;
 }
 

@@ -13,7 +13,7 @@ missing_packages() {
 		command -v "${pair%:*}" >/dev/null || echo "${pair#*:}"
 	done
 	command -v g++ >/dev/null && command -v pkg-config >/dev/null || return 0
-	for pair in libdrm_amdgpu:libdrm-dev libzstd:libzstd-dev libxxhash:libxxhash-dev; do
+	for pair in libdrm_amdgpu:libdrm-dev libzstd:libzstd-dev liblz4:liblz4-dev libxxhash:libxxhash-dev; do
 		pkg-config --exists "${pair%:*}" || echo "${pair#*:}"
 	done
 	echo '#include <doctest/doctest.h>' | g++ -x c++ -fsyntax-only - 2>/dev/null || echo doctest-dev

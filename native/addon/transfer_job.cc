@@ -74,6 +74,15 @@ void run(JobState& job) {
   }
 }
 
+Compress to_compress(const Napi::Value& value) {
+  const std::string name = to_string(value, "compress");
+  if (name == "none") return Compress::none;
+  if (name == "auto") return Compress::automatic;
+  if (name == "lz4") return Compress::lz4;
+  if (name == "zstd") return Compress::zstd;
+  throw Napi::TypeError::New(value.Env(), "compress: not one of none, auto, lz4, zstd");
+}
+
 JobOptions read_options(const Napi::Value& value) {
   const Napi::Object object = to_object(value, "options");
   JobOptions options;
@@ -84,7 +93,7 @@ JobOptions read_options(const Napi::Value& value) {
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
   if (!options.upload) {
-    options.pages.compress = object.Get("compress").ToBoolean();
+    options.pages.compress = to_compress(object.Get("compress"));
     options.pages.zstd_level = static_cast<int>(to_uint32(object.Get("zstdLevel"), "zstdLevel"));
     options.pages.frame_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
     options.pages.process = to_uint32(object.Get("process"), "process");

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/codec_choice.h"
+#include "core/compressor.h"
 #include "core/pages.h"
 
-struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
 namespace kfdcp {
@@ -21,22 +23,21 @@ struct EncodedFrame {
       stored;  // the content itself, or bytes of the encoder until its next call
 };
 
-/// Chooses the codec of each frame. Reuses one zstd context; never calls zstd without compress.
+/// Encodes frames: each with the codec chosen for it. One thread at a time; never compresses with
+/// Compress::none.
 class FrameEncoder {
  public:
-  /// `frame_bytes` is the longest frame. Throws std::bad_alloc.
-  FrameEncoder(bool compress, int zstd_level, std::uint32_t frame_bytes);
+  /// `write` lives longer than this. Throws std::bad_alloc, Error{protocol} for a bad level.
+  FrameEncoder(const PagesOptions& options, const WriteCost& write);
   ~FrameEncoder();
 
-  /// Throws Error{io} when zstd fails for another reason than lack of gain.
+  /// At most options.frame_bytes. Throws Error{io} when zstd fails for another reason than lack of
+  /// gain.
   EncodedFrame encode(std::span<const std::byte> content);
 
  private:
-  struct FreeContext {
-    void operator()(ZSTD_CCtx_s* context) const;
-  };
-  std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;  // null: no compression
-  std::vector<std::byte> scratch_;
+  std::optional<Compressor> compressor_;  // none: no compression
+  std::optional<CodecChooser> chooser_;
 };
 
 /// Decodes and verifies frames. One thread at a time.
@@ -56,8 +57,12 @@ class FrameDecoder {
   struct FreeContext {
     void operator()(ZSTD_DCtx_s* context) const;
   };
+  void zstd(std::uint64_t index, std::span<const std::byte> stored, std::span<std::byte> out);
+  void planes(std::uint64_t index, std::span<const std::byte> stored, std::span<std::byte> out);
+
   std::unique_ptr<ZSTD_DCtx_s, FreeContext> context_;
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> planes_;
 };
 
 }  // namespace kfdcp

@@ -11,10 +11,19 @@
 
 namespace kfdcp {
 
-enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2 };
+enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2, lz4 = 4, planes = 5 };
+
+/// What a writer does with frames that are not zero. Those that gain less than a sixteenth stay
+/// raw.
+enum class Compress : std::uint8_t {
+  none,
+  automatic,  // what makes them small and costs no time: core/codec_choice.h
+  lz4,
+  zstd,  // also of byte planes, where that is smaller
+};
 
 struct PagesOptions {
-  bool compress = false;  // try zstd on each frame, keep it when it is smaller
+  Compress compress = Compress::none;
   int zstd_level = 1;
   std::uint32_t frame_bytes = 2u << 20;  // content per frame, 1-4 MiB, multiple of 4096
   std::uint32_t process = 0;             // ordinal of the process, as in the manifest
@@ -68,7 +77,8 @@ class PagesWriter {
   void begin_buffer(std::uint32_t id, std::uint64_t size);
   /// Encodes, places and writes the next frame.
   void append(std::span<const std::byte> frame);
-  /// An encoder with this file's options, for one thread. Any thread may ask.
+  /// An encoder with this file's options, for one thread; the writer outlives it. Any thread may
+  /// ask.
   std::unique_ptr<FrameEncoder> make_encoder() const;
   /// Gives the next frame, of `raw` bytes of content, its place. What has a place must be written.
   PlacedFrame place(std::size_t raw, const EncodedFrame& frame);

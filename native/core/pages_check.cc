@@ -144,7 +144,7 @@ void PagesStreamCheck::State::on_record(std::span<const std::byte> bytes) {
     index_offset = at;
     return next(Stage::tables, layout::tables_bytes(index));
   }
-  frame = layout::check_record(record, header.optional_features, header.frame_bytes);
+  frame = layout::check_record(record, header);
   require(frame.codec != Codec::zero && frame.offset == layout::data_offset(frame.codec, at),
           "frame out of place");
   seen.add(record);
@@ -181,8 +181,7 @@ void PagesStreamCheck::State::on_page(std::span<const std::byte> bytes) {
           "frame page digest differs");
   for (; !bytes.empty(); bytes = bytes.subspan(sizeof(layout::FrameRecord))) {
     const auto record = block_from<layout::FrameRecord>(bytes);
-    const FrameEntry entry =
-        layout::check_record(record, header.optional_features, header.frame_bytes);
+    const FrameEntry entry = layout::check_record(record, header);
     require(entry.raw == lengths->next(), "frame length does not fit its buffer");
     if (entry.codec != Codec::zero) seen.match(record);
     ++frames_listed;

@@ -44,6 +44,27 @@ bool all_zero(const std::uint8_t (&field)[N]) {
   return kfdcp::all_zero(std::as_bytes(std::span(field)));
 }
 
+/// What frames of such a file may be: known before the first of them is.
+std::uint64_t features_of(Compress compress) {
+  switch (compress) {
+    case Compress::none:
+      break;
+    case Compress::automatic:
+      return kLz4Frames | kPlaneFrames;
+    case Compress::lz4:
+      return kLz4Frames;
+    case Compress::zstd:
+      return kPlaneFrames;
+  }
+  return 0;
+}
+
+/// The required feature a codec needs; 0: none.
+std::uint64_t feature_of(Codec codec) {
+  if (codec == Codec::lz4) return kLz4Frames;
+  return codec == Codec::planes ? kPlaneFrames : 0;
+}
+
 }  // namespace
 
 Header make_header(const PagesOptions& options) {
@@ -51,6 +72,7 @@ Header make_header(const PagesOptions& options) {
   std::memcpy(header.magic, kHeaderMagic, sizeof(header.magic));
   header.version = kVersion;
   header.header_bytes = sizeof(Header);
+  header.required_features = features_of(options.compress);
   header.frame_bytes = options.frame_bytes;
   header.process = options.process;
   header.gpu = options.gpu;
@@ -99,9 +121,8 @@ PagesOptions check_header(const Header& header) {
   if (header.version != kVersion) unsupported("version " + std::to_string(header.version));
   require(header.checksum == block_checksum(header), "header checksum differs");
   require(header.header_bytes == sizeof(Header), "bad header size");
-  if (header.required_features != 0) {
-    unsupported("required features " + std::to_string(header.required_features));
-  }
+  const std::uint64_t unknown = header.required_features & ~(kLz4Frames | kPlaneFrames);
+  if (unknown != 0) unsupported("required features " + std::to_string(unknown));
   require(header.frame_bytes >= kMinFrameBytes && header.frame_bytes <= kMaxFrameBytes &&
               header.frame_bytes % kRawAlignment == 0,
           "bad frame size");
@@ -161,28 +182,32 @@ std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
 
 bool is_record(const FrameRecord& record) { return has_magic(record.magic, kRecordMagic); }
 
-FrameEntry check_record(const FrameRecord& record, std::uint64_t features,
-                        std::uint32_t frame_bytes) {
+FrameEntry check_record(const FrameRecord& record, const Header& header) {
   require(has_magic(record.magic, kRecordMagic), "bad frame magic");
   require(record.flags == 0 && record.reserved == 0, "reserved frame bytes set");
-  require(features != 0 || all_zero(record.digest), "frame digest without its feature");
-  require(record.raw > 0 && record.raw <= frame_bytes, "bad frame length");
-  switch (record.codec) {
-    case static_cast<std::uint8_t>(Codec::zero):
+  require(header.optional_features != 0 || all_zero(record.digest),
+          "frame digest without its feature");
+  require(record.raw > 0 && record.raw <= header.frame_bytes, "bad frame length");
+  const auto codec = static_cast<Codec>(record.codec);
+  switch (codec) {
+    case Codec::zero:
       require(record.offset == 0 && record.stored == 0 && record.checksum == 0,
               "zero frame that stores something");
       break;
-    case static_cast<std::uint8_t>(Codec::raw):
+    case Codec::raw:
       require(record.stored == record.raw, "raw frame of another length");
       break;
-    case static_cast<std::uint8_t>(Codec::zstd):
-      require(record.stored > 0 && record.stored < record.raw, "bad length of a zstd frame");
+    case Codec::zstd:
+    case Codec::lz4:
+    case Codec::planes:
+      require(record.stored > 0 && record.stored < record.raw, "bad length of a packed frame");
       break;
     default:
       corrupt("unknown codec " + std::to_string(record.codec));
   }
-  return {record.offset, record.stored, record.raw, static_cast<Codec>(record.codec),
-          record.checksum};
+  const std::uint64_t feature = feature_of(codec);
+  require((header.required_features & feature) == feature, "codec without its feature");
+  return {record.offset, record.stored, record.raw, codec, record.checksum};
 }
 
 std::uint64_t data_offset(Codec codec, std::uint64_t record_offset) {

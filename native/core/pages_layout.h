@@ -22,6 +22,10 @@ inline constexpr std::uint32_t kRecordsPerPage = 1024;
 inline constexpr std::uint64_t kMaxFrames = 1u << 22;
 inline constexpr std::uint32_t kMaxBuffers = 1u << 20;
 
+// Required features that are known here.
+inline constexpr std::uint64_t kLz4Frames = 1u << 2;
+inline constexpr std::uint64_t kPlaneFrames = 1u << 3;
+
 struct Header {
   char magic[8];  // "KFDPAGES"
   std::uint32_t version;
@@ -103,10 +107,8 @@ std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
                                        const IndexHeader& index, std::uint32_t frame_bytes);
 /// Whether a block between the frames is a record; else it is the index header.
 bool is_record(const FrameRecord& record);
-/// All of one record that does not depend on its place in the file. `features` is the header's
-/// optional_features.
-FrameEntry check_record(const FrameRecord& record, std::uint64_t features,
-                        std::uint32_t frame_bytes);
+/// All of one record that does not depend on its place in the file with this header.
+FrameEntry check_record(const FrameRecord& record, const Header& header);
 
 /// Where the stored bytes of a frame lie whose record starts at `record_offset`.
 std::uint64_t data_offset(Codec codec, std::uint64_t record_offset);

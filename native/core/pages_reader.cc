@@ -110,8 +110,7 @@ std::vector<FrameEntry> read_frames(const Source& in, const Top& top) {
     at += bytes.size();
     require(xxh3_128(bytes) == digest, "frame page digest differs");
     for (const layout::FrameRecord& record : page) {
-      frames.push_back(
-          layout::check_record(record, top.header.optional_features, top.header.frame_bytes));
+      frames.push_back(layout::check_record(record, top.header));
       require(frames.back().raw == lengths.next(), "frame length does not fit its buffer");
     }
   }
@@ -196,7 +195,7 @@ void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) cons
   }
   std::unique_ptr<FrameDecoder> decoder = state_->take_decoder();
   const std::span<std::byte> stored =
-      entry.codec == Codec::zstd ? decoder->scratch(entry.stored) : out.first(entry.stored);
+      entry.codec == Codec::raw ? out : decoder->scratch(entry.stored);
   state_->in.read(stored, entry.offset);
   decoder->decode(entry, index, stored, out);
   state_->give_back(std::move(decoder));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <unordered_set>
@@ -57,6 +58,7 @@ struct PagesWriter::State {
   const int fd;
   const PagesOptions options;
   const layout::Header header;
+  WriteCost cost;
   std::unique_ptr<FrameEncoder> encoder;          // of append
   std::atomic<bool> usable = true;                // neither failed nor ended
   std::atomic<std::uint64_t> unwritten = 0;       // frames that have a place only
@@ -96,8 +98,7 @@ void PagesWriter::begin_buffer(std::uint32_t id, std::uint64_t size) {
 }
 
 std::unique_ptr<FrameEncoder> PagesWriter::make_encoder() const {
-  const PagesOptions& options = state_->options;
-  return std::make_unique<FrameEncoder>(options.compress, options.zstd_level, options.frame_bytes);
+  return std::make_unique<FrameEncoder>(state_->options, state_->cost);
 }
 
 void PagesWriter::append(std::span<const std::byte> frame) {
@@ -139,7 +140,10 @@ void PagesWriter::write(const PlacedFrame& placed, const EncodedFrame& frame) {
   const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;
   std::array<iovec, 4> parts{write_part(bytes_of(record)), write_part(std::span(kZeros).first(gap)),
                              write_part(frame.stored), write_part(std::span(kZeros).first(tail))};
+  const auto begin = std::chrono::steady_clock::now();
   state_->put(parts, placed.begin);
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;
+  state_->cost.add(entry.stored, static_cast<std::uint64_t>(time.count()));
   --state_->unwritten;
 }
 

@@ -27,8 +27,11 @@ inline std::vector<GoldenPages> golden_pages() {
   raw.process = 1;
   raw.gpu = 2;
   PagesOptions zstd = raw;
-  zstd.compress = true;
+  zstd.compress = Compress::zstd;
   zstd.frame_bytes = 2u << 20;
+
+  PagesOptions lz4 = raw;
+  lz4.compress = Compress::lz4;
 
   Bytes late(raw.frame_bytes + 300);  // a zero frame, then a short raw one
   std::copy_n(noise(300, 11).begin(), 300, late.end() - 300);
@@ -42,6 +45,8 @@ inline std::vector<GoldenPages> golden_pages() {
       {"pages-zstd.img",
        zstd,
        {{4, even}, {5, noise(64, 14)}, {6, text(20000, 15)}, {7, Bytes(8192)}}},
+      {"pages-lz4.img", lz4, {{3, text(30000, 16)}, {8, noise(80, 17)}, {2, Bytes(100)}}},
+      {"pages-planes.img", zstd, {{1, halves(20001, 18)}, {2, text(9000, 19)}}},
   };
 }
 

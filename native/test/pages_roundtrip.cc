@@ -25,7 +25,7 @@ std::vector<Content> mixed_buffers() {
           {2, noise(4097, 3)},       {9, text(1, 4)}};
 }
 
-PagesOptions options(bool compress) {
+PagesOptions options(Compress compress) {
   PagesOptions out;
   out.compress = compress;
   out.frame_bytes = kFrame;
@@ -35,8 +35,9 @@ PagesOptions options(bool compress) {
 }
 
 TEST_CASE("pages: round trip, compressed and not") {
-  for (const bool compress : {false, true}) {
-    CAPTURE(compress);
+  for (const Compress compress :
+       {Compress::none, Compress::automatic, Compress::lz4, Compress::zstd}) {
+    CAPTURE(static_cast<int>(compress));
     const auto buffers = mixed_buffers();
     const UniqueFd fd = memory_file();
     const PagesSummary written = write_pages(fd.get(), options(compress), buffers);
@@ -59,7 +60,7 @@ TEST_CASE("pages: round trip, compressed and not") {
 
 TEST_CASE("pages: codec of each frame") {
   const UniqueFd fd = memory_file();
-  write_pages(fd.get(), options(true), mixed_buffers());
+  write_pages(fd.get(), options(Compress::zstd), mixed_buffers());
   const PagesReader reader(fd.get());
   CHECK(reader.frame(0).codec == Codec::raw);
   CHECK(reader.frame(2).codec == Codec::zstd);
@@ -70,7 +71,7 @@ TEST_CASE("pages: codec of each frame") {
   CHECK(code_of([&] { reader.frame(11); }) == ErrorCode::protocol);
 
   const UniqueFd plain = memory_file();
-  write_pages(plain.get(), options(false), mixed_buffers());
+  write_pages(plain.get(), options(Compress::none), mixed_buffers());
   const PagesReader plain_reader(plain.get());
   for (std::uint64_t i = 0; i < plain_reader.summary().frames; ++i) {
     CHECK(plain_reader.frame(i).codec != Codec::zstd);
@@ -80,7 +81,7 @@ TEST_CASE("pages: codec of each frame") {
 TEST_CASE("pages: raw frames are aligned for O_DIRECT and checksummed") {
   const UniqueFd fd = memory_file();
   const auto buffers = mixed_buffers();
-  write_pages(fd.get(), options(true), buffers);
+  write_pages(fd.get(), options(Compress::zstd), buffers);
   const PagesReader reader(fd.get());
   const Bytes file = contents(fd.get());
   int raw = 0;
@@ -96,7 +97,7 @@ TEST_CASE("pages: raw frames are aligned for O_DIRECT and checksummed") {
 
 TEST_CASE("pages: no buffers") {
   const UniqueFd fd = memory_file();
-  PagesWriter writer(fd.get(), options(false));
+  PagesWriter writer(fd.get(), options(Compress::none));
   const PagesSummary written = writer.finish();
   CHECK(written.content_bytes == 0);
   const PagesReader reader(fd.get());
@@ -107,7 +108,7 @@ TEST_CASE("pages: no buffers") {
 TEST_CASE("pages: inside an archive") {
   const UniqueFd fd = memory_file();
   const auto buffers = mixed_buffers();
-  write_pages(fd.get(), options(true), buffers);
+  write_pages(fd.get(), options(Compress::zstd), buffers);
   const Bytes file = contents(fd.get());
   Bytes archive = noise(1536, 9);
   archive.insert(archive.end(), file.begin(), file.end());
@@ -141,7 +142,7 @@ std::uint64_t bytes_read() {
 
 TEST_CASE("pages: a buffer of more than 5 GiB, and what listing it reads") {
   constexpr std::uint64_t kSize = (std::uint64_t{5} << 30) + 4096;
-  PagesOptions big = options(false);
+  PagesOptions big = options(Compress::none);
   big.frame_bytes = 4u << 20;
   const UniqueFd fd = memory_file();
   const Bytes zeros(big.frame_bytes);
@@ -175,7 +176,7 @@ TEST_CASE("pages: several threads read at once") {
   const UniqueFd fd = memory_file();
   std::vector<Content> buffers;
   for (std::uint32_t i = 0; i < 8; ++i) buffers.push_back({i, text(kFrame, i)});
-  write_pages(fd.get(), options(true), buffers);
+  write_pages(fd.get(), options(Compress::zstd), buffers);
   const PagesReader reader(fd.get());
   std::array<bool, 4> good{};
   {
@@ -196,10 +197,10 @@ TEST_CASE("pages: frames written by several threads make the file that one makes
                                        : noise(99, i)});
   }
   const UniqueFd one = memory_file();
-  const PagesSummary summary = write_pages(one.get(), options(true), buffers);
+  const PagesSummary summary = write_pages(one.get(), options(Compress::zstd), buffers);
 
   const UniqueFd fd = memory_file();
-  PagesWriter writer(fd.get(), options(true));
+  PagesWriter writer(fd.get(), options(Compress::zstd));
   std::mutex mutex;
   std::condition_variable turn;
   std::size_t next = 0;
@@ -229,7 +230,7 @@ TEST_CASE("pages: frames written by several threads make the file that one makes
 TEST_CASE("pages: misuse of the writer is refused") {
   const auto misuse = [](auto&& action) {
     const UniqueFd fd = memory_file();
-    PagesWriter writer(fd.get(), options(false));
+    PagesWriter writer(fd.get(), options(Compress::none));
     return code_of([&] { action(writer); }) == ErrorCode::protocol;
   };
   const Bytes frame = noise(kFrame, 1);
@@ -250,13 +251,13 @@ TEST_CASE("pages: misuse of the writer is refused") {
   }));
 
   const UniqueFd used = memory_file(frame);
-  CHECK(code_of([&] { PagesWriter(used.get(), options(false)); }) == ErrorCode::protocol);
-  PagesOptions bad = options(false);
+  CHECK(code_of([&] { PagesWriter(used.get(), options(Compress::none)); }) == ErrorCode::protocol);
+  PagesOptions bad = options(Compress::none);
   bad.frame_bytes = 4096;
   const UniqueFd fd = memory_file();
   CHECK(code_of([&] { PagesWriter(fd.get(), bad); }) == ErrorCode::protocol);
   const UniqueFd huge = memory_file();
-  PagesWriter writer(huge.get(), options(false));
+  PagesWriter writer(huge.get(), options(Compress::none));
   CHECK(code_of([&] { writer.begin_buffer(1, ~std::uint64_t{0}); }) == ErrorCode::unsupported);
 }
 
@@ -265,7 +266,7 @@ TEST_CASE("pages: a full disk is an error with its errno, and ends the writer") 
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const UniqueFd fd = memory_file();
-  PagesWriter writer(fd.get(), options(false));
+  PagesWriter writer(fd.get(), options(Compress::none));
   writer.begin_buffer(1, 2 * kFrame);
   const Bytes frame = noise(kFrame, 1);
   writer.append(frame);

@@ -7,7 +7,7 @@ namespace {
 
 Bytes sample(std::vector<Content>& buffers) {
   PagesOptions options;
-  options.compress = true;
+  options.compress = Compress::zstd;
   options.frame_bytes = 1u << 20;
   options.process = 2;
   options.gpu = 1;

@@ -72,6 +72,13 @@ inline Bytes text(std::size_t size, std::uint64_t seed) {
   return out;
 }
 
+/// 16-bit floats as byte planes show them: any low byte, few high ones.
+inline Bytes halves(std::size_t size, std::uint64_t seed) {
+  Bytes out = noise(size, seed);
+  for (std::size_t i = 1; i < size; i += 2) out[i] = std::byte{0x3c} ^ (out[i] & std::byte{0x83});
+  return out;
+}
+
 struct Content {
   std::uint32_t id;
   Bytes bytes;

@@ -111,7 +111,7 @@ export async function drain(
       ...stagingRing(config),
       process: part.process,
       gpu: part.gpu.record.ordinal,
-      compress: config.compress === 'zstd',
+      compress: config.compress,
       zstdLevel: config.zstd_level,
       buffers: part.buffers.map((buffer, i) => ({
         id: buffer.id,

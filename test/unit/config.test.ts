@@ -13,7 +13,7 @@ test('a missing file means the defaults', async (t) => {
   assert.deepEqual(await loadConfig(join(folder, 'none.json')), defaultConfig());
   assert.deepEqual(defaultConfig(), {
     parallel: true,
-    compress: 'none',
+    compress: 'auto',
     zstd_level: 1,
     staging_mib: 64,
     engine: 'auto',
@@ -49,6 +49,7 @@ test('wrong keys are all named', () => {
     /c\.json: .*unknown key "paralel"/,
     /"staging_mib" must be a whole number from 4 to 256/,
   );
+  refused('{"compress":"gzip"}', /"compress" must be .*lz4/);
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);
   refused('{"zstd_level":1.5}', /"zstd_level"/);
   refused('{"log_dir":"relative"}', /"log_dir" must be an absolute path/);

@@ -1,0 +1,15 @@
+// 16-bit elements taken apart: first the low byte of each, then the high bytes. In floats the high
+// bytes hold sign and exponent, of which weights have few, and the low ones hardly compress.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace kfdcp {
+
+/// `planes` has the size of `content`: the bytes at even places, then those at odd ones.
+void split_planes(std::span<const std::byte> content, std::span<std::byte> planes);
+/// Undoes it. The two may not overlap.
+void join_planes(std::span<const std::byte> planes, std::span<std::byte> content);
+
+}  // namespace kfdcp
