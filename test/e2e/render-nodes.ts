@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { archivePath } from './support/archive.js';
 import { attempt } from './support/command.js';
-import { Container } from './support/container.js';
+import { Container, type Control } from './support/container.js';
 import { assertExplained } from './support/explained.js';
+import type { Lane } from './support/lanes.js';
 import { setDmaRate, setHandleCalls } from './support/product.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
@@ -39,8 +40,11 @@ async function assertRefused(job: Container, reason: RegExp): Promise<void> {
   assert.equal(await job.status(), 'running');
 }
 
-scenario('render nodes without KFD: refused by name, then saved', async ({ engine, meet }) => {
-  const job = await Container.start({ engine, command: ['render-worker', node] });
+async function withoutKfd({ engine, meet }: Lane): Promise<void> {
+  // The second one's work would last for minutes: it ends with its process.
+  const command = ['sh', '-c', `render-worker ${node} & render-worker ${node} /ctl/busy; wait`];
+  const job = await Container.start({ engine, command, folders: ['busy'] });
+  const [busy] = job.inner as [Control];
   const seen = await job.control.ask('verify');
   assert.match(seen, /^verified handles=2,5,6, submissions=\d+/);
   await assertRefused(job, /GEM buffers of its own: .*no GEM_LIST_HANDLES/);
@@ -53,9 +57,10 @@ scenario('render nodes without KFD: refused by name, then saved', async ({ engin
     );
     assert.equal(await job.control.ask('forget'), 'forgotten');
     await meet(async () => setDmaRate(1));
-    assert.equal(await job.control.ask('busy'), 'busy');
+    assert.equal(await busy.ask('busy'), 'busy');
     await meet(async () => setDmaRate(0));
     await assertRefused(job, /context 2: work it submitted is still in flight/);
+    assert.equal(await busy.ask('exit'), 'exiting');
     const before = submissions(await job.control.ask('verify'));
     const archive = archivePath(engine, 'render.tar');
     const saved = await job.checkpoint('--compress', 'none', '--export', archive);
@@ -73,11 +78,14 @@ scenario('render nodes without KFD: refused by name, then saved', async ({ engin
       setHandleCalls('absent', 'absent');
     });
   }
-});
+}
 
 function submissions(reply: string): number {
   return Number(/submissions=(\d+)/.exec(reply)?.[1]);
 }
+
+// A GPU of its own: what the unfinished copies occupy of it would hold up others for minutes.
+scenario('render nodes without KFD: refused by name, then saved', withoutKfd, { gpu: [] });
 
 scenario('render files beside KFD, one of them idle, twice in place', async ({ engine, meet }) => {
   await meet(async () => setHandleCalls('working', 'absent'));

@@ -71,6 +71,15 @@ kfdcp::GpuBoList second_list(const kfdcp::GpuDevice& device, const std::list<Ren
   return kfdcp::create_bo_list(device, all);
 }
 
+/// An SDMA linear copy: opcode 1, bytes - 1, 0, source, destination.
+void append_copy(std::vector<std::uint32_t>& packets, std::uint64_t to, std::uint64_t from,
+                 std::uint64_t bytes) {
+  for (const std::uint64_t word :
+       {std::uint64_t{1}, bytes - 1, std::uint64_t{0}, from, from >> 32, to, to >> 32}) {
+    packets.push_back(static_cast<std::uint32_t>(word));
+  }
+}
+
 /// `bo` as the CPU sees it through another file of the node.
 kfdcp::Mapping map_through(const kfdcp::UniqueFd& file, const RenderBo& bo) {
   return map_gem(file, import_gem(file, export_dmabuf(bo.bo)), bo.size);
@@ -110,41 +119,43 @@ RenderObjects::RenderObjects(const std::string& node, const Pattern& pattern)
 void RenderObjects::fill(RenderBo& bo) {
   const auto bytes = staging_cpu_.bytes().first(bo.size);
   pattern_.write(bo.number, 0, bytes);
-  copy(bo.gpu.address(), staging_gpu_.address(), bo.size, true);
+  copy(bo.gpu.address(), staging_gpu_.address(), bo.size);
 }
 
 void RenderObjects::check(RenderBo& bo) {
   const auto bytes = staging_cpu_.bytes().first(bo.size);
   std::ranges::fill(bytes, std::byte{0});
-  copy(staging_gpu_.address(), bo.gpu.address(), bo.size, true);
+  copy(staging_gpu_.address(), bo.gpu.address(), bo.size);
   pattern_.check("BO " + std::to_string(bo.number), bo.number, 0, bytes);
 }
 
-/// SDMA linear copies: opcode 1, bytes - 1, 0, source, destination.
-void RenderObjects::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, bool wait) {
-  std::vector<std::uint32_t> dwords;
+void RenderObjects::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  std::vector<std::uint32_t> packets;
   for (std::uint64_t at = 0; at < bytes; at += kPacketBytes) {
-    const std::uint64_t part = std::min(kPacketBytes, bytes - at);
-    for (const std::uint64_t word : {std::uint64_t{1}, part - 1, std::uint64_t{0}, from + at,
-                                     (from + at) >> 32, to + at, (to + at) >> 32}) {
-      dwords.push_back(static_cast<std::uint32_t>(word));
-    }
+    append_copy(packets, to + at, from + at, std::min(kPacketBytes, bytes - at));
   }
-  std::memcpy(ib_cpu_.bytes().data(), dwords.data(), dwords.size() * 4);
+  const std::uint64_t submission = submit(packets, 0);
+  if (submission != ++submitted_) {
+    differs("submission " + std::to_string(submitted_) + " has number " +
+            std::to_string(submission));
+  }
+  wait_for(submission);
+}
+
+/// Returns the number of the submission on that ring.
+std::uint64_t RenderObjects::submit(const std::vector<std::uint32_t>& packets, std::uint32_t ring) {
+  std::memcpy(ib_cpu_.bytes().data(), packets.data(), packets.size() * 4);
   amdgpu_cs_ib_info ib{};
   ib.ib_mc_address = ib_gpu_.address();
-  ib.size = static_cast<std::uint32_t>(dwords.size());
+  ib.size = static_cast<std::uint32_t>(packets.size());
   amdgpu_cs_request request{};
   request.ip_type = AMDGPU_HW_IP_DMA;
+  request.ring = ring;
   request.resources = list_.get();
   request.number_of_ibs = 1;
   request.ibs = &ib;
   check_drm(amdgpu_cs_submit(context_.get(), 0, &request, 1), "submitting a copy");
-  if (request.seq_no != ++submitted_) {
-    differs("submission " + std::to_string(submitted_) + " has number " +
-            std::to_string(request.seq_no));
-  }
-  if (wait) wait_for(request.seq_no);
+  return request.seq_no;
 }
 
 void RenderObjects::wait_for(std::uint64_t submission) {
@@ -163,7 +174,7 @@ void RenderObjects::check_shared() {
   pattern_.check("shared BO", bos_.front().number, 0, seen);
   const auto bytes = staging_cpu_.bytes().first(kPage);
   std::ranges::fill(bytes, std::byte{0x5a});
-  copy(bos_.front().gpu.address(), staging_gpu_.address(), kPage, true);
+  copy(bos_.front().gpu.address(), staging_gpu_.address(), kPage);
   if (!std::ranges::equal(seen.first(kPage), bytes)) differs("the two files share no BO any more");
   fill(bos_.front());
 }
@@ -174,9 +185,12 @@ void RenderObjects::check_dmabuf() {
   differs("the dma-buf is no longer that of its BO");
 }
 
-void RenderObjects::start_copy(std::uint64_t bytes) {
-  copy(staging_gpu_.address(), staging_gpu_.address() + kLarge / 2, std::min(bytes, kLarge / 2),
-       false);
+void RenderObjects::start_copies() {
+  std::vector<std::uint32_t> packets;
+  for (int n = 0; n < 128; ++n) {
+    append_copy(packets, staging_gpu_.address(), staging_gpu_.address() + kLarge / 2, kPacketBytes);
+  }
+  submit(packets, 1);
 }
 
 std::string RenderObjects::verify() {

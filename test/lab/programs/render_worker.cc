@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
             return "forgotten";
           }
           if (command.verb == "busy") {
-            objects.start_copy(8 << 20);
+            objects.start_copies();
             return "busy";
           }
           throw kfdcp::Error(
