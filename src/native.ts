@@ -71,6 +71,8 @@ export interface DrainOptions extends TransferOptions {
   readonly gpu: number;
   readonly compress: 'none' | 'auto' | 'lz4' | 'zstd';
   readonly zstdLevel: number;
+  /** Path of the parent's pages file, or of its index: what it has is not stored again. */
+  readonly parent?: string;
 }
 
 export interface UploadOptions extends TransferOptions {
@@ -82,8 +84,25 @@ export interface PagesSummary {
   readonly fileBytes: number;
   readonly frames: number;
   readonly zeroFrames: number;
+  /** Frames whose contents are in the parent. */
+  readonly references: number;
   /** XXH3-128 over the index, hex. */
   readonly root: string;
+  /** The root of the parent, if it has one. */
+  readonly parent?: string;
+}
+
+/** A file, or a part of one. Bytes. */
+export interface FilePart {
+  readonly path: string;
+  readonly offset: number;
+  readonly size: number;
+}
+
+export interface FlattenJob {
+  readonly done: Promise<PagesSummary>;
+  /** `done` rejects with KFD_CANCELLED soon after. */
+  cancel(): void;
 }
 
 export interface TransferResult extends PagesSummary {
@@ -156,7 +175,8 @@ export interface ZstdDecoder {
 export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
   readonly TransferJob: new (options: DrainOptions | UploadOptions) => TransferJob;
-  readonly PagesCheck: new () => PagesCheck;
+  /** `index`: path of a new file that gets all but the frames. */
+  readonly PagesCheck: new (index?: string) => PagesCheck;
   readonly ZstdDecoder: new () => ZstdDecoder;
   openPidfd(pid: number): Descriptor;
   isAlive(pidfd: Descriptor): boolean;
@@ -193,6 +213,11 @@ export interface Native {
   gemMmapOffset(renderNode: string, dmabuf: Descriptor): number;
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesSummary;
+  /**
+   * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, that one's parent, to the
+   * one that has none. Rejects with KFD_CORRUPT when they do not fit, KFD_IO.
+   */
+  flattenPages(chain: readonly FilePart[], target: string): FlattenJob;
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');

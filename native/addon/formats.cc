@@ -154,17 +154,22 @@ Napi::Value js_list_pages(const Napi::CallbackInfo& info) {
 
 Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string root;
-  for (const std::uint8_t byte : summary.root) {
-    root += digits[byte >> 4];
-    root += digits[byte & 15];
-  }
+  const auto hex = [](const std::array<std::uint8_t, 16>& digest) {
+    std::string text;
+    for (const std::uint8_t byte : digest) {
+      text += digits[byte >> 4];
+      text += digits[byte & 15];
+    }
+    return text;
+  };
   Napi::Object object = Napi::Object::New(env);
   object.Set("contentBytes", to_number(env, summary.content_bytes));
   object.Set("fileBytes", to_number(env, summary.file_bytes));
   object.Set("frames", to_number(env, summary.frames));
   object.Set("zeroFrames", to_number(env, summary.zero_frames));
-  object.Set("root", root);
+  object.Set("references", to_number(env, summary.references));
+  object.Set("root", hex(summary.root));
+  if (summary.parent != decltype(summary.parent){}) object.Set("parent", hex(summary.parent));
   return object;
 }
 

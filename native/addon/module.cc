@@ -2,6 +2,7 @@
 #include <napi.h>
 
 #include "addon/descriptor.h"
+#include "addon/flatten_job.h"
 #include "addon/formats.h"
 #include "addon/gem.h"
 #include "addon/instance.h"
@@ -19,6 +20,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   TransferJob::init(env, exports);
   init_process(env, exports);
   init_formats(env, exports);
+  init_flatten(env, exports);
   init_gem(env, exports);
   return exports;
 }

@@ -1,7 +1,13 @@
 #include "addon/pages_check_js.h"
 
+#include <fcntl.h>
+
+#include <string>
+
 #include "addon/convert.h"
 #include "addon/formats.h"
+#include "core/error.h"
+#include "core/frame_io.h"
 
 namespace kfdcp::addon {
 
@@ -11,7 +17,21 @@ void PagesCheckJs::init(Napi::Env env, Napi::Object exports) {
                                          InstanceMethod<&PagesCheckJs::finish>("finish")}));
 }
 
-PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info) : Napi::ObjectWrap<PagesCheckJs>(info) {}
+PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<PagesCheckJs>(info), check_(sink(info)) {}
+
+PagesStreamCheck::IndexSink PagesCheckJs::sink(const Napi::CallbackInfo& info) {
+  if (info[0].IsUndefined()) return {};
+  const std::string path = to_string(info[0], "index");
+  return guarded(info.Env(), [&]() -> PagesStreamCheck::IndexSink {
+    index_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!index_) throw io_error(path);
+    return [this, path](std::uint64_t offset, std::span<const std::byte> bytes) {
+      iovec part = write_part(bytes);
+      write_exactly(index_.get(), {&part, 1}, offset, path.c_str());
+    };
+  });
+}
 
 void PagesCheckJs::feed(const Napi::CallbackInfo& info) {
   if (!info[0].IsBuffer()) throw Napi::TypeError::New(info.Env(), "chunk: not a Buffer");

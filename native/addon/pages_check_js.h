@@ -3,12 +3,14 @@
 
 #include <napi.h>
 
+#include "core/fd.h"
 #include "core/pages_check.h"
 
 namespace kfdcp::addon {
 
-/// JS: `new PagesCheck()`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as soon as the bytes
-/// show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}.
+/// JS: `new PagesCheck(index?)`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as soon as the
+/// bytes show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}. `index`:
+/// path of a new file that gets all but the frames: with it a drain knows what its parent has.
 class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
  public:
   static void init(Napi::Env env, Napi::Object exports);
@@ -18,6 +20,9 @@ class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
   void feed(const Napi::CallbackInfo& info);
   Napi::Value finish(const Napi::CallbackInfo& info);
 
+  PagesStreamCheck::IndexSink sink(const Napi::CallbackInfo& info);
+
+  UniqueFd index_;
   PagesStreamCheck check_;
 };
 

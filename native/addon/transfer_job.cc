@@ -18,6 +18,7 @@ namespace kfdcp::addon {
 struct JobOptions {
   bool upload = false;
   std::string path;
+  std::string parent;  // of a drain; empty: none
   std::string render_node;
   std::string engine;
   EngineOptions ring;
@@ -68,7 +69,11 @@ void run(JobState& job) {
     job.summary = reader.summary();
   } else {
     const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
-    PagesWriter writer(file.get(), options.pages);
+    const UniqueFd parent_file =
+        options.parent.empty() ? UniqueFd() : open_at(options.parent, O_RDONLY);
+    std::optional<PagesReader> parent;
+    if (parent_file) parent.emplace(parent_file.get());
+    PagesWriter writer(file.get(), options.pages, parent ? &*parent : nullptr);
     job.stats = drain(*engine, options.buffers, writer, job.stop.get_token(), job.progress);
     job.summary = writer.finish();
   }
@@ -96,6 +101,9 @@ JobOptions read_options(const Napi::Value& value) {
     options.pages.compress = to_compress(object.Get("compress"));
     options.pages.zstd_level = static_cast<int>(to_uint32(object.Get("zstdLevel"), "zstdLevel"));
     options.pages.frame_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
+    options.pages.share = true;
+    const Napi::Value parent = object.Get("parent");
+    if (!parent.IsUndefined()) options.parent = to_string(parent, "parent");
     options.pages.process = to_uint32(object.Get("process"), "process");
     options.pages.gpu = to_uint32(object.Get("gpu"), "gpu");
   }

@@ -23,7 +23,9 @@ namespace {
 
 }  // namespace
 
-FrameEncoder::FrameEncoder(const PagesOptions& options, const WriteCost& write) {
+FrameEncoder::FrameEncoder(const PagesOptions& options, const WriteCost& write,
+                           const KnownFrames& known)
+    : share_(options.share), known_(known) {
   if (options.compress == Compress::none) return;
   compressor_.emplace(options.zstd_level, options.frame_bytes);
   chooser_.emplace(options.compress, write, *compressor_);
@@ -32,17 +34,20 @@ FrameEncoder::FrameEncoder(const PagesOptions& options, const WriteCost& write) 
 FrameEncoder::~FrameEncoder() = default;
 
 EncodedFrame FrameEncoder::encode(std::span<const std::byte> content) {
-  if (all_zero(content)) return {Codec::zero, 0, {}};
-  const std::uint64_t checksum = xxh3_64(content);
-  const Codec codec = chooser_ ? chooser_->choose(content) : Codec::raw;
-  if (codec != Codec::raw) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto stored = compressor_->compress(codec, content, most_worth_keeping(content.size()));
-    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
-    chooser_->took(codec, content.size(), time.count());
-    if (!stored.empty() && stored.size() < content.size()) return {codec, checksum, stored};
-  }
-  return {Codec::raw, checksum, content};
+  if (all_zero(content)) return {Codec::zero, 0, {}, {}};
+  const HashPair hash = share_ ? xxh3_both(content) : HashPair{xxh3_64(content), {}};
+  const EncodedFrame raw{Codec::raw, hash.h64, content, hash.h128};
+  if (!chooser_) return raw;
+  const auto length = static_cast<std::uint32_t>(content.size());
+  if (share_ && known_.find({hash.h128, hash.h64, length})) return raw;
+  const Codec codec = chooser_->choose(content);
+  if (codec == Codec::raw) return raw;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto stored = compressor_->compress(codec, content, most_worth_keeping(content.size()));
+  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+  chooser_->took(codec, content.size(), time.count());
+  if (stored.empty() || stored.size() >= content.size()) return raw;
+  return {codec, hash.h64, stored, hash.h128};
 }
 
 void FrameDecoder::FreeContext::operator()(ZSTD_DCtx_s* context) const { ZSTD_freeDCtx(context); }
@@ -75,8 +80,10 @@ void FrameDecoder::decode(const FrameEntry& frame, std::uint64_t index,
     case Codec::planes:
       planes(index, stored, out);
       break;
+    case Codec::reference:
+      throw Error(ErrorCode::protocol, "pages file: a reference has nothing to decode");
   }
-  if (xxh3_64(out) != frame.checksum) corrupt(index, "checksum differs");
+  check_content(frame, index, out);
 }
 
 void FrameDecoder::zstd(std::uint64_t index, std::span<const std::byte> stored,
@@ -103,6 +110,17 @@ void FrameDecoder::planes(std::uint64_t index, std::span<const std::byte> stored
   zstd(index, stored.first(first), both.first(out.size() - out.size() / 2));
   zstd(index, stored.subspan(first), both.last(out.size() / 2));
   join_planes(both, out);
+}
+
+void check_content(const FrameEntry& frame, std::uint64_t index,
+                   std::span<const std::byte> content) {
+  if (frame.digest == Digest128{}) {
+    if (xxh3_64(content) != frame.checksum) corrupt(index, "checksum differs");
+    return;
+  }
+  const HashPair hash = xxh3_both(content);
+  if (hash.h64 != frame.checksum) corrupt(index, "checksum differs");
+  if (hash.h128 != frame.digest) corrupt(index, "digest differs");
 }
 
 std::span<std::byte> FrameDecoder::scratch(std::size_t bytes) {

@@ -10,6 +10,8 @@
 
 #include "core/codec_choice.h"
 #include "core/compressor.h"
+#include "core/hash.h"
+#include "core/known_frames.h"
 #include "core/pages.h"
 
 struct ZSTD_DCtx_s;
@@ -19,16 +21,18 @@ namespace kfdcp {
 struct EncodedFrame {
   Codec codec;
   std::uint64_t checksum;  // XXH3-64 of the content; 0 for Codec::zero
-  std::span<const std::byte>
-      stored;  // the content itself, or bytes of the encoder until its next call
+  // The content itself, or bytes of the encoder until its next call.
+  std::span<const std::byte> stored;
+  Digest128 digest{};  // XXH3-128 of the content with options.share; 0 for Codec::zero
 };
 
 /// Encodes frames: each with the codec chosen for it. One thread at a time; never compresses with
 /// Compress::none.
 class FrameEncoder {
  public:
-  /// `write` lives longer than this. Throws std::bad_alloc, Error{protocol} for a bad level.
-  FrameEncoder(const PagesOptions& options, const WriteCost& write);
+  /// `write` and `known` live longer than this. A frame among `known` is not compressed, for it
+  /// will not be stored. Throws std::bad_alloc, Error{protocol} for a bad level.
+  FrameEncoder(const PagesOptions& options, const WriteCost& write, const KnownFrames& known);
   ~FrameEncoder();
 
   /// At most options.frame_bytes. Throws Error{io} when zstd fails for another reason than lack of
@@ -36,9 +40,16 @@ class FrameEncoder {
   EncodedFrame encode(std::span<const std::byte> content);
 
  private:
+  const bool share_;
+  const KnownFrames& known_;
   std::optional<Compressor> compressor_;  // none: no compression
   std::optional<CodecChooser> chooser_;
 };
+
+/// Throws Error{corrupt} unless `content` is what the checksums of `frame` were made of. `index` is
+/// for messages.
+void check_content(const FrameEntry& frame, std::uint64_t index,
+                   std::span<const std::byte> content);
 
 /// Decodes and verifies frames. One thread at a time.
 class FrameDecoder {

@@ -16,6 +16,13 @@ std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 using Digest128 = std::array<std::uint8_t, 16>;
 Digest128 xxh3_128(std::span<const std::byte> bytes);
 
+/// Both at once, in one pass.
+struct HashPair {
+  std::uint64_t h64;
+  Digest128 h128;
+};
+HashPair xxh3_both(std::span<const std::byte> bytes);
+
 /// XXH3-128 over bytes that arrive in pieces. Throws std::bad_alloc only.
 class Xxh3Stream {
  public:

@@ -11,7 +11,7 @@
 
 namespace kfdcp {
 
-enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2, lz4 = 4, planes = 5 };
+enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2, reference = 3, lz4 = 4, planes = 5 };
 
 /// What a writer does with frames that are not zero. Those that gain less than a sixteenth stay
 /// raw.
@@ -25,6 +25,7 @@ enum class Compress : std::uint8_t {
 struct PagesOptions {
   Compress compress = Compress::none;
   int zstd_level = 1;
+  bool share = false;                    // digests for all frames; equal ones are stored once
   std::uint32_t frame_bytes = 2u << 20;  // content per frame, 1-4 MiB, multiple of 4096
   std::uint32_t process = 0;             // ordinal of the process, as in the manifest
   std::uint32_t gpu = 0;                 // ordinal of the GPU, as in the manifest
@@ -38,26 +39,37 @@ struct BufferEntry {
 };
 
 struct FrameEntry {
-  std::uint64_t offset;  // in the file; 0 for Codec::zero
-  std::uint32_t stored;  // bytes in the file; 0 for Codec::zero
+  std::uint64_t offset;  // in the file; 0 for Codec::zero; Codec::reference: number of the frame in
+                         // the parent
+  std::uint32_t stored;  // bytes in the file; 0 for Codec::zero and Codec::reference
   std::uint32_t raw;     // bytes of content
   Codec codec;
-  std::uint64_t checksum;  // XXH3-64 of the content; 0 for Codec::zero
+  std::uint64_t checksum;                 // XXH3-64 of the content; 0 for Codec::zero
+  std::array<std::uint8_t, 16> digest{};  // XXH3-128 of the content; 0: none, or Codec::zero
+  bool operator==(const FrameEntry&) const = default;
 };
+
+/// Whether bytes in the file belong to a frame of this codec.
+constexpr bool is_stored(Codec codec) { return codec != Codec::zero && codec != Codec::reference; }
 
 struct PagesSummary {
   std::uint64_t content_bytes = 0;  // sum of buffer sizes
   std::uint64_t file_bytes = 0;
   std::uint64_t frames = 0;
   std::uint64_t zero_frames = 0;
-  std::array<std::uint8_t, 16> root{};  // XXH3-128 over the index: the digest the manifest keeps
+  std::uint64_t references = 0;           // frames whose contents are in the parent
+  std::array<std::uint8_t, 16> root{};    // XXH3-128 over the index: the digest the manifest keeps
+  std::array<std::uint8_t, 16> parent{};  // root of the parent; 0: none
 };
 
 struct EncodedFrame;
 class FrameEncoder;
 
+class PagesReader;
+
 /// Where a frame goes, and what the index says of it.
 struct PlacedFrame {
+  bool is_new;          // to be written: neither zero nor stored before
   std::uint64_t begin;  // of its record in the file, bytes
   FrameEntry entry;
 };
@@ -69,7 +81,9 @@ struct PlacedFrame {
 /// Throws Error{io} (ENOSPC...), Error{protocol} on misuse.
 class PagesWriter {
  public:
-  PagesWriter(int fd, const PagesOptions& options);
+  /// With a `parent`, only read here: frames it has are not stored but refer to it. Needs
+  /// options.share; a parent without digests is Error{unsupported}.
+  PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent = nullptr);
   ~PagesWriter();
   PagesWriter(const PagesWriter&) = delete;
   PagesWriter& operator=(const PagesWriter&) = delete;
@@ -80,7 +94,7 @@ class PagesWriter {
   /// An encoder with this file's options, for one thread; the writer outlives it. Any thread may
   /// ask.
   std::unique_ptr<FrameEncoder> make_encoder() const;
-  /// Gives the next frame, of `raw` bytes of content, its place. What has a place must be written.
+  /// Gives the next frame, of `raw` bytes of content, its place. What is new must be written.
   PlacedFrame place(std::size_t raw, const EncodedFrame& frame);
   /// Writes a frame to its place. Any thread, also while others write or place.
   void write(const PlacedFrame& placed, const EncodedFrame& frame);
@@ -125,8 +139,11 @@ class PagesReader {
   const std::vector<BufferEntry>& buffers() const;
   FrameEntry frame(std::uint64_t index) const;  // its offset counts from the start of the range
   /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
+  /// Error{unsupported} for a reference: core/pages_chain.h follows those.
   /// Several threads may call it at once. After an error `out` holds anything.
   void read_frame(std::uint64_t index, std::span<std::byte> out) const;
+  /// The stored bytes of frame `index` into `out` (exactly as many), not checked.
+  void read_stored(std::uint64_t index, std::span<std::byte> out) const;
 
  private:
   struct State;

@@ -29,11 +29,13 @@ Block block_from(std::span<const std::byte> bytes) {
 /// The records that came before their frames, to be found again in the index.
 class SeenRecords {
  public:
+  explicit SeenRecords(bool shared = false) : shared_(shared) {}
+
   void add(const layout::FrameRecord& record) {
     require(records_.size() < layout::kMaxFrames, "too many frames");
     records_.push_back({record.offset, xxh3_64(bytes_of(record))});
   }
-  /// Each may be matched once.
+  /// Each at least once in the end; more often only when frames are shared.
   void match(const layout::FrameRecord& record) {
     matched_.resize(records_.size());
     // Nearly always the next one; offsets are unique and ascending in any case.
@@ -46,12 +48,13 @@ class SeenRecords {
     require(next_ < records_.size() && records_[next_].offset == record.offset &&
                 records_[next_].hash == xxh3_64(bytes_of(record)),
             "index and frame records differ");
-    require(!matched_[next_], "frame used twice");
+    require(shared_ || !matched_[next_], "frame used twice");
+    if (!matched_[next_]) ++distinct_;
     matched_[next_++] = true;
     ++matches_;
   }
   std::uint64_t matches() const { return matches_; }
-  bool all_matched() const { return matches_ == records_.size(); }
+  bool all_matched() const { return distinct_ == records_.size(); }
 
  private:
   struct Record {
@@ -61,7 +64,9 @@ class SeenRecords {
   std::vector<Record> records_;
   std::vector<bool> matched_;
   std::size_t next_ = 0;
+  bool shared_;
   std::uint64_t matches_ = 0;
+  std::uint64_t distinct_ = 0;
 };
 
 }  // namespace
@@ -88,6 +93,7 @@ struct PagesStreamCheck::State {
          std::min<std::uint64_t>(left, layout::kRecordsPerPage) * sizeof(layout::FrameRecord));
   }
 
+  IndexSink keep;
   Stage stage = Stage::header;
   std::uint64_t need = sizeof(layout::Header);
   std::uint64_t at = 0;  // offset of the current unit in the file
@@ -104,6 +110,7 @@ struct PagesStreamCheck::State {
   SeenRecords seen;
   std::vector<Digest128> pages;
   std::uint64_t frames_listed = 0;
+  std::uint64_t references = 0;
   std::optional<layout::RawLengths> lengths;
   PagesListing listing;
 };
@@ -131,6 +138,7 @@ void PagesStreamCheck::State::step(std::span<std::byte> bytes) {
 void PagesStreamCheck::State::on_header(std::span<const std::byte> bytes) {
   header = block_from<layout::Header>(bytes);
   listing.options = layout::check_header(header);
+  seen = SeenRecords((header.required_features & layout::kSharedFrames) != 0);
   next(Stage::record, sizeof(layout::FrameRecord));
 }
 
@@ -139,13 +147,13 @@ void PagesStreamCheck::State::on_record(std::span<const std::byte> bytes) {
   const auto record = block_from<layout::FrameRecord>(bytes);
   if (!layout::is_record(record)) {
     index = block_from<layout::IndexHeader>(bytes);
-    layout::check_index_header(index);
+    layout::check_index_header(index, header);
     require(index.stored_bytes == stored_bytes, "sum of stored bytes differs");
     index_offset = at;
     return next(Stage::tables, layout::tables_bytes(index));
   }
   frame = layout::check_record(record, header);
-  require(frame.codec != Codec::zero && frame.offset == layout::data_offset(frame.codec, at),
+  require(is_stored(frame.codec) && frame.offset == layout::data_offset(frame.codec, at),
           "frame out of place");
   seen.add(record);
   stored_bytes += frame.stored;
@@ -183,7 +191,8 @@ void PagesStreamCheck::State::on_page(std::span<const std::byte> bytes) {
     const auto record = block_from<layout::FrameRecord>(bytes);
     const FrameEntry entry = layout::check_record(record, header);
     require(entry.raw == lengths->next(), "frame length does not fit its buffer");
-    if (entry.codec != Codec::zero) seen.match(record);
+    if (is_stored(entry.codec)) seen.match(record);
+    if (entry.codec == Codec::reference) ++references;
     ++frames_listed;
   }
   next_page();
@@ -194,7 +203,9 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
   layout::check_footer(footer);
   PagesSummary& summary = listing.summary;
   require(seen.all_matched(), "frame that the index lacks");
-  require(index.frames - seen.matches() == index.zero_frames, "count of zero frames differs");
+  require(references == index.references, "count of references differs");
+  require(index.frames - seen.matches() - references == index.zero_frames,
+          "count of zero frames differs");
   require(footer.index_offset == index_offset, "bad index offset");
   require(footer.file_bytes == at + sizeof(footer), "file has another length than its footer says");
   require(std::equal(summary.root.begin(), summary.root.end(), footer.root), "root differs");
@@ -202,13 +213,18 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
   summary.file_bytes = footer.file_bytes;
   summary.frames = index.frames;
   summary.zero_frames = index.zero_frames;
+  summary.references = index.references;
+  std::copy_n(header.parent, summary.parent.size(), summary.parent.begin());
   next(Stage::end, 1);
 }
 
-PagesStreamCheck::PagesStreamCheck() : state_(std::make_unique<State>()) {}
+PagesStreamCheck::PagesStreamCheck(IndexSink index) : state_(std::make_unique<State>()) {
+  state_->keep = std::move(index);
+}
 PagesStreamCheck::~PagesStreamCheck() = default;
 
 void PagesStreamCheck::feed(std::span<const std::byte> bytes) {
+  using Stage = State::Stage;
   State& s = *state_;
   while (!bytes.empty()) {
     if (s.stage == State::Stage::failed) {
@@ -219,8 +235,11 @@ void PagesStreamCheck::feed(std::span<const std::byte> bytes) {
     s.unit.insert(s.unit.end(), part.begin(), part.end());
     bytes = bytes.subspan(part.size());
     if (s.unit.size() < s.need) return;
+    const Stage stage = s.stage;
     try {
       s.step(s.unit);
+      // A record is followed by its frame; what was read as one may be the index header.
+      if (s.keep && stage != Stage::frame && s.stage != Stage::frame) s.keep(s.at, s.unit);
     } catch (...) {
       s.stage = State::Stage::failed;
       throw;

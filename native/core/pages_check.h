@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -12,11 +14,16 @@ namespace kfdcp {
 /// Verifies a pages file in one pass, front to back: every frame by the record before it, then the
 /// index against those records. Accepts what PagesReader accepts with every frame readable, and
 /// beyond that asks for zero padding and for equal records beside the frames and in the index.
+/// References are not followed.
 /// Memory: two frames, 132 bytes per buffer, 16 bytes per frame that stores something; under
 /// 256 MiB whatever the stream says.
 class PagesStreamCheck {
  public:
-  PagesStreamCheck();
+  /// Gets what is no frame, at its offset in the file. All of it, with holes for the rest, is what
+  /// PagesReader opens: it lists the frames but cannot read them. Believe it only after finish().
+  using IndexSink = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+  explicit PagesStreamCheck(IndexSink index = {});
   ~PagesStreamCheck();
   PagesStreamCheck(const PagesStreamCheck&) = delete;
   PagesStreamCheck& operator=(const PagesStreamCheck&) = delete;

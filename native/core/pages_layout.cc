@@ -59,20 +59,37 @@ std::uint64_t features_of(Compress compress) {
   return 0;
 }
 
+constexpr std::uint64_t kKnownFeatures = kReferences | kLz4Frames | kPlaneFrames | kSharedFrames;
+
 /// The required feature a codec needs; 0: none.
 std::uint64_t feature_of(Codec codec) {
   if (codec == Codec::lz4) return kLz4Frames;
+  if (codec == Codec::reference) return kReferences;
   return codec == Codec::planes ? kPlaneFrames : 0;
+}
+
+/// Whether there are digests that are known here.
+bool has_digests(const Header& header) {
+  return (header.optional_features & kDigests) != 0 && header.digest_algorithm == kDigestXxh3;
 }
 
 }  // namespace
 
-Header make_header(const PagesOptions& options) {
+Header make_header(const PagesOptions& options, const Digest128& parent) {
   Header header{};
   std::memcpy(header.magic, kHeaderMagic, sizeof(header.magic));
   header.version = kVersion;
   header.header_bytes = sizeof(Header);
   header.required_features = features_of(options.compress);
+  if (options.share) {
+    header.required_features |= kSharedFrames;
+    header.optional_features = kDigests;
+    header.digest_algorithm = kDigestXxh3;
+  }
+  if (parent != Digest128{}) {
+    header.required_features |= kReferences;
+    std::copy(parent.begin(), parent.end(), header.parent);
+  }
   header.frame_bytes = options.frame_bytes;
   header.process = options.process;
   header.gpu = options.gpu;
@@ -90,6 +107,7 @@ IndexHeader make_index_header(std::uint32_t buffers, const PagesSummary& summary
   index.zero_frames = summary.zero_frames;
   index.content_bytes = summary.content_bytes;
   index.stored_bytes = stored_bytes;
+  index.references = summary.references;
   index.checksum = block_checksum(index);
   return index;
 }
@@ -102,6 +120,7 @@ FrameRecord make_record(const FrameEntry& frame) {
   record.stored = frame.stored;
   record.raw = frame.raw;
   record.checksum = frame.checksum;
+  std::copy(frame.digest.begin(), frame.digest.end(), record.digest);
   return record;
 }
 
@@ -121,12 +140,14 @@ PagesOptions check_header(const Header& header) {
   if (header.version != kVersion) unsupported("version " + std::to_string(header.version));
   require(header.checksum == block_checksum(header), "header checksum differs");
   require(header.header_bytes == sizeof(Header), "bad header size");
-  const std::uint64_t unknown = header.required_features & ~(kLz4Frames | kPlaneFrames);
+  const std::uint64_t unknown = header.required_features & ~kKnownFeatures;
   if (unknown != 0) unsupported("required features " + std::to_string(unknown));
   require(header.frame_bytes >= kMinFrameBytes && header.frame_bytes <= kMaxFrameBytes &&
               header.frame_bytes % kRawAlignment == 0,
           "bad frame size");
-  require(all_zero(header.parent) && all_zero(header.encryption), "fields without their feature");
+  require(all_zero(header.encryption), "fields without their feature");
+  const bool refers = (header.required_features & kReferences) != 0;
+  require(refers != all_zero(header.parent), "references and parent do not agree");
   if (header.optional_features == 0) {
     require(header.digest_algorithm == 0 && all_zero(header.reserved), "reserved header bytes set");
   }
@@ -137,14 +158,16 @@ PagesOptions check_header(const Header& header) {
   return options;
 }
 
-void check_index_header(const IndexHeader& index) {
+void check_index_header(const IndexHeader& index, const Header& header) {
   require(has_magic(index.magic, kIndexMagic), "bad index magic");
   require(index.checksum == block_checksum(index), "index header checksum differs");
   require(index.records_per_page == kRecordsPerPage, "bad index page size");
-  require(index.reserved == 0, "reserved index bytes set");
   require(index.buffers <= kMaxBuffers, "too many buffers");
   require(index.frames <= kMaxFrames, "too many frames");
   require(index.zero_frames <= index.frames, "more zero frames than frames");
+  require(index.references <= index.frames - index.zero_frames, "more references than frames");
+  require(index.references == 0 || (header.required_features & kReferences) != 0,
+          "references without their feature");
 }
 
 void check_footer(const Footer& footer) {
@@ -197,6 +220,9 @@ FrameEntry check_record(const FrameRecord& record, const Header& header) {
     case Codec::raw:
       require(record.stored == record.raw, "raw frame of another length");
       break;
+    case Codec::reference:
+      require(record.offset < kMaxFrames && record.stored == 0, "bad reference");
+      break;
     case Codec::zstd:
     case Codec::lz4:
     case Codec::planes:
@@ -207,7 +233,14 @@ FrameEntry check_record(const FrameRecord& record, const Header& header) {
   }
   const std::uint64_t feature = feature_of(codec);
   require((header.required_features & feature) == feature, "codec without its feature");
-  return {record.offset, record.stored, record.raw, codec, record.checksum};
+  FrameEntry entry{record.offset, record.stored, record.raw, codec, record.checksum};
+  if (has_digests(header)) {
+    std::copy_n(record.digest, entry.digest.size(), entry.digest.begin());
+    require((codec == Codec::zero) == all_zero(record.digest), "digest of a zero frame, or none");
+    require(kfdcp::all_zero(std::as_bytes(std::span(record.digest).subspan(entry.digest.size()))),
+            "bytes behind a frame digest set");
+  }
+  return entry;
 }
 
 std::uint64_t data_offset(Codec codec, std::uint64_t record_offset) {

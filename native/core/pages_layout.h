@@ -23,8 +23,13 @@ inline constexpr std::uint64_t kMaxFrames = 1u << 22;
 inline constexpr std::uint32_t kMaxBuffers = 1u << 20;
 
 // Required features that are known here.
+inline constexpr std::uint64_t kReferences = 1u << 0;
 inline constexpr std::uint64_t kLz4Frames = 1u << 2;
 inline constexpr std::uint64_t kPlaneFrames = 1u << 3;
+inline constexpr std::uint64_t kSharedFrames = 1u << 4;
+// Optional ones.
+inline constexpr std::uint64_t kDigests = 1u << 0;
+inline constexpr std::uint32_t kDigestXxh3 = 1;  // XXH3-128
 
 struct Header {
   char magic[8];  // "KFDPAGES"
@@ -66,7 +71,7 @@ struct IndexHeader {
   std::uint64_t zero_frames;
   std::uint64_t content_bytes;
   std::uint64_t stored_bytes;
-  std::uint64_t reserved;
+  std::uint64_t references;
   std::uint64_t checksum;  // XXH3-64 of all before it
 };
 static_assert(sizeof(IndexHeader) == 64);
@@ -90,7 +95,8 @@ struct Footer {
 };
 static_assert(sizeof(Footer) == 64);
 
-Header make_header(const PagesOptions& options);
+/// `parent`: root of the parent, or all 0.
+Header make_header(const PagesOptions& options, const Digest128& parent);
 IndexHeader make_index_header(std::uint32_t buffers, const PagesSummary& summary,
                               std::uint64_t stored_bytes);
 FrameRecord make_record(const FrameEntry& frame);
@@ -100,7 +106,7 @@ Footer make_footer(std::uint64_t index_offset, const PagesSummary& summary);
 
 /// The options a header records.
 PagesOptions check_header(const Header& header);
-void check_index_header(const IndexHeader& index);
+void check_index_header(const IndexHeader& index, const Header& header);
 void check_footer(const Footer& footer);
 /// `table` as index.buffers entries; sums and counts must equal those of `index`.
 std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,

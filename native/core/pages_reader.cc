@@ -75,7 +75,7 @@ Top read_top(const Source& in) {
           "bad index offset");
   top.index_offset = footer.index_offset;
   top.index = in.block<layout::IndexHeader>(top.index_offset);
-  layout::check_index_header(top.index);
+  layout::check_index_header(top.index, top.header);
   // Exact, and so a bound for every allocation below: counts are limited, sizes are in the file.
   require(in.length - sizeof(footer) - top.index_offset == layout::index_bytes(top.index),
           "index has another length than its header says");
@@ -93,6 +93,8 @@ Top read_top(const Source& in) {
   summary.file_bytes = in.length;
   summary.frames = top.index.frames;
   summary.zero_frames = top.index.zero_frames;
+  summary.references = top.index.references;
+  std::copy_n(top.header.parent, summary.parent.size(), summary.parent.begin());
   return top;
 }
 
@@ -120,22 +122,29 @@ std::vector<FrameEntry> read_frames(const Source& in, const Top& top) {
 /// The stored frames, in whatever order, must fill the space between header and index exactly.
 void check_places(const std::vector<FrameEntry>& frames, const Top& top) {
   std::vector<const FrameEntry*> stored;
-  std::uint64_t stored_bytes = 0;
+  std::uint64_t references = 0;
   for (const FrameEntry& frame : frames) {
-    if (frame.codec == Codec::zero) continue;
-    stored.push_back(&frame);
-    stored_bytes += frame.stored;
+    if (is_stored(frame.codec)) stored.push_back(&frame);
+    if (frame.codec == Codec::reference) ++references;
   }
-  require(frames.size() - stored.size() == top.index.zero_frames, "count of zero frames differs");
-  require(stored_bytes == top.index.stored_bytes, "sum of stored bytes differs");
+  require(references == top.index.references, "count of references differs");
+  require(frames.size() - stored.size() - references == top.index.zero_frames,
+          "count of zero frames differs");
   std::sort(stored.begin(), stored.end(),
             [](const FrameEntry* a, const FrameEntry* b) { return a->offset < b->offset; });
+  if ((top.header.required_features & layout::kSharedFrames) != 0) {
+    const auto same = [](const FrameEntry* a, const FrameEntry* b) { return *a == *b; };
+    stored.erase(std::unique(stored.begin(), stored.end(), same), stored.end());
+  }
   std::uint64_t at = sizeof(layout::Header);
+  std::uint64_t stored_bytes = 0;
   for (const FrameEntry* frame : stored) {
+    stored_bytes += frame->stored;
     require(frame->offset == layout::data_offset(frame->codec, at), "frame out of place");
     at = layout::end_of(*frame);
   }
   require(at == top.index_offset, "frames do not reach the index");
+  require(stored_bytes == top.index.stored_bytes, "sum of stored bytes differs");
 }
 
 }  // namespace
@@ -187,11 +196,24 @@ FrameEntry PagesReader::frame(std::uint64_t index) const {
   return state_->frames[index];
 }
 
+void PagesReader::read_stored(std::uint64_t index, std::span<std::byte> out) const {
+  const FrameEntry entry = frame(index);
+  if (out.size() != entry.stored) {
+    throw Error(ErrorCode::protocol,
+                std::string(kSubject) + ": room of a wrong length for a frame");
+  }
+  state_->in.read(out, entry.offset);
+}
+
 void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) const {
   const FrameEntry entry = frame(index);
   if (out.size() != entry.raw) {
     throw Error(ErrorCode::protocol,
                 std::string(kSubject) + ": room of a wrong length for a frame");
+  }
+  if (entry.codec == Codec::reference) {
+    throw Error(ErrorCode::unsupported, std::string(kSubject) + ": frame " + std::to_string(index) +
+                                            " is in the parent image");
   }
   std::unique_ptr<FrameDecoder> decoder = state_->take_decoder();
   const std::span<std::byte> stored =

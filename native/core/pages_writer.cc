@@ -42,8 +42,12 @@ void check_empty_file(int fd) {
 }  // namespace
 
 struct PagesWriter::State {
-  State(int fd, const PagesOptions& options)
-      : fd(fd), options(options), header(layout::make_header(options)) {}
+  State(int fd, const PagesOptions& options, const PagesReader* parent)
+      : fd(fd),
+        options(options),
+        header(layout::make_header(options, parent ? parent->summary().root : Digest128{})) {
+    if (parent) known.add_parent(*parent);
+  }
 
   /// Writes `parts` at `offset`. After a failed write nobody knows what the file holds.
   void put(std::span<iovec> parts, std::uint64_t offset) {
@@ -59,6 +63,7 @@ struct PagesWriter::State {
   const PagesOptions options;
   const layout::Header header;
   WriteCost cost;
+  KnownFrames known;
   std::unique_ptr<FrameEncoder> encoder;          // of append
   std::atomic<bool> usable = true;                // neither failed nor ended
   std::atomic<std::uint64_t> unwritten = 0;       // frames that have a place only
@@ -71,10 +76,11 @@ struct PagesWriter::State {
   std::vector<layout::FrameRecord> frames;
 };
 
-PagesWriter::PagesWriter(int fd, const PagesOptions& options) {
+PagesWriter::PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent) {
   check_options(options);
+  require(options.share || !parent, "a parent without digests of this file");
   check_empty_file(fd);
-  state_ = std::make_unique<State>(fd, options);
+  state_ = std::make_unique<State>(fd, options, parent);
   iovec part = write_part(bytes_of(state_->header));
   state_->put({&part, 1}, 0);
 }
@@ -98,7 +104,7 @@ void PagesWriter::begin_buffer(std::uint32_t id, std::uint64_t size) {
 }
 
 std::unique_ptr<FrameEncoder> PagesWriter::make_encoder() const {
-  return std::make_unique<FrameEncoder>(state_->options, state_->cost);
+  return std::make_unique<FrameEncoder>(state_->options, state_->cost, state_->known);
 }
 
 void PagesWriter::append(std::span<const std::byte> frame) {
@@ -113,14 +119,28 @@ PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
   require(raw == std::min<std::uint64_t>(s.options.frame_bytes, s.buffer_left) && raw > 0,
           "frame of a wrong length");
 
-  PlacedFrame placed{.begin = s.cursor, .entry = {}};
+  PlacedFrame placed{.is_new = false, .begin = s.cursor, .entry = {}};
   FrameEntry& entry = placed.entry;
   entry.raw = static_cast<std::uint32_t>(raw);
   entry.codec = frame.codec;
   entry.checksum = frame.checksum;
+  entry.digest = frame.digest;
+  const KnownFrames::Identity identity{frame.digest, frame.checksum, entry.raw};
+  const auto number = static_cast<std::uint32_t>(s.frames.size());
+  const auto known = s.options.share ? s.known.find(identity) : std::nullopt;
   if (frame.codec == Codec::zero) {
     ++s.summary.zero_frames;
+  } else if (known && known->in_parent) {
+    entry.codec = Codec::reference;
+    entry.offset = known->frame;
+    ++s.summary.references;
+  } else if (known) {
+    s.frames.push_back(s.frames[known->frame]);
+    s.buffer_left -= raw;
+    return placed;
   } else {
+    if (s.options.share) s.known.add(identity, number);
+    placed.is_new = true;
     entry.offset = layout::data_offset(frame.codec, s.cursor);
     entry.stored = static_cast<std::uint32_t>(frame.stored.size());
     s.cursor = layout::end_of(entry);
@@ -133,8 +153,8 @@ PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
 }
 
 void PagesWriter::write(const PlacedFrame& placed, const EncodedFrame& frame) {
+  if (!placed.is_new) return;
   const FrameEntry& entry = placed.entry;
-  if (entry.codec == Codec::zero) return;
   const layout::FrameRecord record = layout::make_record(entry);
   const std::size_t gap = entry.offset - placed.begin - sizeof(record);
   const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;

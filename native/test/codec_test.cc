@@ -11,6 +11,7 @@ namespace kfdcp::test {
 namespace {
 
 constexpr std::uint32_t kFrame = 2u << 20;
+const KnownFrames kNothing;
 
 /// Weights as networks have them: bf16, normally distributed around 0.
 Bytes weights(std::size_t size, std::uint64_t seed) {
@@ -78,7 +79,7 @@ TEST_CASE("codecs: what does not shrink takes half a per cent more at most") {
 TEST_CASE("codecs: each gets the frames it is made for") {
   const WriteCost cost;
   const auto codec = [&](Compress compress, const Bytes& content) {
-    FrameEncoder encoder(options(compress), cost);
+    FrameEncoder encoder(options(compress), cost, kNothing);
     return encoder.encode(content).codec;
   };
   for (const std::size_t size : {std::size_t{70001}, std::size_t{kFrame}}) {
@@ -98,7 +99,7 @@ TEST_CASE("codecs: each gets the frames it is made for") {
 Codec automatic(const Bytes& content, std::uint64_t nanoseconds_per_byte, int n = 1) {
   WriteCost cost;
   cost.add(kFrame, kFrame * nanoseconds_per_byte);
-  FrameEncoder encoder(options(Compress::automatic), cost);
+  FrameEncoder encoder(options(Compress::automatic), cost, kNothing);
   Codec codec{};
   for (int i = 0; i < n; ++i) codec = encoder.encode(content).codec;
   return codec;
@@ -113,7 +114,7 @@ TEST_CASE("codecs: automatic is raw on a fast disk and small on a slow one") {
   CHECK(automatic(weights(kFrame, 1), 0, 3) == Codec::raw);
   CHECK(automatic(text(kFrame, 1), 0, 3) == Codec::raw);
   const WriteCost unknown;
-  FrameEncoder encoder(options(Compress::automatic), unknown);
+  FrameEncoder encoder(options(Compress::automatic), unknown, kNothing);
   CHECK(encoder.encode(text(kFrame, 1)).codec == Codec::raw);
 }
 

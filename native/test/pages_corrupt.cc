@@ -143,7 +143,8 @@ TEST_CASE("pages: forged header") {
   CHECK(refused(forge([](H& h) { h.magic[0] = 'k'; })));
   CHECK(refused(forge([](H& h) { h.version = 2; }), ErrorCode::unsupported));
   CHECK(refused(forge([](H& h) { h.version = 0; }), ErrorCode::unsupported));
-  for (const std::uint64_t bit : {0u, 1u, 5u, 63u}) {
+  CHECK(refused(forge([](H& h) { h.required_features |= 1; })));  // references without a parent
+  for (const std::uint64_t bit : {1u, 5u, 63u}) {
     CHECK(
         refused(forge([&](H& h) { h.required_features |= 1ull << bit; }), ErrorCode::unsupported));
   }
@@ -192,7 +193,7 @@ TEST_CASE("pages: forged index header and footer") {
   CHECK(refused(index([](I& i) { i.zero_frames = ~0ull; })));
   CHECK(refused(index([](I& i) { ++i.content_bytes; })));
   CHECK(refused(index([](I& i) { --i.stored_bytes; })));
-  CHECK(refused(index([](I& i) { i.reserved = 1; })));
+  CHECK(refused(index([](I& i) { i.references = 1; })));
 
   using F = layout::Footer;
   const auto footer = [&](auto&& change) { return forged<F>(file, at.footer, change); };

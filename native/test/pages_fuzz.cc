@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "core/pages_chain.h"
 #include "core/pages_check.h"
 #include "pages_forge.h"
 #include "pages_golden.h"
@@ -147,6 +148,44 @@ TEST_CASE("fuzz: pages files") {
     }
   }
   // Some mutants are harmless; if none were accepted, the harness itself would be broken.
+  if (run.iterations >= 100) CHECK(accepted > 0);
+}
+
+TEST_CASE("fuzz: pages files that refer to a parent") {
+  const Run run;
+  const GoldenPages golden = golden_delta();
+  const auto parents = golden_pages();
+  const GoldenPages& base = parents.back();
+  REQUIRE(base.name == "pages-shared.img");
+  const UniqueFd parent_fd = memory_file();
+  write_pages(parent_fd.get(), base.options, base.buffers);
+  const PagesReader parent(parent_fd.get());
+  const UniqueFd seed_fd = memory_file();
+  PagesWriter writer(seed_fd.get(), golden.options, &parent);
+  write_buffers(writer, golden.options, golden.buffers);
+  const Bytes seed = contents(seed_fd.get());
+  std::uint64_t accepted = 0;
+  for (std::uint64_t i = 0; i < run.iterations; ++i) {
+    CAPTURE(run.seed);
+    CAPTURE(i);
+    Random random(run.seed + i);
+    Bytes mutant = seed;
+    for (std::size_t n = 1 + random.below(4); n > 0; --n) mutate(mutant, random);
+    const bool forge = random.below(2) == 0;
+    if (forge) reseal(mutant);
+    stream_all(mutant, 1 + random.below(2 * mutant.size() + 1));
+    const UniqueFd fd = memory_file(mutant);
+    const UniqueFd out = memory_file();
+    try {
+      const PagesReader reader(fd.get());
+      flatten_pages({&reader, &parent}, out.get());
+      if (!forge) REQUIRE(read_pages(PagesReader(out.get())) == golden.buffers);
+      ++accepted;
+    } catch (const Error& error) {
+      REQUIRE(error.code != ErrorCode::io);
+      REQUIRE(error.code != ErrorCode::protocol);
+    }
+  }
   if (run.iterations >= 100) CHECK(accepted > 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "core/pages_chain.h"
 #include "core/pages_check.h"
 
 namespace kfdcp::test {
@@ -59,6 +60,22 @@ TEST_CASE("golden v1: frames of the codecs that need a feature") {
   const UniqueFd planes = memory_file(fixture("pages-planes.img"));
   CHECK(PagesReader(planes.get()).frame(0).codec == Codec::planes);
   CHECK(PagesReader(planes.get()).frame(1).codec == Codec::zstd);
+}
+
+TEST_CASE("golden v1: a file that refers to another is read with it, and made again") {
+  const GoldenPages golden = golden_delta();
+  const UniqueFd fd = memory_file(fixture(golden.name));
+  const UniqueFd parent_fd = memory_file(fixture("pages-shared.img"));
+  const PagesReader reader(fd.get()), parent(parent_fd.get());
+  CHECK(reader.summary().references == 2);
+  const UniqueFd flat = memory_file();
+  flatten_pages({&reader, &parent}, flat.get());
+  CHECK(read_pages(PagesReader(flat.get())) == golden.buffers);
+
+  const UniqueFd made = memory_file();
+  PagesWriter writer(made.get(), golden.options, &parent);
+  write_buffers(writer, golden.options, golden.buffers);
+  CHECK(contents(made.get()) == fixture(golden.name));
 }
 
 TEST_CASE("golden v1: state files are read, and made again byte for byte") {

@@ -32,6 +32,8 @@ inline std::vector<GoldenPages> golden_pages() {
 
   PagesOptions lz4 = raw;
   lz4.compress = Compress::lz4;
+  PagesOptions shared = raw;
+  shared.share = true;
 
   Bytes late(raw.frame_bytes + 300);  // a zero frame, then a short raw one
   std::copy_n(noise(300, 11).begin(), 300, late.end() - 300);
@@ -47,7 +49,20 @@ inline std::vector<GoldenPages> golden_pages() {
        {{4, even}, {5, noise(64, 14)}, {6, text(20000, 15)}, {7, Bytes(8192)}}},
       {"pages-lz4.img", lz4, {{3, text(30000, 16)}, {8, noise(80, 17)}, {2, Bytes(100)}}},
       {"pages-planes.img", zstd, {{1, halves(20001, 18)}, {2, text(9000, 19)}}},
+      {"pages-shared.img",
+       shared,
+       {{1, noise(4500, 20)}, {2, noise(90, 21)}, {3, noise(4500, 20)}, {4, Bytes(64)}}},
   };
+}
+
+/// Refers to pages-shared.img.
+inline GoldenPages golden_delta() {
+  PagesOptions options;
+  options.frame_bytes = 1u << 20;
+  options.share = true;
+  return {"pages-delta.img",
+          options,
+          {{5, noise(90, 21)}, {1, noise(4500, 20)}, {6, noise(70, 22)}, {7, Bytes(5)}}};
 }
 
 inline std::vector<std::pair<std::string, ProcessState>> golden_states() {

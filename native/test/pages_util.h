@@ -85,9 +85,8 @@ struct Content {
   bool operator==(const Content&) const = default;
 };
 
-inline PagesSummary write_pages(int fd, const PagesOptions& options,
-                                const std::vector<Content>& buffers) {
-  PagesWriter writer(fd, options);
+inline PagesSummary write_buffers(PagesWriter& writer, const PagesOptions& options,
+                                  const std::vector<Content>& buffers) {
   for (const Content& buffer : buffers) {
     writer.begin_buffer(buffer.id, buffer.bytes.size());
     std::span<const std::byte> rest(buffer.bytes);
@@ -98,6 +97,12 @@ inline PagesSummary write_pages(int fd, const PagesOptions& options,
     }
   }
   return writer.finish();
+}
+
+inline PagesSummary write_pages(int fd, const PagesOptions& options,
+                                const std::vector<Content>& buffers) {
+  PagesWriter writer(fd, options);
+  return write_buffers(writer, options, buffers);
 }
 
 inline std::vector<Content> read_pages(const PagesReader& reader) {

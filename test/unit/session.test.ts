@@ -168,6 +168,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     fileBytes: 100,
     frames: 1,
     zeroFrames: 0,
+    references: 0,
     root: 'ab'.repeat(16),
     bytes: 0,
     fileUs: 0,

@@ -1,0 +1,14 @@
+// Ending a chain of pages files, in a thread of Node's.
+#pragma once
+
+#include <napi.h>
+
+namespace kfdcp::addon {
+
+/// JS: `flattenPages(chain, target)` starts at once. `chain`: {path, offset, size}[], the file, its
+/// parent, and so on; each may lie inside another file. `target`: path of the new file. Returns
+/// {done, cancel}: `done` is a promise of what is known of the new file, as listPages() tells;
+/// `cancel()` makes it reject with KFD_CANCELLED.
+void init_flatten(Napi::Env env, Napi::Object exports);
+
+}  // namespace kfdcp::addon
