@@ -44,11 +44,12 @@ export async function serve(
 ): Promise<Started> {
   const { socket: child, withSocket } = parseAnswer(childAnswer);
   const socket = ownSocket(child);
+  // First what can fail: a bundle that cannot be written is to leave no socket.
+  writeFileSync(bundleFile, `${socket}\n`, { mode: 0o600 });
+  renewAddressFile(child, socket);
   const serving = (await isServed(socket))
     ? undefined
     : await serveAt(socket, child, id, intercept);
-  writeFileSync(bundleFile, `${socket}\n`, { mode: 0o600 });
-  renewAddressFile(child, socket);
   return { answer: withSocket(socket), ...(serving && { serving }) };
 }
 

@@ -10,5 +10,8 @@ export interface Child {
   ask(method: string, payload: Buffer): Promise<Response>;
 }
 
-/** Answers a call in the stock shim's place; undefined: it is to be passed on as it came. */
+/**
+ * Answers a call in the stock shim's place. Undefined: it is to be passed on as it came; so it is when this throws, before it
+ * has made use of the child.
+ */
 export type Intercept = (call: Request, child: Child) => Promise<Response> | undefined;

@@ -10,7 +10,6 @@ import { cgroupRoot } from './cgroup-root.js';
 import type { Helper } from './helper.js';
 import type { Child } from './interception.js';
 import {
-  checkpointRequest,
   createRequest,
   isTaskService,
   pausedState,
@@ -40,16 +39,16 @@ export class Interceptor {
     this.#report = report;
   }
 
-  /** See Intercept. */
+  /** See Intercept. Throws E_PROTOCOL when the request is no message. */
   intercept(call: Request, child: Child): Promise<Response> | undefined {
     if (!isTaskService(call.service)) return undefined;
     switch (call.method) {
       case 'Create':
-        return this.#create(call, child);
+        return this.#create(call.payload, createRequest(call.payload), child);
       case 'Start':
         return this.#start(call, child);
       case 'Checkpoint':
-        return this.#checkpoint(call, child);
+        return this.#checkpoint(call.payload, processOf(call.payload).id, child);
       case 'State':
         return this.#state(call);
       case 'Delete':
@@ -60,10 +59,13 @@ export class Interceptor {
     }
   }
 
-  async #create(call: Request, child: Child): Promise<Response> {
-    const { id, bundle, checkpoint } = createRequest(call.payload);
+  async #create(
+    request: Buffer,
+    { id, bundle, checkpoint }: ReturnType<typeof createRequest>,
+    child: Child,
+  ): Promise<Response> {
     const { hasGpu, image } = await this.#prepare(id, bundle, checkpoint);
-    const create = image === checkpoint ? call.payload : restoringFrom(call.payload, image);
+    const create = image === checkpoint ? request : restoringFrom(request, image);
     if (image !== '') {
       const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(create) : undefined;
       if (refusal !== undefined) return refusal;
@@ -130,8 +132,7 @@ export class Interceptor {
     return response;
   }
 
-  async #checkpoint(call: Request, child: Child): Promise<Response> {
-    const { id } = checkpointRequest(call.payload);
+  async #checkpoint(request: Buffer, id: string, child: Child): Promise<Response> {
     const container = this.#containers.get(id);
     // The stock shim answers nothing about a container while it is saved.
     const paused = await this.#stateBefore(id, child);
@@ -148,11 +149,11 @@ export class Interceptor {
       response = await child.forward();
     } finally {
       if (container !== undefined) delete container.paused;
-      tell(response?.code === statusCode.ok ? call.payload : Buffer.alloc(0));
+      tell(response?.code === statusCode.ok ? request : Buffer.alloc(0));
     }
     await published;
     if (response.code === statusCode.ok) return response;
-    return this.#explained('dump', container?.bundle ?? '', begun, call.payload, response);
+    return this.#explained('dump', container?.bundle ?? '', begun, request, response);
   }
 
   async #stateBefore(id: string, child: Child): Promise<Buffer | undefined> {

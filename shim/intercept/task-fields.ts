@@ -17,15 +17,10 @@ function strings(message: Buffer, ...numbers: number[]): string[] {
   return found;
 }
 
-/** Of State, Start and Delete. `execId` is empty for the container's first process. */
+/** Of State, Start and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
 export function processOf(message: Buffer): { id: string; execId: string } {
   const [id = '', execId = ''] = strings(message, 1, 2);
   return { id, execId };
-}
-
-export function checkpointRequest(message: Buffer): { id: string; path: string } {
-  const [id = '', path = ''] = strings(message, 1, 2);
-  return { id, path };
 }
 
 export function createRequest(message: Buffer): { id: string; bundle: string; checkpoint: string } {

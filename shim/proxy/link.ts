@@ -11,7 +11,6 @@ import {
   decodeRequest,
   decodeResponse,
   encodeResponse,
-  type Request,
   type Response,
   statusCode,
   withPayload,
@@ -91,14 +90,15 @@ export class Link {
   }
 
   #intercepted(frame: Frame): boolean {
-    let call: Request;
+    let forwarded: Forwarded;
+    let answer: Promise<Response> | undefined;
     try {
-      call = decodeRequest(payloadOf(frame));
+      const call = decodeRequest(payloadOf(frame));
+      forwarded = new Forwarded(this.#up, call.service, frame);
+      answer = this.#intercept(call, forwarded);
     } catch {
       return false; // the stock shim says what is wrong with it
     }
-    const forwarded = new Forwarded(this.#up, call.service, frame);
-    const answer = this.#intercept(call, forwarded);
     if (answer === undefined) return false;
     answer.then(
       (response) => this.#down.send(forwarded.answerFrame(frame.streamId, response)),

@@ -272,6 +272,19 @@ test('start: what goes wrong is said, and the stock shim that was started is sto
   }
 });
 
+test('start: a bundle that cannot be written leaves no socket', async (t) => {
+  for (const name of ['kfd-shim', 'address']) {
+    const one = await host(t);
+    await rm(join(one.bundle, name), { force: true });
+    await mkdir(join(one.bundle, name));
+    const { status, stdout, stderr } = await run(one, 'start');
+    assert.match(stderr, /EISDIR/, name);
+    assert.deepEqual([status, stdout.length], [1, 0], name);
+    assert.deepEqual(readdirSync(dirname(one.child.path)), ['child'], name);
+    await until('connections of the proxy', () => one.child.connections === 0);
+  }
+});
+
 test('start: without Node.js it fails with a sentence', async (t) => {
   const one = await host(t);
   const bin = join(one.folder, 'few');

@@ -269,10 +269,20 @@ test('calls of other services are nobody’s business', async (t) => {
   assert.deepEqual(seen[0]?.payload, payload);
 });
 
-test('a request that is damaged inside is answered, and the connection goes on', async (t) => {
-  const { client, call } = await world(t);
-  const payload = Buffer.from([0xff]);
-  await assert.doesNotReject(client.call({ service, method: 'Create', payload }, 5_000));
+test('a request that is damaged inside is the stock shim’s to complain of, and the connection goes on', async (t) => {
+  const damaged = Buffer.from([0xff]);
+  const { call, seen } = await world(t, {
+    answering: ({ payload }) => (payload.equals(damaged) ? { code: 3, message: 'damaged' } : {}),
+  });
+  const methods = ['Create', 'Start', 'Checkpoint', 'State', 'Delete', 'Pids'];
+  for (const method of methods) {
+    const { code, message } = await call(method, damaged);
+    assert.deepEqual([code, message], [3, 'damaged'], method);
+  }
+  assert.deepEqual(
+    seen.map(({ method }) => method),
+    methods,
+  );
   assert.equal((await call('Pids', id)).code, 0);
 });
 

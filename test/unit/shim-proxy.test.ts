@@ -3,19 +3,26 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Intercept } from '../../shim/intercept/interception.js';
+import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { encodeRequest } from '../../shim/transport/envelope.js';
+import { bytesField } from '../../shim/transport/fields.js';
 import { encodeFrame, frameType, maxPayloadBytes } from '../../shim/transport/frame.js';
 import { temporaryFolder } from './paths.js';
 import { randomFrom } from './random.js';
 import { type Answering, Caller, type TestServer, testServer } from './ttrpc-server.js';
 
 /** The child that a proxy is put before, and the path of the proxy. */
-async function proxied(t: TestContext, answering: Answering) {
+async function proxied(
+  t: TestContext,
+  answering: Answering,
+  intercept: Intercept = () => undefined,
+) {
   const child = await testServer(t, answering);
   const path = join(await temporaryFolder(t), 'proxy');
-  const server = proxyFor(child.path, () => undefined);
+  const server = proxyFor(child.path, intercept);
   server.listen(path);
   await once(server, 'listening');
   t.after(() => server.close());
@@ -168,7 +175,14 @@ test('100,000 malformed frames end connections at most, never the proxy', async 
   const seed = Number(process.env['KFD_FUZZ_SEED'] ?? Date.now() & 0x7fffffff) || 1;
   t.diagnostic(`seed ${seed} (KFD_FUZZ_SEED)`);
   const random = randomFrom(seed);
-  const { child, path } = await proxied(t, echo);
+  let troubles = 0;
+  const interceptor = new Interceptor(
+    () => Promise.reject(new Error('no helper')),
+    () => {
+      troubles += 1;
+    },
+  );
+  const { child, path } = await proxied(t, echo, (call, one) => interceptor.intercept(call, one));
   let ended = 0;
   for (let frames = 0; frames < 100_000; ) {
     const caller = new Caller(path);
@@ -186,6 +200,7 @@ test('100,000 malformed frames end connections at most, never the proxy', async 
     ended += 1;
   }
   assert.equal(ended, 200);
+  assert.ok(troubles > 0, 'no damaged call was intercepted');
   const sane = new Caller(path);
   sane.socket.write(request(1, 'Sane'));
   assert.deepEqual(await sane.hear(1), ['1 response 0  any.Service/Sane:']);
@@ -196,7 +211,11 @@ test('100,000 malformed frames end connections at most, never the proxy', async 
 /** A frame with something wrong, or with something right beside what is wrong. */
 function malformed(random: (below: number) => number): Buffer {
   const noise = (length: number) => Buffer.from(Array.from({ length }, () => random(256)));
-  const frame = request(random(3) * 2 + 1 + random(1000), 'Method', 'payload', random(8));
+  const streamId = random(3) * 2 + 1 + random(1000);
+  const frame =
+    random(2) === 0
+      ? request(streamId, 'Method', 'payload', random(8))
+      : intercepted(streamId, random);
   switch (random(10)) {
     case 0: // no frame at all
       return noise(1 + random(30));
@@ -216,4 +235,20 @@ function malformed(random: (below: number) => number): Buffer {
       return frame;
     }
   }
+}
+
+/** A call that is looked into: of a few containers, so that one call meets what another has left. */
+function intercepted(streamId: number, random: (below: number) => number): Buffer {
+  const methods = ['Create', 'Start', 'Checkpoint', 'State', 'Delete'];
+  const fields = [
+    bytesField(1, `container ${random(3)}`),
+    bytesField(2, random(2) === 0 ? '' : '/not/there'),
+    bytesField(8, random(2) === 0 ? '' : '/not/there/either'),
+  ];
+  const bytes = encodeRequest({
+    service: 'containerd.task.v3.Task',
+    method: methods[random(methods.length)] as string,
+    payload: Buffer.concat(fields),
+  });
+  return encodeFrame(streamId, frameType.request, bytes);
 }

@@ -35,37 +35,35 @@ async function task(args: readonly string[], input: Buffer, env: Record<string, 
   return { status, output: Buffer.concat(output), errors };
 }
 
-const any = (type: string, value: Buffer) =>
-  Buffer.concat([bytesField(1, type), bytesField(2, value)]);
+/** Options as field `number` of a request: their fields in an Any. */
+function options(number: number, type: string, ...fields: Buffer[]): Buffer {
+  return bytesField(
+    number,
+    Buffer.concat([bytesField(1, type), bytesField(2, Buffer.concat(fields))]),
+  );
+}
+
+/** CheckpointTaskRequest whose log is wanted in the folder `work`, as containerd writes it. */
+function checkpointInto(work: string): Buffer {
+  const type = 'containerd.runc.v1.CheckpointOptions';
+  const wanted = options(3, type, numberField(1, 1), bytesField(9, work));
+  return Buffer.concat([bytesField(1, 'one'), bytesField(2, '/image'), wanted]);
+}
 
 test('requests are read by their description, whatever else is in them', () => {
-  const options = any(
-    'containerd.runc.v1.Options',
-    Buffer.concat([numberField(9, 1), bytesField(11, '/w')]),
-  );
   const create = createTaskRequest.decode(
     Buffer.concat([
       bytesField(1, 'one'),
       bytesField(2, '/bundle'),
-      bytesField(3, any('mount', Buffer.alloc(3))),
+      options(3, 'mount', Buffer.alloc(3)),
       bytesField(8, '/image'),
-      bytesField(10, options),
+      options(10, 'containerd.runc.v1.Options', numberField(9, 1), bytesField(11, '/w')),
     ]),
   );
   assert.deepEqual([create.id, create.bundle, create.checkpoint], ['one', '/bundle', '/image']);
   assert.equal(restoreWorkPath(create.options), '/w');
   assert.equal(dumpWorkPath(create.options), '', 'options of another call');
-  const checkpointOptions = any(
-    'containerd.runc.v1.CheckpointOptions',
-    Buffer.concat([numberField(1, 1), bytesField(9, '/work')]),
-  );
-  const checkpoint = checkpointTaskRequest.decode(
-    Buffer.concat([
-      bytesField(1, 'one'),
-      bytesField(2, '/image'),
-      bytesField(3, checkpointOptions),
-    ]),
-  );
+  const checkpoint = checkpointTaskRequest.decode(checkpointInto('/work'));
   assert.deepEqual([checkpoint.path, dumpWorkPath(checkpoint.options)], ['/image', '/work']);
   assert.equal(dumpWorkPath(checkpointTaskRequest.decode(bytesField(1, 'one')).options), '');
 });
@@ -153,11 +151,9 @@ test('explain: looks where the caller wanted the log', async (t) => {
   await mkdir(work);
   const since = String(Date.now());
   await writeFile(join(work, 'dump.log'), 'Error (criu/tty.c:1): why\n');
-  const options = any('containerd.runc.v1.CheckpointOptions', bytesField(9, work));
-  const request = Buffer.concat([bytesField(1, 'one'), bytesField(3, options)]);
   const { status, output, errors } = await task(
     ['explain', 'dump', folder, since, 'failed'],
-    request,
+    checkpointInto(work),
   );
   assert.equal(status, 0, errors);
   const { message } = decodeResponse(output);
