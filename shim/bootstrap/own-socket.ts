@@ -1,6 +1,6 @@
 /** The socket at which containerd finds us: one for each stock shim, so that what shares that one shares us, too. */
 
-import { linkSync, unlinkSync } from 'node:fs';
+import { existsSync, linkSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { isMissing } from '../../src/errors.js';
@@ -19,7 +19,8 @@ export function ownSocket(child: string): string {
 }
 
 /** Whether somebody listens at the socket `path`. */
-export function isServed(path: string): Promise<boolean> {
+export async function isServed(path: string): Promise<boolean> {
+  if (!existsSync(path)) return false; // most often; a connection's first failure loads more than a look takes
   return new Promise((resolve) => {
     const socket = connect(path);
     socket.on('error', () => resolve(false));

@@ -1,7 +1,7 @@
 /** Small files, read with a bound and replaced without a torn state. */
 
-import { constants } from 'node:fs';
-import { mkdir, open, rename, unlink } from 'node:fs/promises';
+// Not from node:fs/promises: the shim's long-lived process has this module, and most often never needs what that one loads.
+import { constants, promises } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 
@@ -11,7 +11,7 @@ import { isMissing, KfdError } from '../errors.js';
  * Node's own error (ENOENT...) otherwise.
  */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const handle = await promises.open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!(await handle.stat()).isFile()) {
       throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a regular file`);
@@ -55,23 +55,23 @@ export async function replaceFile(
   mode = 0o644,
 ): Promise<void> {
   const folder = dirname(path);
-  await mkdir(folder, { recursive: true });
+  await promises.mkdir(folder, { recursive: true });
   const temporary = join(folder, `.${basename(path)}.${process.pid}.tmp`);
   // O_EXCL: in a folder others may write to, a planted link must not be followed.
-  await unlink(temporary).catch((error: unknown) => {
+  await promises.unlink(temporary).catch((error: unknown) => {
     if (!isMissing(error)) throw error;
   });
-  const handle = await open(temporary, 'wx', mode);
+  const handle = await promises.open(temporary, 'wx', mode);
   try {
     await handle.writeFile(data);
     // The mode given to open() is subject to the umask of whoever started us.
     await handle.chmod(mode);
     await handle.sync();
     await handle.close();
-    await rename(temporary, path);
+    await promises.rename(temporary, path);
   } catch (error) {
     await handle.close().catch(() => undefined);
-    await unlink(temporary).catch(() => undefined);
+    await promises.unlink(temporary).catch(() => undefined);
     throw error;
   }
   await syncFolder(folder);
@@ -79,7 +79,7 @@ export async function replaceFile(
 
 /** Makes renames and removals in a folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
+  const handle = await promises.open(folder, 'r');
   try {
     await handle.sync();
   } finally {
