@@ -31,6 +31,8 @@ export type ErrorCode =
   | 'E_PROTOCOL'
   /** Asked to stop. */
   | 'E_CANCELLED'
+  /** Asked to stop what cannot be stopped any more. */
+  | 'E_TOO_LATE'
   /** A deadline passed. */
   | 'E_TIMEOUT'
   /** A system call failed. */
@@ -89,6 +91,7 @@ export const exitCodes = {
   E_GPU_IO: 1,
   E_PROTOCOL: 1,
   E_CANCELLED: 1,
+  E_TOO_LATE: 1,
   E_TIMEOUT: 6,
   E_IO: 1,
   E_CONFIG: 1,

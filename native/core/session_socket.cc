@@ -61,9 +61,12 @@ std::string session_directory(int criu_pid) {
 
 std::string session_socket(int criu_pid) { return session_directory(criu_pid) + "/sock"; }
 
+std::string control_socket(int criu_pid) { return session_directory(criu_pid) + "/control.sock"; }
+
 bool remove_dead_session(int criu_pid) {
   if (!nobody_listens(session_socket(criu_pid))) return false;
   ::unlink(session_socket(criu_pid).c_str());
+  ::unlink(control_socket(criu_pid).c_str());
   ::rmdir(session_directory(criu_pid).c_str());
   return true;
 }

@@ -11,6 +11,8 @@ namespace kfdcp {
 /// Where the session of CRIU process `criu_pid` listens.
 std::string session_directory(int criu_pid);
 std::string session_socket(int criu_pid);
+/// Where it can be watched and cancelled; src/session/control has it, too.
+std::string control_socket(int criu_pid);
 
 /// What became of a session that did not answer as it should.
 struct LostSession {
@@ -24,7 +26,7 @@ struct LostSession {
 /// to half a second.
 LostSession give_up_session(int criu_pid, const Error& error);
 
-/// Removes the socket of the session of CRIU process `criu_pid` when nobody listens there. False:
+/// Removes the sockets of the session of CRIU process `criu_pid` when nobody listens there. False:
 /// the session lives.
 bool remove_dead_session(int criu_pid);
 

@@ -50,6 +50,7 @@ LostSession ask_and_give_up() {
 
 TEST_CASE("session socket: is found below the directory of CRIU's pid") {
   CHECK(session_socket(4711) == session_directory(4711) + "/sock");
+  CHECK(control_socket(4711) == session_directory(4711) + "/control.sock");
   CHECK(session_directory(4711) != session_directory(471));
 }
 
@@ -133,6 +134,7 @@ TEST_CASE("session socket: a session that is gone is cleaned away") {
   std::thread session;
   SUBCASE("before it was asked") {
     listen_socket(place.socket);
+    listen_socket(control_socket(::getpid()));
     CHECK(place.exists());
   }
   SUBCASE("while it was asked, its socket last") {

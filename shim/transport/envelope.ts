@@ -2,19 +2,7 @@
 
 import { bytesField, fieldsOf, numberField } from './fields.js';
 
-/** Numbers of google.rpc.Status that are used here. */
-export const statusCode = {
-  ok: 0,
-  unknown: 2,
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  notFound: 5,
-  resourceExhausted: 8,
-  failedPrecondition: 9,
-  unimplemented: 12,
-  internal: 13,
-  unavailable: 14,
-} as const;
+export { statusCode } from '../../src/rpc-status.js';
 
 export interface Request {
   readonly service: string;

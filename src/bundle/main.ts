@@ -22,6 +22,7 @@ const programs = [
   'shim/main.js',
   'shim/task/main.js',
   'src/session/main.js',
+  'src/session/control/grpc/main.js',
   'src/cli/main.js',
 ];
 
@@ -51,6 +52,8 @@ async function bundle(program: string, folder: string): Promise<OutputChunk> {
     format: 'cjs',
     generatedCode: 'es2015',
     interop: 'default',
+    // The same for what is loaded late.
+    dynamicImportInCjs: false,
   });
   await build.close();
   const missing = output[0].imports.filter((name) => !isBuiltin(name));

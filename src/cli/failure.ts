@@ -20,6 +20,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   E_NOT_FOUND: 'check the path',
   E_IO: 'check permissions and free space, then try again',
   E_CANCELLED: 'run the command again',
+  E_TOO_LATE: 'wait for its end',
   E_INTERNAL: 'this is a bug; please report it with the command line and this message',
 };
 

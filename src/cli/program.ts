@@ -1,14 +1,17 @@
 /** The command line: its verbs, and the way from an error to an exit code. */
 
 import { Command } from 'commander';
+import { cancelCommand } from './cancel.js';
 import { checkCommand } from './check.js';
 import { configureCommand } from './configure.js';
 import { exitCodeOf, failureOf, failureText, PassedOn } from './failure.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
+import { sessionsCommand } from './sessions.js';
 import type { Surroundings } from './surroundings.js';
 import { verifyCommand } from './verify.js';
 import { versionCommand } from './version.js';
+import { watchCommand } from './watch.js';
 
 /** Runs one command line (without node and script); the exit code is the answer. Never throws. */
 export async function runCommandLine(
@@ -26,6 +29,9 @@ export async function runCommandLine(
     inspectCommand,
     verifyCommand,
     restoreCommand,
+    sessionsCommand,
+    watchCommand,
+    cancelCommand,
     versionCommand,
   ];
   for (const verb of verbs) program.addCommand(verb(surroundings));

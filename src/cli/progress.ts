@@ -5,9 +5,14 @@ import type { Surroundings } from './surroundings.js';
 
 export interface Progress {
   readonly update: (name: string, bytesDone: number, bytesTotal: number) => void;
+  /** Says `text`, on a terminal alone, as long as there is nothing to measure. */
+  readonly say: (text: string) => void;
   /** Leaves the terminal on a fresh line. */
   readonly end: () => void;
 }
+
+/** Characters of a whole bar. */
+const barWidth = 20;
 
 /** Redraws at most ten times a second. */
 const intervalMs = 100;
@@ -15,6 +20,10 @@ const intervalMs = 100;
 export function progressOf({ err, isTerminal }: Surroundings): Progress {
   let drawn = 0;
   let isOpen = false;
+  const draw = (text: string) => {
+    err(`\r\u001b[K${text}`);
+    isOpen = true;
+  };
   return {
     update(name, bytesDone, bytesTotal) {
       const isComplete = bytesDone >= bytesTotal;
@@ -25,9 +34,13 @@ export function progressOf({ err, isTerminal }: Surroundings): Progress {
       const now = Date.now();
       if (!isComplete && now - drawn < intervalMs) return;
       drawn = now;
-      const percent = bytesTotal === 0 ? 100 : Math.floor((bytesDone / bytesTotal) * 100);
-      err(`\r\u001b[K${name}: ${size(bytesDone)} of ${size(bytesTotal)} (${percent}%)`);
-      isOpen = true;
+      const share = bytesTotal === 0 ? 1 : Math.min(1, bytesDone / bytesTotal);
+      const percent = Math.floor(share * 100);
+      const bar = '#'.repeat(Math.floor((percent * barWidth) / 100)).padEnd(barWidth, '.');
+      draw(`${name}: [${bar}] ${size(bytesDone)} of ${size(bytesTotal)} (${percent}%)`);
+    },
+    say(text) {
+      if (isTerminal) draw(text);
     },
     end() {
       if (isOpen) err('\r\u001b[K');

@@ -8,6 +8,7 @@ import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
 import { Phases } from './phases.js';
+import { Transfers } from './transfers.js';
 
 export type Operation = 'dump' | 'restore';
 export type Message = Extract<Delivery, { type: number }>;
@@ -23,11 +24,13 @@ export class SessionContext {
   readonly config: Config;
   readonly request: SessionRequest;
   readonly phases = new Phases('prepare');
+  readonly transfers = new Transfers();
   readonly log: Logger;
   readonly logPath: string;
   /** The image directory by a descriptor of our own: CRIU closes its own before we are done. */
   readonly image: string;
-  readonly #directory: string;
+  /** Of the session's sockets. */
+  readonly directory: string;
   #listener: Listener | undefined;
 
   /** Throws E_IMAGE_MISSING or E_IO. */
@@ -41,20 +44,20 @@ export class SessionContext {
       file: this.logPath,
       base: { operation: request.operation, criu_pid: request.criuPid },
     });
-    this.#directory = join(runFolder, String(request.criuPid));
+    this.directory = join(runFolder, String(request.criuPid));
   }
 
   /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */
   listen(onDelivery: (delivery: Delivery) => void): Listener {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    this.#listener = new (native().Listener)(join(this.#directory, 'sock'), onDelivery);
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    this.#listener = new (native().Listener)(join(this.directory, 'sock'), onDelivery);
     return this.#listener;
   }
 
-  /** Closes the socket and removes its directory: later stages see that no session is there. */
+  /** Closes the socket and removes the directory: later stages see that no session is there. */
   close(): void {
     this.#listener?.close();
-    rmSync(this.#directory, { recursive: true, force: true });
+    rmSync(this.directory, { recursive: true, force: true });
   }
 }
 

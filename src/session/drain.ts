@@ -5,11 +5,12 @@ import { KfdError } from '../errors.js';
 import type { Host, HostGpu } from '../gpu/host.js';
 import { pagesFileName } from '../manifest/names.js';
 import type { ManifestBuffer } from '../manifest/schema.js';
-import { type Descriptor, fromNative, native, type TransferResult } from '../native.js';
+import { type Descriptor, native, type TransferResult } from '../native.js';
 import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
 import type { SharedBo } from './sharing.js';
 import { stagingRing } from './staging.js';
+import type { TransferFile } from './transfers.js';
 
 /** One pages file to be. */
 export interface DrainPart {
@@ -95,22 +96,24 @@ function planProcess(
   return parts;
 }
 
-/** Writes one pages file. `cancels` gets a way to stop it. Throws E_GPU_IO, E_IO, E_CANCELLED. */
-export async function drain(
-  context: SessionContext,
-  part: DrainPart,
-  cancels: (() => void)[],
-): Promise<DrainedFile> {
-  const { config, log } = context;
-  try {
-    const job = new (native().TransferJob)({
+export function transferFile({ name, process, gpu, buffers }: DrainPart): TransferFile {
+  const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
+  return { name, process, renderNode: renderNode(gpu), bytes };
+}
+
+/** Writes one pages file, after the others of its GPU. Throws E_GPU_IO, E_IO, E_CANCELLED. */
+export async function drain(context: SessionContext, part: DrainPart): Promise<DrainedFile> {
+  const { config, image, log, transfers } = context;
+  const gpu = part.gpu.record.ordinal;
+  const result = await transfers.run(gpu, part.name, () => {
+    return new (native().TransferJob)({
       operation: 'drain',
-      path: join(context.image, part.name),
+      path: join(image, part.name),
       renderNode: renderNode(part.gpu),
       engine: config.engine,
       ...stagingRing(config),
       process: part.process,
-      gpu: part.gpu.record.ordinal,
+      gpu,
       compress: config.compress,
       zstdLevel: config.zstd_level,
       buffers: part.buffers.map((buffer, i) => ({
@@ -119,13 +122,9 @@ export async function drain(
         dmabuf: part.dmabufs[i] as Descriptor,
       })),
     });
-    cancels.push(() => job.cancel());
-    const result = await job.done;
-    log.info({ file: part.name, result }, 'drained');
-    return { ...part, result };
-  } catch (error) {
-    throw fromNative(error, part.name);
-  }
+  });
+  log.info({ file: part.name, result }, 'drained');
+  return { ...part, result };
 }
 
 /** Path of a GPU's render node on the host. */

@@ -13,10 +13,10 @@ import type { ManifestExtFile } from '../manifest/schema.js';
 import { type Descriptor, native, type StateSummary } from '../native.js';
 import { composeManifest } from './compose-manifest.js';
 import type { Message, SessionContext } from './context.js';
+import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
-import { type DrainedFile, drain, planDrain } from './drain.js';
+import { type DrainedFile, drain, planDrain, transferFile } from './drain.js';
 import { HeldDmabufs } from './held-dmabufs.js';
-import { Lanes } from './lanes.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
 import { takeState } from './take-state.js';
@@ -51,18 +51,18 @@ export interface DumpedProcess {
   readonly dmabufs: Map<number, Descriptor>;
 }
 
-export class DumpSession {
+export class DumpSession implements Cancellable {
   readonly #context: SessionContext;
   readonly #processes = new Map<number, DumpedProcess>();
   readonly #extFiles: ManifestExtFile[] = [];
   readonly #dmabufs = new HeldDmabufs();
   #host: Host | undefined;
   #shares: readonly SharedBo[] = [];
-  readonly #lanes = new Lanes();
   #drains: Promise<DrainedFile[]> | undefined;
-  readonly #cancels: (() => void)[] = [];
   #drainedAt: number | undefined;
   #beganAt = 0;
+  /** CRIU has, or is about to get, our word. */
+  #decided = false;
   #accepted = false;
   #unpaused = false;
   #failure: KfdError | undefined;
@@ -97,7 +97,7 @@ export class DumpSession {
   }
 
   /** After CRIU has ended: nothing stays paused, and no half image stays behind. */
-  async finish(): Promise<void> {
+  async finish(): Promise<SessionResult> {
     if (!this.#unpaused) this.#unpauseSurvivors();
     if (!this.#accepted) await this.#discard();
     for (const process of this.#processes.values()) {
@@ -105,9 +105,10 @@ export class DumpSession {
       process.kfd?.close();
       process.pidfd.close();
     }
+    const outcome = this.#accepted ? 'sealed' : 'abandoned';
     this.#context.log.info(
       {
-        outcome: this.#accepted ? 'sealed' : 'abandoned',
+        outcome,
         err: this.#failure,
         max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#processes.size,
@@ -115,6 +116,19 @@ export class DumpSession {
       },
       'session ended',
     );
+    return resultOf(outcome, this.#failure);
+  }
+
+  get processes(): DumpedProcess[] {
+    return [...this.#processes.values()];
+  }
+
+  /** The container goes on when CRIU asks next. */
+  cancel(reason: KfdError): void {
+    if (this.#failure !== undefined) throw tooLate('the checkpoint has failed');
+    if (this.#decided) throw tooLate('the image is complete');
+    this.#failure = reason;
+    this.#context.transfers.cancel();
   }
 
   #refused(message: Message): undefined {
@@ -181,9 +195,9 @@ export class DumpSession {
   }
 
   #begin(message: Message): Answer {
-    const processes = [...this.#processes.values()];
+    const { processes } = this;
     if (processes.length !== message.args[0]) throw protocol('a process is missing');
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#assertSound();
     this.#shares = findShares(processes);
     const foreign = this.#dmabufs.find(processes);
     const { checkPrivateData } = native();
@@ -197,11 +211,10 @@ export class DumpSession {
     return { text: this.#context.logPath };
   }
 
-  /** All GPUs at once. On each one file after the other, for they share its link and the staging budget. */
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
-    const drains = planDrain(this.#hostOrThrow(), processes, this.#shares).map((part) =>
-      this.#lanes.run(part.gpu.record.ordinal, () => drain(this.#context, part, this.#cancels)),
-    );
+    const parts = planDrain(this.#hostOrThrow(), processes, this.#shares);
+    this.#context.transfers.expect(() => parts.map(transferFile));
+    const drains = parts.map((part) => drain(this.#context, part));
     try {
       return await Promise.all(drains);
     } finally {
@@ -246,12 +259,17 @@ export class DumpSession {
   }
 
   async #seal(): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#assertSound();
     // The tree was looked at before it stopped: a GPU closed since then is no failure.
-    if (this.#processes.size === 0) return;
+    if (this.#processes.size === 0) {
+      this.#decided = true;
+      return;
+    }
     if (this.#drains === undefined) throw protocol('post-dump before any state was read');
     const gate = performance.now();
     this.#context.phases.enter('gate');
+    await Promise.allSettled([this.#drains]);
+    this.#assertSound();
     const drained = await this.#drains;
     this.#context.phases.enter('seal');
     const { image } = this.#context;
@@ -265,6 +283,8 @@ export class DumpSession {
         await writeFile(held, state, { mode: 0o600, flag: 'wx' });
       }
     }
+    this.#assertSound();
+    this.#decided = true;
     const drainedAt = this.#drainedAt ?? gate;
     const timings = this.#context.phases.timings();
     timings['drain'] = Math.round((drainedAt - this.#beganAt) * 1000);
@@ -273,7 +293,7 @@ export class DumpSession {
       image,
       composeManifest({
         host: this.#hostOrThrow(),
-        processes: [...this.#processes.values()],
+        processes: this.processes,
         extFiles: this.#extFiles,
         dmabufFiles: this.#dmabufs.files,
         shares: this.#shares,
@@ -324,10 +344,13 @@ export class DumpSession {
   }
 
   async #discard(): Promise<void> {
-    this.#lanes.close();
-    for (const cancel of this.#cancels) cancel();
+    this.#context.transfers.cancel();
     await this.#drains?.catch(() => undefined);
     await removeImageFiles(this.#context.image);
+  }
+
+  #assertSound(): void {
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   #process(message: Message): DumpedProcess {

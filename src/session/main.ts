@@ -8,6 +8,8 @@ import { inspect } from 'node:util';
 import { loadConfig } from '../config.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
+import { ControlledSession } from './control/report.js';
+import { ControlSocket } from './control/socket.js';
 import { explain, nativeOrOwn } from './conversation.js';
 import { DumpSession } from './dump.js';
 import { RestoreSession } from './restore.js';
@@ -33,6 +35,8 @@ async function main(): Promise<void> {
   const context = new SessionContext(request, await loadConfig());
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
+  const controlled = new ControlledSession(context, session);
+  const control = new ControlSocket(controlled, context.log);
   const criu = native().openPidfd(request.criuPid);
   const criuEnded = new Promise<void>((resolve) => native().watchExit(criu, resolve));
   try {
@@ -45,8 +49,11 @@ async function main(): Promise<void> {
     return;
   }
   tellLauncher('ready\n');
+  // Not before CRIU can go on.
+  await control.listen(context.directory);
   await criuEnded;
-  await session.finish();
+  controlled.end(await session.finish());
+  await control.end();
   context.close();
 }
 

@@ -19,6 +19,14 @@ export class Phases {
     this.#since = now;
   }
 
+  /** The current phase; microseconds spent in it and in all. */
+  get current(): { readonly name: string; readonly us: number; readonly totalUs: number } {
+    const now = performance.now();
+    const before = this.#us.get(this.#name) ?? 0;
+    const us = Math.round(before + (now - this.#since) * 1000);
+    return { name: this.#name, us, totalUs: Math.round((now - this.#began) * 1000) };
+  }
+
   /** Microseconds per phase, the current one up to now, and `total` from the first to now. */
   timings(): Record<string, number> {
     this.enter(this.#name);

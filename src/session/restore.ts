@@ -8,6 +8,7 @@ import type { GpuPair } from '../gpu/pair.js';
 import type { Manifest, ManifestExtFile, ManifestShare } from '../manifest/schema.js';
 import { fromNative, native } from '../native.js';
 import type { Message, SessionContext } from './context.js';
+import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { withDeadline } from './deadline.js';
 import { DeviceFilter } from './device-filter.js';
@@ -28,7 +29,7 @@ import {
 import { Uploads } from './upload.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
-export class RestoreSession {
+export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
   readonly #returning = new Map<number, Returning>();
   #plan: Preflight | undefined;
@@ -73,13 +74,14 @@ export class RestoreSession {
   }
 
   /** After CRIU has ended, or when it can no longer succeed: everything of the GPU is let go. */
-  async finish(): Promise<void> {
+  async finish(): Promise<SessionResult> {
     await this.#uploads?.cancel();
     await this.#release();
     const timings = this.#context.phases.timings();
+    const outcome = this.#resumed ? 'restored' : 'failed';
     this.#context.log.info(
       {
-        outcome: this.#resumed ? 'restored' : 'failed',
+        outcome,
         err: this.#failure,
         max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#returning.size,
@@ -88,6 +90,19 @@ export class RestoreSession {
       },
       'session ended',
     );
+    return resultOf(outcome, this.#failure);
+  }
+
+  get processes(): Returning[] {
+    return [...this.#returning.values()];
+  }
+
+  /** The tree is killed when CRIU asks next. */
+  cancel(reason: KfdError): void {
+    if (this.#failure !== undefined) throw tooLate('the restore has failed');
+    if (this.#resumed) throw tooLate('the GPU is running');
+    this.#failure = reason;
+    this.#context.transfers.cancel();
   }
 
   async #openFile(message: Message): Promise<Answer> {
@@ -309,7 +324,7 @@ export class RestoreSession {
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
       await this.#uploads?.cancel();
       await this.#release();
-      throw error;
+      throw this.#failure ?? error;
     }
     this.#context.phases.enter('finish');
   }

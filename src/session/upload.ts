@@ -1,20 +1,18 @@
-/** Uploading the contents of all processes: each GPU has its own lane, all lanes run at once. */
+/** Uploading the contents of all processes. */
 
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import type { GpuPair } from '../gpu/pair.js';
-import { type Descriptor, fromNative, native, type TransferJob } from '../native.js';
+import { type Descriptor, native } from '../native.js';
 import type { SessionContext } from './context.js';
 import { renderNode } from './drain.js';
-import { Lanes } from './lanes.js';
 import type { Preflight } from './preflight.js';
 import { stagingRing } from './staging.js';
+import type { TransferFile } from './transfers.js';
 
 export class Uploads {
   readonly #context: SessionContext;
   readonly #plan: Preflight;
-  readonly #lanes = new Lanes();
-  readonly #jobs: TransferJob[] = [];
   readonly #running: Promise<void>[] = [];
   #began: number | undefined;
   #ended = 0;
@@ -23,6 +21,7 @@ export class Uploads {
   constructor(context: SessionContext, plan: Preflight) {
     this.#context = context;
     this.#plan = plan;
+    context.transfers.expect(() => expected(plan));
   }
 
   /** Bytes of contents uploaded. */
@@ -43,8 +42,7 @@ export class Uploads {
 
   /** Stops what runs and waits for its end: no descriptor is in use any more then. */
   async cancel(): Promise<void> {
-    this.#lanes.close();
-    for (const job of this.#jobs) job.cancel();
+    this.#context.transfers.cancel();
     await Promise.allSettled(this.#running);
   }
 
@@ -59,13 +57,11 @@ export class Uploads {
   }
 
   async #all(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
-    const lanes = this.#plan.pairs.map((pair) =>
-      this.#lanes.run(pair.recorded.ordinal, () => this.#file(pair, ordinal, dmabufs)),
-    );
+    const files = this.#plan.pairs.map((pair) => this.#file(pair, ordinal, dmabufs));
     try {
-      await Promise.all(lanes);
+      await Promise.all(files);
     } finally {
-      await Promise.allSettled(lanes);
+      await Promise.allSettled(files);
     }
     this.#ended = performance.now();
   }
@@ -75,14 +71,14 @@ export class Uploads {
     ordinal: number,
     dmabufs: ReadonlyMap<number, Descriptor>,
   ): Promise<void> {
-    const { config, log, image } = this.#context;
+    const { config, log, image, transfers } = this.#context;
     const buffers = this.#plan.manifest.buffers.filter(
       (buffer) => buffer.process === ordinal && buffer.gpu === recorded.ordinal,
     );
     const [first] = buffers;
     if (first === undefined) return;
-    try {
-      const job = new (native().TransferJob)({
+    const result = await transfers.run(recorded.ordinal, first.pages_file, () => {
+      return new (native().TransferJob)({
         operation: 'upload',
         path: join(image, first.pages_file),
         renderNode: renderNode(present),
@@ -94,14 +90,24 @@ export class Uploads {
           dmabuf: dmabufOf(dmabufs, bo_index),
         })),
       });
-      this.#jobs.push(job);
-      const result = await job.done;
-      this.#bytes += result.bytes;
-      log.info({ file: first.pages_file, result }, 'uploaded');
-    } catch (error) {
-      throw fromNative(error, first.pages_file);
+    });
+    this.#bytes += result.bytes;
+    log.info({ file: first.pages_file, result }, 'uploaded');
+  }
+}
+
+/** All files of an image. */
+function expected({ manifest, pairs }: Preflight): TransferFile[] {
+  const files = new Map<string, { -readonly [key in keyof TransferFile]: TransferFile[key] }>();
+  for (const { pages_file: name, process, gpu, size } of manifest.buffers) {
+    const file = files.get(name);
+    const pair = pairs.find(({ recorded }) => recorded.ordinal === gpu);
+    if (file !== undefined) file.bytes += size;
+    else if (pair !== undefined) {
+      files.set(name, { name, process, renderNode: renderNode(pair.present), bytes: size });
     }
   }
+  return [...files.values()];
 }
 
 function dmabufOf(dmabufs: ReadonlyMap<number, Descriptor>, index: number): Descriptor {

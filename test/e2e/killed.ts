@@ -1,4 +1,4 @@
-/** SIGKILL in the middle: a failed checkpoint leaves the container computing, a failed restore
+/** SIGKILL or a cancel in the middle: a failed checkpoint leaves the container computing, a failed restore
  * leaves nothing. */
 
 import assert from 'node:assert/strict';
@@ -8,9 +8,10 @@ import { archivePath } from './support/archive.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import type { Lane } from './support/lanes.js';
-import { setDmaRate } from './support/product.js';
+import { configure, setDmaRate } from './support/product.js';
 import { sessionThat } from './support/session.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
+import { cancelWhileMoving } from './support/watched.js';
 
 /** Slow enough that 64 MiB and ROCr's own buffers are in flight for many seconds. */
 const slowMbps = 25;
@@ -22,6 +23,24 @@ async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
     await body();
   } finally {
     await lane.meet(() => setDmaRate(0));
+  }
+}
+
+/**
+ * So slow, and with so few copies at once, that there is time to look; what is in flight when a cancel comes is over soon.
+ */
+async function slowlyInSmallSteps(lane: Lane, body: () => Promise<void>): Promise<void> {
+  await lane.meet(() => {
+    setDmaRate(2);
+    configure({ staging_mib: 4 });
+  });
+  try {
+    await body();
+  } finally {
+    await lane.meet(() => {
+      setDmaRate(0);
+      configure({});
+    });
   }
 }
 
@@ -43,10 +62,21 @@ function assertNoImageFiles(job: Container): void {
 
 const worker = ['--vram-mib', '32', '--pending-barrier', '--step-ms', '20'];
 
-scenario('session killed while it drains, and while it uploads', async (lane) => {
+scenario('session cancelled, then killed, while it drains and while it uploads', async (lane) => {
   const { engine } = lane;
   const archive = archivePath(engine, 'killed.tar');
   const job = await Container.start({ engine, worker });
+  await slowlyInSmallSteps(lane, async () => {
+    const saving = job.checkpoint();
+    const assertTold = await cancelWhileMoving(job, 'dump', 'host goes down');
+    const saved = await saving;
+    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
+    await assertExplained(job, 'dump', saved, /E_CANCELLED: session: cancelled: host goes down/);
+    await assertTold();
+  });
+  assertNoImageFiles(job);
+  await assertComputesOn(job);
+
   await slowly(lane, async () => {
     const saving = job.checkpoint();
     process.kill((await sessionThat(job, 'dump', 'draining')).daemon, 'SIGKILL');
@@ -60,6 +90,22 @@ scenario('session killed while it drains, and while it uploads', async (lane) =>
   const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, `a retry: ${saved.stderr}`);
   await job.remove();
+  await slowlyInSmallSteps(lane, async () => {
+    const restoring = job.restore('--import', archive);
+    const assertTold = await cancelWhileMoving(job, 'restore', 'host goes down');
+    const restored = await restoring;
+    assert.notEqual(restored.status, 0, 'the restore should have failed');
+    await assertExplained(
+      job,
+      'restore',
+      restored,
+      /E_CANCELLED: session: cancelled: host goes down/,
+    );
+    await assertTold();
+  });
+  await job.remove();
+  await lane.meet(assertNothingLeft);
+
   await slowly(lane, async () => {
     const restoring = job.restore('--import', archive);
     process.kill((await sessionThat(job, 'restore', 'uploading')).daemon, 'SIGKILL');

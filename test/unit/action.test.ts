@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { renderActionScript } from '../../src/criu/state-folder.js';
+import { SessionClient } from '../../src/session/control/client.js';
+import type { SessionStatus } from '../../src/session/control/types.js';
 import { repository, temporaryFolder } from './paths.js';
 
 /** Every value CRIU 4.x gives (criu/action-scripts.c), and one it may give one day. */
@@ -143,11 +147,40 @@ test('a session ends with its CRIU and leaves nothing behind', async (t) => {
   const { criu, daemon, answer } = await startSession(t, images);
   assert.equal(answer, 'ready\n');
   const directory = `/run/kfd-checkpoint/${criu.pid}`;
-  assert.deepEqual(await readdir(directory), ['sock']);
+  assert.ok((await readdir(directory)).includes('sock'));
   const ended = once(daemon, 'exit');
   criu.kill('SIGKILL');
   assert.deepEqual(await ended, [0, null]);
   await assert.rejects(readdir(directory), { code: 'ENOENT' });
+});
+
+test('a session can be watched to its end, and cancelled', async (t) => {
+  const { criu, daemon } = await startSession(t, await temporaryFolder(t));
+  const pid = criu.pid ?? -1;
+  const socket = `/run/kfd-checkpoint/${pid}/control.sock`;
+  while (!existsSync(socket)) await delay(10);
+  await delay(50); // it is bound before it listens
+  assert.equal(daemon.exitCode, null);
+  const ended = once(daemon, 'exit');
+  const statuses: SessionStatus[] = [];
+  await SessionClient.with('/', pid, async (client) => {
+    for await (const status of client.watch(new AbortController().signal)) {
+      if (statuses.push(status) === 1) await client.cancel('enough');
+      if (statuses.length === 2) criu.kill('SIGKILL');
+    }
+  });
+  const [first, second] = statuses;
+  assert.equal(first?.operation, 'OPERATION_RESTORE');
+  assert.equal(first.criu_pid, pid);
+  assert.equal(first.phase, 'wait_for_tasks');
+  assert.deepEqual([first.cancelled, second?.cancelled], [false, true]);
+  assert.deepEqual(statuses.at(-1)?.result, {
+    outcome: 'failed',
+    success: false,
+    code: 'E_CANCELLED',
+    message: 'session: cancelled: enough',
+  });
+  assert.deepEqual(await ended, [0, null]);
 });
 
 test('a session that cannot work says why, and does not stay', async (t) => {

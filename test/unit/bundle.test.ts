@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFile as execFileWithCallback, spawnSync } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { notices } from '../../src/bundle/notices.js';
+import { FakeSession, sealed } from './control-session.js';
 import { repository, temporaryFolder } from './paths.js';
+
+const execFile = promisify(execFileWithCallback);
 
 const spec = '{"linux": {"devices": [{"path":"/dev/kfd","type":"c","major":234,"minor":0}]}}';
 
@@ -62,6 +66,19 @@ test('bundled programs need no other file and do what the modules do', async (t)
       const names = loads.map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));
       for (const name of names) assert.match(name, /^(events|fs|path|util)$/, program);
       assert.ok(loads.length > 2 && !text.includes('new Worker'), program);
+      assert.ok(!text.includes("'http2'"), `${program}: gRPC is loaded on demand alone`);
+    }
+  });
+  await t.test('gRPC is a program of its own, and found by the others', async () => {
+    await cp(join(repository, 'proto'), join(folder, 'proto'), { recursive: true });
+    const session = await FakeSession.start(folder);
+    try {
+      const words = [join(folder, 'dist/src/cli/main.js'), 'sessions', '--root', folder];
+      const { stdout, stderr } = await execFile(process.execPath, words);
+      assert.equal(stderr, '');
+      assert.match(stdout, /^4711 +checkpoint /m);
+    } finally {
+      await session.end(sealed);
     }
   });
   await t.test('licences of the bundled packages go along', async () => {
@@ -70,6 +87,7 @@ test('bundled programs need no other file and do what the modules do', async (t)
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+, MIT$`, 'm'));
     }
     assert.match(text, /^protobufjs \d+\.\d+\.\d+, BSD-3-Clause$/m);
+    assert.match(text, /^@grpc\/grpc-js \d+\.\d+\.\d+, Apache-2\.0$/m);
   });
 });
 

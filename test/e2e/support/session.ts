@@ -42,20 +42,21 @@ export async function sessionEnd(job: Container, operation: Operation): Promise<
   );
 }
 
-/** Waits until a session of `job` logs `message`; returns CRIU's pid and the daemon's. */
+/** Waits until a running session of `job` has logged `message`; returns CRIU's pid and the daemon's. */
 export async function sessionThat(
   job: Container,
   operation: Operation,
   message: string,
 ): Promise<{ criu: number; daemon: number }> {
   const log = join(job.bundle, `${operation}.log`);
-  const line = await until(`a ${operation} session that logs "${message}"`, () => {
+  return until(`a ${operation} session that logs "${message}"`, async () => {
     const path = namedSessionLog(textIfAny(log));
-    return path !== undefined && readLines(path).find(({ msg }) => msg === message);
+    const line = path !== undefined && readLines(path).find(({ msg }) => msg === message);
+    if (!line) return undefined;
+    // The log may still be that of an earlier operation.
+    const [daemon] = await sessionPids(`${operation} ${line.criu_pid} `);
+    return daemon !== undefined && { criu: line.criu_pid, daemon };
   });
-  const [daemon] = await sessionPids(`${operation} ${line.criu_pid} `);
-  if (daemon === undefined) throw new Error(`the session of CRIU ${line.criu_pid} is gone`);
-  return { criu: line.criu_pid, daemon };
 }
 
 /** The daemon that restores `job`, if there is one now. */

@@ -1,0 +1,94 @@
+/** `kfd-checkpoint sessions`: the checkpoints and restores that run now, of any engine. */
+
+import { Command, Option } from 'commander';
+import { KfdError } from '../errors.js';
+import { SessionClient, sessionPids } from '../session/control/client.js';
+import type { SessionStatus } from '../session/control/types.js';
+import { duration, json, size, table } from './format.js';
+import type { Surroundings } from './surroundings.js';
+
+export function sessionsCommand({ out, err }: Surroundings): Command {
+  return new Command('sessions')
+    .description('list the checkpoints and restores that run now')
+    .addOption(
+      new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
+    )
+    .addOption(rootOption())
+    .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
+      const asked = sessionPids(root).map((pid) => statusIfAny(root, pid));
+      const sessions = (await Promise.all(asked)).filter((status) => status !== undefined);
+      if (format === 'json') {
+        out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
+      } else if (sessions.length === 0) err('no checkpoint or restore is running\n');
+      else out(asTable(sessions));
+    });
+}
+
+export const rootOption = () =>
+  new Option('--root <dir>', 'look at the system below this folder').default('/');
+
+/** undefined: the session was killed, or has ended meanwhile. */
+async function statusIfAny(root: string, pid: number): Promise<SessionStatus | undefined> {
+  try {
+    return await SessionClient.with(root, pid, (client) => client.status());
+  } catch (error) {
+    if (error instanceof KfdError && error.code === 'E_NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+export const operationOf = ({ operation }: SessionStatus) =>
+  ({
+    OPERATION_DUMP: 'checkpoint',
+    OPERATION_RESTORE: 'restore',
+    OPERATION_UNSPECIFIED: 'unknown',
+  })[operation];
+
+/** As it is printed: the words of the command line, and no field without a value. */
+export function statusAsJson(status: SessionStatus) {
+  const { container_id, result, ...others } = status;
+  return {
+    ...others,
+    operation: operationOf(status),
+    ...(container_id !== '' && { container_id }),
+    ...(result !== null && { result }),
+  };
+}
+
+function asTable(sessions: readonly SessionStatus[]): string {
+  return table(
+    ['PID', 'OPERATION', 'CONTAINER', 'PHASE', 'PROCESSES', 'DONE', 'TOTAL', 'TIME'],
+    sessions.map((session) => [
+      `${session.criu_pid}`,
+      operationOf(session),
+      session.container_id.slice(0, 12) || '-',
+      session.cancelled ? `${session.phase}, cancelled` : session.phase,
+      `${session.processes}`,
+      size(session.bytes_done),
+      size(session.bytes_total),
+      duration(session.elapsed_us),
+    ]),
+  );
+}
+
+/** Which session is meant: the one of CRIU `pid`, else the only one there is. Throws E_NOT_FOUND, E_USAGE. */
+export async function chosenSession(root: string, pid: string | undefined): Promise<number> {
+  if (pid !== undefined) {
+    if (sessionPids(root).includes(Number(pid))) return Number(pid);
+    throw new KfdError('E_NOT_FOUND', `session ${pid}: there is none`, {
+      hint: 'see "kfd-checkpoint sessions"',
+    });
+  }
+  const asked = sessionPids(root).map((one) => statusIfAny(root, one));
+  const [first, ...more] = (await Promise.all(asked)).filter((status) => status !== undefined);
+  if (first === undefined) {
+    throw new KfdError('E_NOT_FOUND', 'sessions: no checkpoint or restore is running', {
+      hint: 'start one; it can be watched from the moment when its engine has called CRIU',
+    });
+  }
+  if (more.length === 0) return first.criu_pid;
+  const pids = [first, ...more].map(({ criu_pid }) => criu_pid).join(', ');
+  throw new KfdError('E_USAGE', `sessions: several are running: ${pids}`, {
+    hint: 'name one of them',
+  });
+}

@@ -1,0 +1,86 @@
+/** `kfd-checkpoint watch`: a running checkpoint or restore until its end, whose exit code it takes. */
+
+import { Argument, Command, Option } from 'commander';
+import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
+import { SessionClient } from '../session/control/client.js';
+import type { SessionResult, SessionStatus } from '../session/control/types.js';
+import { printable, size } from './format.js';
+import { progressOf } from './progress.js';
+import { chosenSession, operationOf, rootOption, statusAsJson } from './sessions.js';
+import type { Surroundings } from './surroundings.js';
+
+export const sessionArgument = (syntax: string) =>
+  new Argument(syntax, 'of CRIU: see "kfd-checkpoint sessions"');
+
+export function watchCommand(surroundings: Surroundings): Command {
+  const { out, signal } = surroundings;
+  return new Command('watch')
+    .description('follow a running checkpoint or restore to its end')
+    .addArgument(sessionArgument('[pid]'))
+    .addOption(
+      new Option('--format <format>', 'how to print').choices(['text', 'json']).default('text'),
+    )
+    .addOption(rootOption())
+    .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
+      const criuPid = await chosenSession(options.root, pid);
+      const shown =
+        options.format === 'json'
+          ? (status: SessionStatus) => out(`${JSON.stringify(statusAsJson(status))}\n`)
+          : textOf(surroundings);
+      const last = await SessionClient.with(options.root, criuPid, async (client) => {
+        let newest: SessionStatus | undefined;
+        for await (const status of client.watch(signal)) {
+          shown(status);
+          newest = status;
+        }
+        return newest;
+      });
+      if (!signal.aborted) failUnlessDone(criuPid, last);
+    });
+}
+
+/** A bar on a terminal; elsewhere a line for each phase and for each tenth of the bytes. */
+function textOf(surroundings: Surroundings): (status: SessionStatus) => void {
+  const { out, isTerminal } = surroundings;
+  const progress = progressOf(surroundings);
+  let told = '';
+  return (status) => {
+    const { phase, bytes_done: done, bytes_total: total, result } = status;
+    const subject = `${operationOf(status)} ${status.criu_pid}`;
+    if (result !== null) {
+      progress.end();
+      const bytes = result.success ? `, ${size(total)}` : '';
+      out(`${printable(`${subject}: ${result.outcome}${bytes}`)}\n`);
+      return;
+    }
+    const name = printable(`${subject}: ${status.cancelled ? 'cancelled, ' : ''}${phase}`);
+    if (isTerminal) {
+      if (total === 0) progress.say(name);
+      else progress.update(name, done, total);
+      return;
+    }
+    const tenths = total === 0 ? 0 : Math.floor((10 * done) / total);
+    if (told === `${name} ${tenths}`) return;
+    told = `${name} ${tenths}`;
+    out(`${name}, ${size(done)} of ${size(total)}\n`);
+  };
+}
+
+/** Throws what the session failed with. */
+function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void {
+  const result = last?.result;
+  if (result?.success === true) return;
+  const log = last?.log_path;
+  const details = log === undefined ? {} : { details: { log } };
+  if (result === undefined || result === null) {
+    throw new KfdError('E_NOT_FOUND', `session ${criuPid}: was killed`, details);
+  }
+  throw new KfdError(codeOf(result), result.message || `session ${criuPid}: ${result.outcome}`, {
+    hint: 'see the log, and what the engine says',
+    ...details,
+  });
+}
+
+function codeOf({ code }: SessionResult): ErrorCode {
+  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_GPU_IO';
+}

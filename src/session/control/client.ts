@@ -1,0 +1,107 @@
+/** The sessions of this host, from outside. What comes from their sockets is checked here; text in it is printed with care. */
+
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { runFolder } from '../../criu/state-folder.js';
+import { asKfdError, type ErrorCode, exitCodes, isMissing, KfdError } from '../../errors.js';
+import { statusCode } from '../../rpc-status.js';
+import { loadGrpcPart } from './load.js';
+import { controlSocketName, type SessionStatus } from './types.js';
+
+/** A session may have gRPC to load, on a busy host; milliseconds. */
+const answerMs = 30_000;
+
+/** CRIU's pids of the sessions that have a folder below `root`, dead ones included. Throws E_IO. */
+export function sessionPids(root: string): number[] {
+  try {
+    const names = readdirSync(join(root, runFolder));
+    return names
+      .filter((name) => /^[1-9]\d{0,8}$/.test(name))
+      .map(Number)
+      .sort((a, b) => a - b);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw asKfdError(error, 'sessions');
+  }
+}
+
+/** Every call throws E_NOT_FOUND when no session is there (any more), E_TIMEOUT, E_PROTOCOL, or what the session throws. */
+export class SessionClient {
+  readonly #criuPid: number;
+  readonly #grpc: Awaited<ReturnType<typeof loadGrpcPart>>;
+  readonly #client: InstanceType<Awaited<ReturnType<typeof loadGrpcPart>>['GrpcClient']>;
+
+  private constructor(
+    root: string,
+    criuPid: number,
+    grpc: Awaited<ReturnType<typeof loadGrpcPart>>,
+  ) {
+    this.#criuPid = criuPid;
+    this.#grpc = grpc;
+    this.#client = new grpc.GrpcClient(join(root, runFolder, String(criuPid), controlSocketName));
+  }
+
+  /** Calls `use` with a client of the session of this CRIU. */
+  static async with<T>(
+    root: string,
+    criuPid: number,
+    use: (client: SessionClient) => Promise<T>,
+  ): Promise<T> {
+    const client = new SessionClient(root, criuPid, await loadGrpcPart());
+    try {
+      return await use(client);
+    } catch (error) {
+      throw client.#known(error);
+    } finally {
+      client.#client.close();
+    }
+  }
+
+  status(): Promise<SessionStatus> {
+    return this.#client.status(answerMs);
+  }
+
+  cancel(reason: string): Promise<void> {
+    return this.#client.cancel(reason, answerMs);
+  }
+
+  /** Statuses as they come, until the session has ended or `signal` is aborted. */
+  async *watch(signal: AbortSignal): AsyncGenerator<SessionStatus> {
+    const stream = this.#client.watch();
+    const stop = () => stream.cancel();
+    // Also of what comes when nobody waits any more.
+    stream.on('error', () => undefined);
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      for await (const status of stream) yield status as SessionStatus;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener('abort', stop);
+      stream.cancel();
+    }
+  }
+
+  #known(error: unknown): KfdError {
+    const failure = this.#grpc.callFailure(error);
+    const subject = `session ${this.#criuPid}`;
+    if (failure === undefined) return asKfdError(error, subject);
+    const { code = '', details, status } = failure;
+    if (Object.hasOwn(exitCodes, code))
+      return new KfdError(code as ErrorCode, details, { cause: error });
+    switch (status) {
+      case statusCode.unavailable:
+        return new KfdError('E_NOT_FOUND', `${subject}: there is none`, {
+          cause: error,
+          hint: 'see "kfd-checkpoint sessions"; one that was killed leaves its log in /var/log/kfd-checkpoint',
+        });
+      case statusCode.deadlineExceeded:
+        return new KfdError('E_TIMEOUT', `${subject}: no answer in ${answerMs / 1000} s`, {
+          cause: error,
+          hint: 'it may be stopped, or the host very busy: try again',
+        });
+      default:
+        return new KfdError('E_PROTOCOL', `${subject}: ${details}`, { cause: error });
+    }
+  }
+}

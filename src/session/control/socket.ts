@@ -1,0 +1,75 @@
+/** The socket on which a session can be watched and cancelled. What goes wrong here is logged and stops no session. */
+
+import { once } from 'node:events';
+import { chmodSync, rmSync } from 'node:fs';
+import type { Server, Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Logger } from '../../log.js';
+import { loadGrpcPart } from './load.js';
+import { type Controlled, controlSocketName } from './types.js';
+
+/** More clients at once are turned away. Those that broke HTTP/2 count for as long as it takes to notice that they are gone. */
+const maxClients = 256;
+
+/** That clients have at the end for reading the last status, milliseconds. */
+const graceMs = 2000;
+
+type Service = InstanceType<Awaited<ReturnType<typeof loadGrpcPart>>['ControlService']>;
+
+export class ControlSocket {
+  readonly #controlled: Controlled;
+  readonly #log: Logger;
+  #server: Server | undefined;
+  #service: Promise<Service> | undefined;
+
+  constructor(controlled: Controlled, log: Logger) {
+    this.#controlled = controlled;
+    this.#log = log;
+  }
+
+  /** Listens in `directory`, which is root's alone. */
+  async listen(directory: string): Promise<void> {
+    const path = join(directory, controlSocketName);
+    try {
+      const { createServer } = await import('node:net');
+      // Of a session that was killed: ours is the only one in this directory.
+      rmSync(path, { force: true });
+      const server = createServer((socket) => void this.#serve(socket));
+      this.#server = server;
+      server.maxConnections = maxClients;
+      await once(server.listen(path), 'listening');
+      server.on('error', (err) => this.#warn(err));
+      chmodSync(path, 0o600);
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  /** Gives who watches the last status. */
+  async end(): Promise<void> {
+    this.#server?.close();
+    try {
+      await (await this.#service)?.end(graceMs);
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    // A client that goes away, or talks of something else, is its own affair.
+    socket.on('error', () => undefined);
+    try {
+      this.#service ??= loadGrpcPart().then(
+        ({ ControlService }) => new ControlService(this.#controlled),
+      );
+      (await this.#service).adopt(socket);
+    } catch (error) {
+      socket.destroy();
+      this.#warn(error);
+    }
+  }
+
+  #warn(err: unknown): void {
+    this.#log.warn({ err }, 'cannot be watched');
+  }
+}

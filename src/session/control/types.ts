@@ -1,0 +1,68 @@
+/** What a session tells of itself, and what it can be asked for. Names are those of proto/control.proto. */
+
+import { type ErrorCode, KfdError } from '../../errors.js';
+
+interface Bytes {
+  readonly bytes_done: number;
+  readonly bytes_total: number;
+}
+
+export interface SessionStatus extends Bytes {
+  readonly operation: 'OPERATION_UNSPECIFIED' | 'OPERATION_DUMP' | 'OPERATION_RESTORE';
+  readonly criu_pid: number;
+  readonly container_id: string;
+  readonly phase: string;
+  readonly elapsed_us: number;
+  readonly phase_us: number;
+  readonly processes: number;
+  readonly gpus: readonly (Bytes & { readonly render_node: string })[];
+  readonly files: readonly (Bytes & {
+    readonly name: string;
+    readonly process: number;
+    readonly render_node: string;
+  })[];
+  readonly log_path: string;
+  readonly cancelled: boolean;
+  /** Missing until the session has ended. */
+  readonly result: SessionResult | null;
+}
+
+export interface SessionResult {
+  readonly outcome: 'sealed' | 'abandoned' | 'restored' | 'failed';
+  readonly success: boolean;
+  readonly code: ErrorCode | '';
+  readonly message: string;
+}
+
+/** What the control service needs of a session. */
+export interface Controlled {
+  status(): SessionStatus;
+  /** Throws E_TOO_LATE. */
+  cancel(reason: string): void;
+}
+
+/** A dump or a restore, as far as it is controlled. */
+export interface Cancellable {
+  /** GPU processes known so far; pids are those of the host. */
+  readonly processes: readonly { readonly pid?: number }[];
+  /** It fails with `reason` from now on. Throws E_TOO_LATE. */
+  cancel(reason: KfdError): void;
+}
+
+export function resultOf(
+  outcome: SessionResult['outcome'],
+  failure: KfdError | undefined,
+): SessionResult {
+  const success = outcome === 'sealed' || outcome === 'restored';
+  const { code, message } =
+    success || failure === undefined ? ({ code: '', message: '' } as const) : failure;
+  return { outcome, success, code, message };
+}
+
+/** A cancel comes after `what`. */
+export function tooLate(what: string): KfdError {
+  return new KfdError('E_TOO_LATE', `session: cannot be cancelled: ${what}`);
+}
+
+/** The socket beside that for plugin and launcher. native/core/session_socket.cc has it, too. */
+export const controlSocketName = 'control.sock';

@@ -1,0 +1,147 @@
+/** `sessions`, `watch` and `cancel`, with sessions that are none on real sockets. */
+
+import assert from 'node:assert/strict';
+import { mkdir } from 'node:fs/promises';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cli } from './cli-surroundings.js';
+import { FakeSession, fakeSession, running, sealed } from './control-session.js';
+import { temporaryFolder } from './paths.js';
+
+test('sessions: what runs, and not what was killed', async (t) => {
+  const root = await temporaryFolder(t);
+  const none = await cli(['sessions', '--root', root]);
+  assert.deepEqual(none, {
+    code: 0,
+    stdout: '',
+    stderr: 'no checkpoint or restore is running\n',
+  });
+  await mkdir(FakeSession.directory(root, 99), { recursive: true });
+  const dump = await FakeSession.start(root);
+  const restore = await FakeSession.start(root, {
+    ...running,
+    operation: 'OPERATION_RESTORE',
+    criu_pid: 17,
+    container_id: '',
+    phase: 'gate\u001b[2J',
+    cancelled: true,
+  });
+  t.after(() => Promise.all([dump.end(sealed), restore.end(sealed)]));
+  const listed = await cli(['sessions', '--root', root]);
+  assert.equal(
+    listed.stdout,
+    [
+      'PID   OPERATION   CONTAINER     PHASE                PROCESSES  DONE     TOTAL     TIME',
+      '17    restore     -             gate?[2J, cancelled  2          3.0 MiB  12.0 MiB  1.50 s',
+      '4711  checkpoint  abababababab  overlap              2          3.0 MiB  12.0 MiB  1.50 s',
+      '',
+    ].join('\n'),
+  );
+  const { stdout, code } = await cli(['sessions', '--root', root, '--format', 'json']);
+  assert.equal(code, 0);
+  const report = JSON.parse(stdout);
+  assert.equal(report.schema_version, 1);
+  const { result: _, ...shown } = running;
+  assert.deepEqual(report.sessions[1], { ...shown, operation: 'checkpoint' });
+  assert.equal('container_id' in report.sessions[0], false);
+
+  const several = await cli(['watch', '--root', root]);
+  assert.equal(several.code, 2);
+  assert.match(several.stderr, /several are running: 17, 4711/);
+});
+
+test('watch: a line for each step, and the end; exit code 0', async (t) => {
+  const { root, session } = await fakeSession(t);
+  const watching = cli(['watch', '--root', root]);
+  await delay(700);
+  session.current = { ...running, bytes_done: running.bytes_total, phase: 'gate' };
+  await delay(400);
+  await session.end(sealed);
+  assert.deepEqual(await watching, {
+    code: 0,
+    stdout: [
+      'checkpoint 4711: overlap, 3.0 MiB of 12.0 MiB',
+      'checkpoint 4711: gate, 12.0 MiB of 12.0 MiB',
+      'checkpoint 4711: sealed, 12.0 MiB',
+      '',
+    ].join('\n'),
+    stderr: '',
+  });
+});
+
+test('watch on a terminal: a bar, which is gone at the end', async (t) => {
+  const { root, session } = await fakeSession(t);
+  session.current = { ...running, bytes_total: 0, bytes_done: 0, phase: 'wait_for_tree' };
+  const watching = cli(['watch', '4711', '--root', root], { isTerminal: true });
+  await delay(400);
+  session.current = running;
+  await delay(400);
+  await session.end(sealed);
+  const { code, stdout, stderr } = await watching;
+  assert.equal(code, 0);
+  assert.equal(stdout, 'checkpoint 4711: sealed, 12.0 MiB\n');
+  const drawn = stderr.split('\r\u001b[K');
+  assert.ok(drawn.includes('checkpoint 4711: wait_for_tree'), stderr);
+  assert.ok(
+    drawn.includes('checkpoint 4711: overlap: [#####...............] 3.0 MiB of 12.0 MiB (25%)'),
+    stderr,
+  );
+  assert.equal(drawn.at(-1), '');
+});
+
+test('watch: the exit code, the reason and the log are those of the session', async (t) => {
+  const { root, session } = await fakeSession(t);
+  const watching = cli(['watch', '--root', root, '--format', 'json']);
+  await delay(400);
+  const result = {
+    outcome: 'failed',
+    success: false,
+    code: 'E_TIMEOUT',
+    message: 'upload: not finished',
+  } as const;
+  await session.end(result);
+  const { code, stdout, stderr } = await watching;
+  assert.equal(code, 6);
+  assert.match(stderr, /^Error: upload: not finished$/m);
+  assert.match(stderr, /^Log: {3}\/var\/log\/kfd-checkpoint\/x\.log$/m);
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.ok(lines.length >= 2);
+  assert.equal(lines[0].phase, 'overlap');
+  assert.deepEqual(lines.at(-1).result, result);
+});
+
+test('watch and cancel: a session that is not there is 4', async (t) => {
+  const root = await temporaryFolder(t);
+  for (const words of [['watch'], ['watch', '12'], ['watch', 'x'], ['cancel', '12']]) {
+    const { code, stderr } = await cli([...words, '--root', root]);
+    assert.equal(code, 4, stderr);
+    assert.match(stderr, /^Error: sessions?\b.*\nHint: {2}\S/);
+  }
+  await mkdir(FakeSession.directory(root, 12), { recursive: true });
+  assert.equal((await cli(['watch', '12', '--root', root])).code, 4);
+});
+
+test('watch: interrupted, it says nothing more', async (t) => {
+  const { root } = await fakeSession(t);
+  const interrupted = new AbortController();
+  const watching = cli(['watch', '--root', root], { signal: interrupted.signal });
+  await delay(500);
+  interrupted.abort();
+  const { code, stderr } = await watching;
+  assert.equal(code, 0); // main.ts makes it that of the signal
+  assert.equal(stderr, '');
+});
+
+test('cancel: the reason reaches the session; too late is 1 and says so', async (t) => {
+  const { root, session } = await fakeSession(t);
+  const done = await cli(['cancel', '4711', '--root', root, '--reason', 'host goes down']);
+  assert.deepEqual(done, { code: 0, stdout: 'session 4711: cancelled\n', stderr: '' });
+  assert.deepEqual(session.reasons, ['host goes down']);
+  session.isTooLate = true;
+  const late = await cli(['cancel', '4711', '--root', root]);
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /^Error: session: cannot be cancelled: the image is complete\n/);
+});
