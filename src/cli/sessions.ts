@@ -37,12 +37,15 @@ async function statusIfAny(root: string, pid: number): Promise<SessionStatus | u
   }
 }
 
-export const operationOf = ({ operation }: SessionStatus) =>
-  ({
-    OPERATION_DUMP: 'checkpoint',
-    OPERATION_RESTORE: 'restore',
-    OPERATION_UNSPECIFIED: 'unknown',
-  })[operation];
+const operations = new Map<string, string>([
+  ['OPERATION_DUMP', 'checkpoint'],
+  ['OPERATION_RESTORE', 'restore'],
+]);
+
+/** A newer session may do what this program has no word for. */
+export function operationOf({ operation }: SessionStatus): string {
+  return operations.get(operation) ?? 'unknown';
+}
 
 /** As it is printed: the words of the command line, and no field without a value. */
 export function statusAsJson(status: SessionStatus) {

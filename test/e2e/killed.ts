@@ -5,11 +5,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
+import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import type { Lane } from './support/lanes.js';
 import { configure, setDmaRate } from './support/product.js';
-import { sessionThat } from './support/session.js';
+import { sessionLog, sessionThat, startedSession } from './support/session.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 import { cancelWhileMoving } from './support/watched.js';
 
@@ -120,8 +121,22 @@ scenario('session cancelled, then killed, while it drains and while it uploads',
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });
 
-scenario('CRIU killed during the dump', async (lane) => {
+scenario('cancelled before anything was read, then CRIU killed during the dump', async (lane) => {
   const job = await Container.start({ engine: lane.engine, worker });
+  const cancelled = job.checkpoint();
+  const { criu } = await until('a session', () => startedSession(job, 'dump'));
+  process.kill(criu, 'SIGSTOP');
+  await until('its socket', () => existsSync(`/run/kfd-checkpoint/${criu}/control.sock`));
+  await run('kfd-checkpoint', 'cancel', String(criu), '--reason', 'too early');
+  process.kill(criu, 'SIGCONT');
+  const failed = await cancelled;
+  assert.notEqual(failed.status, 0, 'the checkpoint should have failed');
+  await assertExplained(job, 'dump', failed, /E_CANCELLED: session: cancelled: too early/);
+  const said = sessionLog(job, 'dump').map(({ msg }) => msg);
+  assert.ok(said.includes('cancelled') && !said.includes('draining'), said.join(', '));
+  assertNoImageFiles(job);
+  await assertComputesOn(job);
+
   await slowly(lane, async () => {
     const saving = job.checkpoint();
     process.kill((await sessionThat(job, 'dump', 'stage')).criu, 'SIGKILL');

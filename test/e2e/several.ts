@@ -7,7 +7,7 @@ import { archivePath } from './support/archive.js';
 import { filterCgroups } from './support/cgroups.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
-import { restoringSession, sessionEnd } from './support/session.js';
+import { sessionEnd, startedSession } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const worker = 'gpu-worker --vram-mib 4 --pending-barrier --events-waiter';
@@ -26,7 +26,7 @@ const started = Object.entries(children).map(
 /** A session that dies while a task is in a cgroup that it made: that goes with those of the container. */
 async function killWhileNarrowed(job: Container, archive: string): Promise<void> {
   const restoring = job.restore('--import', archive);
-  const daemon = await until('a session', () => restoringSession(job));
+  const { daemon } = await until('a session', () => startedSession(job, 'restore'));
   // Until RESTORE has returned: some hundredths of a second.
   const id = basename(dirname(job.bundle));
   const isNarrowed = () => filterCgroups().some((path) => path.includes(id));

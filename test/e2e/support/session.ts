@@ -42,6 +42,12 @@ export async function sessionEnd(job: Container, operation: Operation): Promise<
   );
 }
 
+/** What the newest session of this kind has logged, as far as CRIU's log names it. */
+export function sessionLog(job: Container, operation: Operation): LogLine[] {
+  const path = namedSessionLog(criuLog(job, operation));
+  return path === undefined ? [] : readLines(path);
+}
+
 /** Waits until a running session of `job` has logged `message`; returns CRIU's pid and the daemon's. */
 export async function sessionThat(
   job: Container,
@@ -59,12 +65,18 @@ export async function sessionThat(
   });
 }
 
-/** The daemon that restores `job`, if there is one now. */
-export async function restoringSession(job: Container): Promise<number | undefined> {
+/** The session of `job` that runs now, or is about to, if there is one: CRIU's pid and the daemon's. */
+export async function startedSession(
+  job: Container,
+  operation: Operation,
+): Promise<{ criu: number; daemon: number } | undefined> {
   const image = join(job.bundle, 'checkpoint');
-  for (const pid of await sessionPids('restore ')) {
-    const argument = textIfAny(`/proc/${pid}/cmdline`).split('\0').at(-2) ?? '';
-    if (readLinkIfAny(argument) === image) return pid;
+  for (const daemon of await sessionPids(`${operation} `)) {
+    const [directory = '', criu] = textIfAny(`/proc/${daemon}/cmdline`)
+      .split('\0')
+      .reverse()
+      .slice(1);
+    if (readLinkIfAny(directory) === image) return { criu: Number(criu), daemon };
   }
   return undefined;
 }
