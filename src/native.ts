@@ -176,7 +176,9 @@ export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
   readonly TransferJob: new (options: DrainOptions | UploadOptions) => TransferJob;
   /** `index`: path of a new file that gets all but the frames. */
-  readonly PagesCheck: new (index?: string) => PagesCheck;
+  readonly PagesCheck: new (
+    index?: string,
+  ) => PagesCheck;
   readonly ZstdDecoder: new () => ZstdDecoder;
   openPidfd(pid: number): Descriptor;
   isAlive(pidfd: Descriptor): boolean;

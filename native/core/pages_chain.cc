@@ -47,6 +47,20 @@ Source find(const std::vector<const PagesReader*>& chain, std::uint64_t index) {
   return source;
 }
 
+/// What a writer is told that is to have the codecs of these files.
+Compress codecs_of(const std::vector<const PagesReader*>& chain) {
+  bool lz4 = false, planes = false;
+  for (const PagesReader* file : chain) {
+    for (std::uint64_t i = 0; i < file->summary().frames; ++i) {
+      const Codec codec = file->frame(i).codec;
+      lz4 = lz4 || codec == Codec::lz4;
+      planes = planes || codec == Codec::planes;
+    }
+  }
+  if (lz4) return planes ? Compress::automatic : Compress::lz4;
+  return planes ? Compress::zstd : Compress::none;
+}
+
 }  // namespace
 
 PagesSummary flatten_pages(const std::vector<const PagesReader*>& chain, int fd,
@@ -54,7 +68,7 @@ PagesSummary flatten_pages(const std::vector<const PagesReader*>& chain, int fd,
   check_chain(chain);
   const PagesReader& file = *chain[0];
   PagesOptions options = file.options();
-  options.compress = Compress::automatic;  // the files of the chain may have any codec
+  options.compress = codecs_of(chain);
   options.share = true;
   PagesWriter writer(fd, options);
   FrameDecoder decoder;

@@ -46,7 +46,9 @@ struct PagesWriter::State {
       : fd(fd),
         options(options),
         header(layout::make_header(options, parent ? parent->summary().root : Digest128{})) {
-    if (parent) known.add_parent(*parent);
+    if (!parent) return;
+    known.add_parent(*parent);
+    summary.parent = parent->summary().root;
   }
 
   /// Writes `parts` at `offset`. After a failed write nobody knows what the file holds.

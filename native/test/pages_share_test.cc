@@ -26,13 +26,14 @@ struct Image {
         const PagesReader* parent = nullptr)
       : fd(memory_file()) {
     PagesWriter writer(fd.get(), options, parent);
-    write_buffers(writer, options, buffers);
+    written = write_buffers(writer, options, buffers);
     reader = std::make_unique<PagesReader>(fd.get());
   }
   explicit Image(const Bytes& bytes) : fd(memory_file(bytes)) {
     reader = std::make_unique<PagesReader>(fd.get());
   }
   UniqueFd fd;
+  PagesSummary written;
   std::unique_ptr<PagesReader> reader;
 };
 
@@ -144,6 +145,8 @@ TEST_CASE("parent: only what changed is written, and the chain has all of it") {
   const Image tip(sharing(Compress::lz4), third, delta.reader.get());
 
   CHECK(delta.reader->summary().parent == base.reader->summary().root);
+  CHECK(delta.written.parent == base.reader->summary().root);
+  CHECK(delta.written.references == 3);
   CHECK(delta.reader->summary().references == 3);
   CHECK(delta.reader->summary().file_bytes < 10000);
   CHECK(tip.reader->summary().references == 2);

@@ -22,7 +22,8 @@ export async function walkDirectory(path: string, visit: Visit): Promise<WalkRes
       if (ignored.length < 20) ignored.push(name);
       return;
     }
-    await visit({ name, size: found.size }, contentOf(file));
+    const place = { path: file, offset: 0, size: found.size };
+    await visit({ name, size: found.size, place }, contentOf(file));
   };
   if (kind === 'bundle') {
     for (const name of [smallFiles.config, smallFiles.spec, rootfsDiff]) {

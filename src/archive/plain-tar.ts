@@ -26,7 +26,8 @@ export async function walkPlainTar(
       if (signal?.aborted) throw new KfdError('E_CANCELLED', `${path}: reading was interrupted`);
       const name = entries.take(header.name, kindOf(header.type), header.size);
       if (name === undefined) continue;
-      await visit({ name, size: header.size }, contentOf(path, at, header.size, signal));
+      const place = { path, offset: at, size: header.size };
+      await visit({ name, size: header.size, place }, contentOf(path, at, header.size, signal));
     }
     return { kind: 'archive', compression: 'none', ignored: entries.ignored };
   } finally {

@@ -8,8 +8,7 @@ import { type ExtractEvents, extract, type Header, type Pack, pack } from 'tar-s
 import { KfdError } from '../errors.js';
 import { Entries } from './entries.js';
 import { plainName } from './names.js';
-import type { Replacements } from './relocate.js';
-import type { WalkOptions } from './source.js';
+import type { FilePart, WalkOptions } from './source.js';
 import { Tail } from './tail.js';
 import { asArchiveError, type Compression, compressionOf } from './tar.js';
 
@@ -18,6 +17,9 @@ export interface RewriteOptions extends WalkOptions {
   readonly zstdEncoder: () => Duplex;
   readonly onProgress?: (bytesRead: number) => void;
 }
+
+/** What an entry gets: bytes, or those of a file. */
+export type Contents = Buffer | FilePart;
 
 type EntryStream = ExtractEvents['entry'][1];
 
@@ -28,7 +30,7 @@ type EntryStream = ExtractEvents['entry'][1];
 export async function rewriteArchive(
   path: string,
   target: number,
-  replacements: Replacements,
+  replacements: ReadonlyMap<string, Contents>,
   options: RewriteOptions,
 ): Promise<void> {
   const compression = await compressionOf(path);
@@ -69,7 +71,10 @@ export async function rewriteArchive(
     for await (const _ of content) {
       // Passes; the new contents take its place.
     }
-    await fill(writing, withSize(header, replacement.length), [replacement]);
+    if (Buffer.isBuffer(replacement)) {
+      return fill(writing, withSize(header, replacement.length), [replacement]);
+    }
+    return fill(writing, withSize(header, replacement.size), contentOf(replacement));
   }
 
   const signal = options.signal === undefined ? {} : { signal: options.signal };
@@ -106,6 +111,14 @@ export async function rewriteArchive(
   if (missing !== undefined) {
     throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} went away while it was read`);
   }
+}
+
+function contentOf({ path, offset, size }: FilePart): AsyncIterable<Buffer> {
+  return createReadStream(path, {
+    start: offset,
+    end: offset + size - 1,
+    highWaterMark: 1 << 20,
+  }) as AsyncIterable<Buffer>;
 }
 
 /** Tells how many bytes have passed. */

@@ -6,11 +6,20 @@ import { type DirectoryKind, walkDirectory } from './directory.js';
 import { type Compression, walkArchive } from './tar.js';
 import type { ZstdDecoderFactory } from './verifier.js';
 
+/** A file, or a part of one. Bytes. */
+export interface FilePart {
+  readonly path: string;
+  readonly offset: number;
+  readonly size: number;
+}
+
 /** One file of a checkpoint. `name` is relative to the archive's top, e.g. "checkpoint/core-1.img". */
 export interface CheckpointEntry {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
+  /** Where it can be read at any place; missing in a compressed archive. */
+  readonly place?: FilePart;
 }
 
 /**

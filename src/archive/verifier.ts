@@ -15,8 +15,12 @@ export interface PagesFacts {
   readonly fileBytes: number;
   readonly frames: number;
   readonly zeroFrames: number;
+  /** Frames whose contents are in the parent. */
+  readonly references: number;
   /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
   readonly root: string;
+  /** The root of the parent's pages file, if there is one. */
+  readonly parent?: string;
 }
 
 /** Checks one pages file that arrives front to back: every frame, then the index. */
@@ -47,7 +51,8 @@ export interface RenderStateFacts {
 }
 
 export interface ImageVerifier {
-  pagesCheck(): PagesCheck;
+  /** `index`: path of a new file that gets what of the file tells which contents it has. */
+  pagesCheck(index?: string): PagesCheck;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
   stateFacts(bytes: Buffer): StateFacts;
   /** The same for a render state file. */

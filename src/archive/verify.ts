@@ -1,6 +1,7 @@
 /** Every byte of GPU state in a checkpoint, checked in one walk and in bounded memory. */
 
 import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import {
   pagesPattern,
@@ -18,15 +19,22 @@ import {
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { CheckpointEntry, WalkOptions } from './source.js';
-import type { ImageVerifier, PagesFacts, RenderStateFacts, StateFacts } from './verifier.js';
+import type {
+  ImageVerifier,
+  PagesCheck,
+  PagesFacts,
+  RenderStateFacts,
+  StateFacts,
+} from './verifier.js';
 
 /** The verdict on one file. */
 export interface FileVerdict {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Frames checked, of a pages file. */
+  /** Frames checked, of a pages file; `references`: of them, those whose contents are in the parent. */
   readonly frames?: number;
+  readonly references?: number;
   /** Empty: sound. */
   readonly problems: readonly string[];
 }
@@ -40,6 +48,8 @@ export interface VerifyReport {
 
 export interface VerifyOptions extends WalkOptions {
   readonly verifier: ImageVerifier;
+  /** Keeps the indexes of sound pages files in this folder, under their names. */
+  readonly keepIndexes?: string;
   /** Told as bytes of our files go by. */
   readonly onProgress?: (name: string, bytesDone: number, bytesTotal: number) => void;
 }
@@ -66,8 +76,11 @@ export async function verifyCheckpoint(
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     const watched = withProgress(name, entry, content, options.onProgress);
-    if (pagesPattern.test(name)) seen.set(name, await checkPages(entry, watched, options.verifier));
-    const { verifier } = options;
+    const { verifier, keepIndexes } = options;
+    if (pagesPattern.test(name)) {
+      const check = verifier.pagesCheck(keepIndexes && join(keepIndexes, name));
+      seen.set(name, await checkPages(entry, watched, check));
+    }
     if (statePattern.test(name)) {
       const read = (bytes: Buffer) => ({ state: verifier.stateFacts(bytes) });
       seen.set(name, await checkState(entry, watched, read));
@@ -109,9 +122,8 @@ async function* withProgress(
 async function checkPages(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,
-  verifier: ImageVerifier,
+  check: PagesCheck,
 ): Promise<Seen> {
-  const check = verifier.pagesCheck();
   let problem: string | undefined;
   // On damage the rest is still read: the other files behind it deserve a verdict too.
   for await (const chunk of content) {
@@ -158,7 +170,7 @@ function alone(name: string, seen: Seen): FileVerdict {
   return {
     name,
     size: seen.size,
-    ...(seen.pages && { frames: seen.pages.frames }),
+    ...(seen.pages && { frames: seen.pages.frames, references: seen.pages.references }),
     problems: seen.problem === undefined ? [] : [seen.problem],
   };
 }
@@ -166,6 +178,8 @@ function alone(name: string, seen: Seen): FileVerdict {
 /** The manifest by file, made once: a hostile one has many files and many buffers. */
 interface Expectations {
   readonly process: ReadonlyMap<string, ManifestProcess>;
+  /** Root of the parent of a pages file. */
+  readonly parents: ReadonlyMap<string, string>;
   /** Of the process of a state file, and of a pages file. */
   readonly buffers: ReadonlyMap<string, readonly ManifestBuffer[]>;
   /** Of a process, by its state file: the BOs of its render files, behind its own. */
@@ -173,7 +187,7 @@ interface Expectations {
 }
 
 function expectations(
-  { processes, buffers, ext_files: extFiles }: Manifest,
+  { processes, buffers, ext_files: extFiles, parent }: Manifest,
   seen: ReadonlyMap<string, Seen>,
 ): Expectations {
   const byFile = new Map<string, ManifestBuffer[]>();
@@ -199,6 +213,7 @@ function expectations(
   }
   return {
     process: new Map(processes.map((one) => [one.state_file, one])),
+    parents: new Map(parent?.files.map(({ name, root }) => [name, root])),
     buffers: byFile,
     renderBos,
   };
@@ -230,6 +245,7 @@ function comparePages(
 ) {
   const buffers = expected.buffers.get(file.name) ?? [];
   const [, process = '', gpu = ''] = pagesPattern.exec(file.name) ?? [];
+  differ('parent', pages.parent ?? 'none', expected.parents.get(file.name) ?? 'none');
   differ('process', pages.process, Number(process));
   differ('gpu', pages.gpu, Number.parseInt(gpu, 16));
   differ('number of buffers', pages.buffers, buffers.length);

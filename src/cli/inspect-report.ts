@@ -71,6 +71,7 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     files: manifest.files,
     features: manifest.features,
     timings_us: manifest.timings_us,
+    parent: manifest.parent,
   };
 }
 

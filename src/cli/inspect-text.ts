@@ -109,6 +109,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
   if (!host || !tool || !gpus || !processes || !buffers || !extFiles || !timings) return [];
   return [
     { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
+    ...(report.parent ? [{ text: `Parent: ${report.parent.archive}` }] : []),
     { text: `Host: ${host.hostname}, kernel ${host.kernel_release}, KFD ${host.kfd_version}` },
     {
       text: 'GPUs',

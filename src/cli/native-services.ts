@@ -15,13 +15,25 @@ export const nativeServices: NativeServices = {
   verifier: () => {
     const addon = native();
     const verifier: ImageVerifier = {
-      pagesCheck: () => new addon.PagesCheck(),
+      pagesCheck: (index) => new addon.PagesCheck(index),
       stateFacts: (bytes) => addon.stateSummary(bytes),
       renderStateFacts: (bytes) => addon.renderStateSummary(bytes),
     };
     return verifier;
   },
   zstdDecoder: () => Duplex.from(decode) as Transform,
+  flattenPages: async (chain, target, signal) => {
+    const job = native().flattenPages(chain, target);
+    const cancel = () => job.cancel();
+    signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      return await job.done;
+    } catch (error) {
+      throw fromNative(error, chain[0]?.path ?? target);
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  },
   kfdVersion: () => {
     const addon = native();
     try {

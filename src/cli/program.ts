@@ -3,8 +3,10 @@
 import { Command } from 'commander';
 import { cancelCommand } from './cancel.js';
 import { checkCommand } from './check.js';
+import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
 import { exitCodeOf, failureOf, failureText, PassedOn } from './failure.js';
+import { flattenCommand } from './flatten.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
 import { sessionsCommand } from './sessions.js';
@@ -26,9 +28,11 @@ export async function runCommandLine(
   const verbs = [
     configureCommand,
     checkCommand,
+    checkpointCommand,
     inspectCommand,
     verifyCommand,
     restoreCommand,
+    flattenCommand,
     sessionsCommand,
     watchCommand,
     cancelCommand,

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { type CompleteContents, readComplete } from '../archive/completeness.js';
+import { withoutParent } from '../archive/flatten.js';
 import type { Visit } from '../archive/source.js';
 import { compressionOf } from '../archive/tar.js';
 import { type Config, defaultConfigPath, loadConfig } from '../config.js';
@@ -27,6 +28,8 @@ export interface RestorabilityOptions {
   readonly root: string;
   /** As on the command line; it wins over the configuration. */
   readonly gpuMap: string | undefined;
+  /** What is in the parent will be put into it. */
+  readonly hasParent?: boolean;
   /** Sees what is not read here. */
   readonly also?: Visit;
 }
@@ -49,7 +52,13 @@ export async function restorabilityOf(
     options.also,
   );
   const host = await readHost({ root: options.root, ...kfdVersion(native.kfdVersion) });
-  return judge(complete, host, ordered ?? config.gpu_map, ordered !== undefined);
+  const known = options.hasParent === true ? withParent(complete) : complete;
+  return judge(known, host, ordered ?? config.gpu_map, ordered !== undefined);
+}
+
+function withParent({ contents, problems }: CompleteContents): CompleteContents {
+  const { manifest } = contents;
+  return { contents: { ...contents, manifest: manifest && withoutParent(manifest) }, problems };
 }
 
 function judge(

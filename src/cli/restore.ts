@@ -7,22 +7,24 @@ import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Argument, Command } from 'commander';
+import { type Flattened, flattened } from '../archive/flatten.js';
 import { readBundleSpec, replaceInPlace } from '../archive/in-place.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
-import { rewriteArchive } from '../archive/rewrite.js';
+import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
-import { ProgramFilter } from '../os/filter.js';
 import { gpuMapOption } from './check.js';
 import { PassedOn } from './failure.js';
+import { anotherParent, chainOf, inWorkFolder } from './flatten.js';
 import { size } from './format.js';
-import { progressOf } from './progress.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
+import { rewriteTo } from './rewrite-archive.js';
 import type { Surroundings } from './surroundings.js';
 
 interface RestoreOptions {
   readonly root: string;
   readonly gpuMap?: string;
+  readonly parent: string[];
   readonly quiet?: boolean;
 }
 
@@ -34,6 +36,12 @@ export function restoreCommand(surroundings: Surroundings): Command {
     )
     .addArgument(new Argument('[flags...]', 'flags of "podman container restore", as they are'))
     .addOption(gpuMapOption())
+    .option(
+      '--parent <archive>',
+      'of an archive without what that has; again for the parent of that one',
+      anotherParent,
+      [],
+    )
     .option('--quiet', 'no progress')
     .option('--root <dir>', 'look at the system below this folder', '/')
     .passThroughOptions()
@@ -45,7 +53,7 @@ export function restoreCommand(surroundings: Surroundings): Command {
 async function restore(
   name: string,
   flags: readonly string[],
-  { root, gpuMap, quiet }: RestoreOptions,
+  { root, gpuMap, parent, quiet }: RestoreOptions,
   surroundings: Surroundings,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
@@ -54,7 +62,11 @@ async function restore(
   const target = await restoreTarget(name, surroundings.run);
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
-  const options = { root, gpuMap, also: tmpfsCollector(tmpfs) };
+  if (parent.length > 0 && target.kind === 'container') {
+    throw new KfdError('E_USAGE', `${name}: a checkpoint in place has no parent`);
+  }
+  const hasParent = parent.length > 0;
+  const options = { root, gpuMap, hasParent, also: tmpfsCollector(tmpfs) };
   const verdict = await restorabilityOf(path, surroundings, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
@@ -68,17 +80,41 @@ async function restore(
     }
     return podman([...flags, target.id], undefined, surroundings);
   }
-  if (!verdict.needsRewriting) return podman(['--import', path, ...flags], undefined, surroundings);
+  if (!verdict.needsRewriting && !hasParent) {
+    return podman(['--import', path, ...flags], undefined, surroundings);
+  }
   const { config, spec } = verdict.contents.documents;
-  const replacements = await changes(path, verdict, { config, spec, tmpfs }, surroundings);
   const fd = await temporaryFile(path);
   try {
-    await rewrite(path, fd, replacements, surroundings, quiet === true);
+    const write = async (whole?: Flattened) => {
+      const moved = verdict.needsRewriting
+        ? await changes(path, verdict, { config, spec, tmpfs }, surroundings, whole?.manifest)
+        : [];
+      const files = new Map<string, Contents>([...(whole?.files ?? []), ...moved]);
+      await rewriteTo(fd, path, files, surroundings, quiet === true);
+    };
+    if (!hasParent) await write();
+    else {
+      await inWorkFolder(dirname(path), async (folder) =>
+        write(await together(path, parent, folder, surroundings)),
+      );
+    }
     // By its descriptor: whatever becomes of us, nothing of it stays behind.
     await podman(['--import', '/proc/self/fd/3', ...flags], fd, surroundings);
   } finally {
     closeSync(fd);
   }
+}
+
+/** What a parent has, put into the archive. */
+async function together(
+  path: string,
+  parents: readonly string[],
+  folder: string,
+  surroundings: Surroundings,
+): Promise<Flattened> {
+  const chain = await chainOf(path, parents, folder, surroundings);
+  return flattened(chain, surroundings.native.flattenPages, folder, surroundings.signal);
 }
 
 interface Documents {
@@ -93,8 +129,8 @@ async function changes(
   { contents, placement, host }: Restorability,
   { config, spec, tmpfs }: Documents,
   { err }: Surroundings,
+  manifest = contents.manifest,
 ): Promise<Replacements> {
-  const { manifest } = contents;
   if (config === undefined || spec === undefined) {
     const missing = config === undefined ? 'config.dump' : 'spec.dump';
     throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} is missing`, {
@@ -108,27 +144,6 @@ async function changes(
     err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
   }
   return relocate({ manifest, config, spec, tmpfs }, placement, host);
-}
-
-async function rewrite(
-  path: string,
-  fd: number,
-  replacements: Replacements,
-  surroundings: Surroundings,
-  quiet: boolean,
-): Promise<void> {
-  const { size: total } = await stat(path);
-  const progress = progressOf(surroundings);
-  try {
-    await rewriteArchive(path, fd, replacements, {
-      zstdDecoder: surroundings.native.zstdDecoder,
-      zstdEncoder: () => new ProgramFilter('zstd', ['-1', '-q', '-T0', '-c']),
-      signal: surroundings.signal,
-      ...(!quiet && { onProgress: (bytes) => progress.update(basename(path), bytes, total) }),
-    });
-  } finally {
-    progress.end();
-  }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Everything a verb needs from outside, so that tests bring their own. */
 
+import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { Run, RunThrough } from '../os/exec.js';
 
@@ -23,6 +24,7 @@ export interface Surroundings {
 export interface NativeServices {
   readonly verifier: () => ImageVerifier;
   readonly zstdDecoder: ZstdDecoderFactory;
+  readonly flattenPages: FlattenPages;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;
 }

@@ -48,10 +48,11 @@ function asTable(report: VerifyReport): string {
     file.name,
     size(file.size),
     file.frames === undefined ? '-' : `${file.frames}`,
+    file.references === undefined ? '-' : `${file.references}`,
     file.problems.length === 0 ? 'ok' : 'fail',
   ]);
   const problems = allProblems(report).map((problem) => `${printable(problem)}\n`);
-  return table(['FILE', 'SIZE', 'FRAMES', 'STATUS'], rows) + problems.join('');
+  return table(['FILE', 'SIZE', 'FRAMES', 'IN PARENT', 'STATUS'], rows) + problems.join('');
 }
 
 function allProblems({ files, problems }: VerifyReport): string[] {
@@ -61,7 +62,8 @@ function allProblems({ files, problems }: VerifyReport): string[] {
   ];
 }
 
-function failOnProblems(path: string, report: VerifyReport): void {
+/** Throws E_IMAGE_CORRUPT or E_IMAGE_UNSEALED for a report that has any. */
+export function failOnProblems(path: string, report: VerifyReport): void {
   const problems = allProblems(report);
   if (problems.length === 0) return;
   const { manifest, imageFiles } = report.contents;

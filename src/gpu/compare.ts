@@ -3,15 +3,13 @@
  * exists. Pure: everything was read before.
  */
 
-import type { Manifest } from '../manifest/schema.js';
+import { parentFeature } from '../manifest/names.js';
+import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
-
-/** Features of the image a restore knows; a required one beyond them is refused. */
-const builtFeatures: ReadonlySet<string> = new Set();
 
 /** What a restore of an image on a host would be. */
 export interface Placement {
@@ -59,14 +57,24 @@ function decidedMap({ gpus }: Manifest, assigned: Assigned): GpuMap {
   );
 }
 
-function featureMismatches({ features }: Manifest): Mismatch[] {
-  return features.required
-    .filter((feature) => !builtFeatures.has(feature))
-    .map((feature) => ({
+function featureMismatches({ features, parent }: Manifest): Mismatch[] {
+  return features.required.map((feature): Mismatch => {
+    if (feature === parentFeature && parent !== null) return parentMissing(parent);
+    return {
       code: 'E_UNSUPPORTED_STATE',
       message: `feature ${feature}: the image requires it and this release does not know it`,
       hint: 'restore with the release of kfd-checkpoint that wrote the image, or a later one',
-    }));
+    };
+  });
+}
+
+/** A restore reads one image. What another has must be put into it first. */
+function parentMissing({ archive }: ManifestParent): Mismatch {
+  return {
+    code: 'E_IMAGE_MISSING',
+    message: `parent: contents that had not changed are in ${archive}, not in this image`,
+    hint: `run "kfd-checkpoint restore --parent ${archive} ARCHIVE", or put both together with "kfd-checkpoint flatten"`,
+  };
 }
 
 function noKfd(): Mismatch {

@@ -1,6 +1,6 @@
 /** What a schema cannot say: the parts of a manifest must agree with each other. */
 
-import { pagesPattern, renderStatePattern, statePattern } from './names.js';
+import { pagesPattern, parentFeature, renderStatePattern, statePattern } from './names.js';
 import { isRenderFile, type Manifest } from './schema.js';
 
 /** Every contradiction in the document, each as "<path>: <reason>"; empty when it is sound. */
@@ -14,6 +14,7 @@ export function inconsistencies(manifest: Manifest): string[] {
     ...shareProblems(manifest),
     ...extFileProblems(manifest),
     ...fileProblems(manifest),
+    ...parentProblems(manifest),
   ];
 }
 
@@ -161,6 +162,24 @@ function fileProblems({ files, processes, buffers, ext_files }: Manifest): strin
     if (!needed.has(file.name)) problems.push(`${at}.name: ${file.name} belongs to nothing`);
     const algo = pagesPattern.test(file.name) ? 'xxh3-128' : 'sha256';
     if (file.digest.algo !== algo) problems.push(`${at}.digest.algo: must be ${algo}`);
+  });
+  return problems;
+}
+
+function parentProblems({ parent, features, files }: Manifest): string[] {
+  const problems: string[] = [];
+  if ((parent !== null) !== features.required.includes(parentFeature)) {
+    problems.push(`features.required: "${parentFeature}" and the parent do not agree`);
+  }
+  const names = new Set(files.map((file) => file.name));
+  const seen = new Set<string>();
+  (parent?.files ?? []).forEach(({ name }, index) => {
+    const at = `parent.files.${index}.name`;
+    if (seen.has(name)) problems.push(`${at}: ${name} is named twice`);
+    seen.add(name);
+    if (!pagesPattern.test(name) || !names.has(name)) {
+      problems.push(`${at}: ${name} is no pages file of the image`);
+    }
   });
   return problems;
 }

@@ -2,6 +2,9 @@
 
 export const manifestName = 'kfd-manifest.json';
 
+/** Feature an image requires when contents of it are in another one: `parent` of the manifest. */
+export const parentFeature = 'parent';
+
 /** Every file a manifest may name; nothing else is ever opened on a manifest's word. */
 export const imageFilePattern =
   /^(kfd-state-\d+|render-state-\d+|amdgpu-pages-\d+-[0-9a-f]{4})\.img$/;

@@ -110,6 +110,18 @@ const featureList = v.pipe(
   v.maxLength(64),
 );
 
+/** Where contents are that did not change since. */
+const parent = v.strictObject({
+  /** Name of the archive, without folder: a hint where to look. */
+  archive: v.pipe(text(255), v.regex(/^[^/\0]+$/, 'not the name of a file')),
+  /** Pages files of this image that refer to one of the parent, known by its root. */
+  files: v.pipe(
+    v.array(v.strictObject({ name: imageFile, root: hex(32) })),
+    v.minLength(1),
+    v.maxLength(65536),
+  ),
+});
+
 /** Members in the order they are written. `seal` follows them in the file. */
 export const manifestSchema = v.strictObject({
   schema_version: v.literal(1),
@@ -148,15 +160,14 @@ export const manifestSchema = v.strictObject({
   /** Missing: none. */
   shares: v.exactOptional(v.pipe(v.array(share), v.maxLength(manifestLimits.buffers))),
   files: v.pipe(v.array(file), v.maxLength(65536)),
-  /** Names of what a restorer must know (required) or may ignore (optional). None exist yet. */
+  /** Names of what a restorer must know (required) or may ignore (optional). */
   features: v.strictObject({ required: featureList, optional: featureList }),
   /** Where the time of the checkpoint went, microseconds. */
   timings_us: v.record(
     v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]{0,63}$/, 'not a timing name')),
     v.pipe(v.number(), v.finite(), v.minValue(0)),
   ),
-  /** Reserved for incremental checkpoints. */
-  parent: v.null(),
+  parent: v.nullable(parent),
 });
 
 /** The content of a manifest; the seal is added by the writer and checked by the reader. */
@@ -165,6 +176,7 @@ export type ManifestGpu = Manifest['gpus'][number];
 export type ManifestProcess = Manifest['processes'][number];
 export type ManifestExtFile = Manifest['ext_files'][number];
 export type ManifestBuffer = Manifest['buffers'][number];
+export type ManifestParent = v.InferOutput<typeof parent>;
 export type ManifestShare = v.InferOutput<typeof share>;
 export type ManifestFile = Manifest['files'][number];
 

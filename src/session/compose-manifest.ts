@@ -3,12 +3,13 @@
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
 import { type Host, hostRecord } from '../gpu/host.js';
-import { renderStateFileName, stateFileName } from '../manifest/names.js';
+import { parentFeature, renderStateFileName, stateFileName } from '../manifest/names.js';
 import type {
   Manifest,
   ManifestBuffer,
   ManifestExtFile,
   ManifestFile,
+  ManifestParent,
   ManifestProcess,
   ManifestShare,
 } from '../manifest/schema.js';
@@ -16,6 +17,7 @@ import { version } from '../version.js';
 import type { DrainedFile } from './drain.js';
 import type { DumpedProcess } from './dump.js';
 import type { DmabufFile } from './held-dmabufs.js';
+import type { ParentIndexes } from './parent.js';
 import { type BoPlace, placeKey, type SharedBo } from './sharing.js';
 
 export interface DumpFacts {
@@ -25,6 +27,7 @@ export interface DumpFacts {
   readonly dmabufFiles: readonly DmabufFile[];
   readonly drained: readonly DrainedFile[];
   readonly shares: readonly SharedBo[];
+  readonly parent: ParentIndexes | undefined;
   readonly timings: Readonly<Record<string, number>>;
 }
 
@@ -40,6 +43,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     digest: { algo: 'xxh3-128', hex: result.root },
   }));
   const buffers = facts.drained.flatMap((part) => [...part.buffers]);
+  const parent = describeParent(facts);
   return {
     schema_version: 1,
     tool: { name: 'kfd-checkpoint', version },
@@ -50,10 +54,19 @@ export function composeManifest(facts: DumpFacts): Manifest {
     buffers,
     ...(facts.shares.length === 0 ? {} : { shares: describeShares(facts.shares, buffers) }),
     files: [...facts.processes.flatMap(stateFiles), ...files],
-    features: { required: [], optional: [] },
+    features: { required: parent === null ? [] : [parentFeature], optional: [] },
     timings_us: { ...facts.timings },
-    parent: null,
+    parent,
   };
+}
+
+/** null when no pages file has a parent. */
+function describeParent({ parent, drained }: DumpFacts): ManifestParent | null {
+  const files = drained.flatMap(({ name, result }) =>
+    result.parent === undefined ? [] : [{ name, root: result.parent }],
+  );
+  if (parent === undefined || files.length === 0) return null;
+  return { archive: parent.archive, files };
 }
 
 function describeShares(

@@ -8,6 +8,7 @@ import type { ManifestBuffer } from '../manifest/schema.js';
 import { type Descriptor, native, type TransferResult } from '../native.js';
 import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
+import type { ParentIndexes } from './parent.js';
 import type { SharedBo } from './sharing.js';
 import { stagingRing } from './staging.js';
 import type { TransferFile } from './transfers.js';
@@ -101,8 +102,12 @@ export function transferFile({ name, process, gpu, buffers }: DrainPart): Transf
   return { name, process, renderNode: renderNode(gpu), bytes };
 }
 
-/** Writes one pages file, after the others of its GPU. Throws E_GPU_IO, E_IO, E_CANCELLED. */
-export async function drain(context: SessionContext, part: DrainPart): Promise<DrainedFile> {
+/** Writes one pages file, without what `parent` has, after the others of its GPU. Throws E_GPU_IO, E_IO, E_CANCELLED. */
+export async function drain(
+  context: SessionContext,
+  part: DrainPart,
+  parent?: ParentIndexes,
+): Promise<DrainedFile> {
   const { config, image, log, transfers } = context;
   const gpu = part.gpu.record.ordinal;
   const result = await transfers.run(gpu, part.name, () => {
@@ -116,6 +121,7 @@ export async function drain(context: SessionContext, part: DrainPart): Promise<D
       gpu,
       compress: config.compress,
       zstdLevel: config.zstd_level,
+      ...parent?.optionFor(part.name),
       buffers: part.buffers.map((buffer, i) => ({
         id: buffer.id,
         size: buffer.size,

@@ -17,6 +17,7 @@ import { type Cancellable, resultOf, type SessionResult, tooLate } from './contr
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { type DrainedFile, drain, planDrain, transferFile } from './drain.js';
 import { HeldDmabufs } from './held-dmabufs.js';
+import { type ParentIndexes, parentIndexes } from './parent.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
 import { takeState } from './take-state.js';
@@ -58,6 +59,7 @@ export class DumpSession implements Cancellable {
   readonly #dmabufs = new HeldDmabufs();
   #host: Host | undefined;
   #shares: readonly SharedBo[] = [];
+  #parent: ParentIndexes | undefined;
   #drains: Promise<DrainedFile[]> | undefined;
   #drainedAt: number | undefined;
   #beganAt = 0;
@@ -77,6 +79,7 @@ export class DumpSession implements Cancellable {
     await removeImageFiles(this.#context.image);
     const { major, minor } = native().kfdVersion();
     this.#host = await readHost({ kfdVersion: `${major}.${minor}` });
+    this.#parent = await parentIndexes(this.#context.request.criuPid);
     const handlers: [number, Handler][] = [
       [messageType.dumpRefused, (m) => this.#refused(m)],
       [messageType.dumpPause, (m) => this.#pause(m)],
@@ -214,7 +217,7 @@ export class DumpSession implements Cancellable {
   async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
     const parts = planDrain(this.#hostOrThrow(), processes, this.#shares);
     this.#context.transfers.expect(() => parts.map(transferFile));
-    const drains = parts.map((part) => drain(this.#context, part));
+    const drains = parts.map((part) => drain(this.#context, part, this.#parent));
     try {
       return await Promise.all(drains);
     } finally {
@@ -297,6 +300,7 @@ export class DumpSession implements Cancellable {
         extFiles: this.#extFiles,
         dmabufFiles: this.#dmabufs.files,
         shares: this.#shares,
+        parent: this.#parent,
         drained,
         timings,
       }),

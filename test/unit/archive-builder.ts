@@ -42,6 +42,7 @@ export const fakeVerifier: ImageVerifier = {
           fileBytes: text.length,
           frames: 2,
           zeroFrames: 0,
+          references: 0,
           root,
         };
       },

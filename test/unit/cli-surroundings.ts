@@ -8,6 +8,9 @@ import { fakeVerifier, zstdProgram } from './archive-builder.js';
 export const fakeNative: NativeServices = {
   verifier: () => fakeVerifier,
   zstdDecoder: zstdProgram,
+  flattenPages: async () => {
+    throw new Error('no test of this asks for it');
+  },
   kfdVersion: () => '1.17',
 };
 

@@ -51,6 +51,7 @@ export function manifestFacts(host: Host) {
     dmabufFiles: [],
     drained: [],
     shares: [],
+    parent: undefined,
     timings: {},
   };
 }

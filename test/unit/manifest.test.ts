@@ -16,6 +16,16 @@ import { canonicalJson, sealOf } from '../../src/manifest/seal.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures, temporaryFolder } from './paths.js';
 
+/** As `kfd-checkpoint checkpoint --parent` has it made. */
+function withParent(): Manifest {
+  const name = 'amdgpu-pages-0-0000.img';
+  return {
+    ...sampleManifest(),
+    features: { required: ['parent'], optional: [] },
+    parent: { archive: 'base.tar', files: [{ name, root: '0123456789abcdef'.repeat(2) }] },
+  };
+}
+
 const golden = join(fixtures, 'manifest-v1/kfd-manifest.json');
 
 /** A manifest whose seal is right, whatever is wrong inside. */
@@ -39,6 +49,54 @@ test('the golden manifest of version 1 is read, and written byte for byte', asyn
   const manifest = decodeManifest(text);
   assert.deepEqual(manifest, sampleManifest());
   assert.equal(encodeManifest(manifest), text);
+});
+
+test('the golden manifest of an image with a parent is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-parent.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), withParent());
+  assert.equal(encodeManifest(withParent()), text);
+});
+
+test('a parent has a file, a root and the feature', () => {
+  const bent = (bend: (parent: NonNullable<Manifest['parent']>) => void) => {
+    const manifest = withParent();
+    if (manifest.parent !== null) bend(manifest.parent);
+    return problemsOf(manifest).join('; ');
+  };
+  assert.equal(
+    bent(() => undefined),
+    '',
+  );
+  const [file] = withParent().parent?.files ?? [];
+  assert.ok(file);
+  assert.match(
+    bent((parent) => parent.files.push(file)),
+    /parent\.files\.1\.name: .* named twice/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0)),
+    /parent\.files/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0, 1, { ...file, name: 'kfd-state-0.img' })),
+    /kfd-state-0\.img is no pages file/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0, 1, { ...file, name: 'amdgpu-pages-9-0000.img' })),
+    /amdgpu-pages-9-0000\.img is no pages file of the image/,
+  );
+  assert.match(
+    bent((parent) => {
+      parent.archive = '../base.tar';
+    }),
+    /parent\.archive: not the name of a file/,
+  );
+  const required: string[] = [];
+  assert.match(
+    problemsOf({ ...withParent(), features: { required, optional: [] } }).join(),
+    /do not agree/,
+  );
+  assert.match(problemsOf({ ...withParent(), parent: null }).join(), /do not agree/);
 });
 
 test('the golden manifest of an archive rewritten for another host is, too', async () => {

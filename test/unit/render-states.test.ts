@@ -85,6 +85,7 @@ test('the manifest of a process without KFD names what its render files hold', a
     dmabufFiles: [],
     drained: [],
     shares: [],
+    parent: undefined,
     timings: {},
   });
   assert.equal(manifest.processes[0]?.num_bos, 3);
@@ -110,6 +111,7 @@ test('preflight: a render state is checked, and its buffers must be in the manif
     dmabufFiles: [],
     drained: [],
     shares: [],
+    parent: undefined,
     timings: {},
   });
   await writeManifest(directory, manifest);

@@ -183,6 +183,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     dmabufFiles: [{ criuId: 6, owner: { process: 0, bo_index: 2 } }],
     drained: planDrain(host, [process], []).map((part) => ({ ...part, result })),
     shares: [],
+    parent: undefined,
     timings: { total: 5 },
   });
   assert.doesNotThrow(() => encodeManifest(manifest));

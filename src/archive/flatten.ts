@@ -1,0 +1,147 @@
+/** Ending a chain of checkpoints: pages files that refer to those of a parent get what they refer to. */
+
+import { stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import { encodeManifest } from '../manifest/codec.js';
+import { manifestName, parentFeature } from '../manifest/names.js';
+import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.js';
+import { imagePrefix } from './names.js';
+import { type CheckpointWithPages, readWithPages } from './pages-parts.js';
+import type { Contents } from './rewrite.js';
+import type { FilePart, WalkOptions } from './source.js';
+
+/** Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes. */
+export type FlattenPages = (
+  chain: readonly FilePart[],
+  target: string,
+  signal: AbortSignal | undefined,
+) => Promise<{ readonly fileBytes: number; readonly root: string }>;
+
+/** More than anybody keeps; a circle of hostile archives ends here. */
+const maxChain = 64;
+
+/** What a manifest will be when nothing is in a parent any more; sizes and digests of its pages files are still the old ones. */
+export function withoutParent(manifest: Manifest): Manifest {
+  const { features } = manifest;
+  const required = features.required.filter((name) => name !== parentFeature);
+  return { ...manifest, features: { ...features, required }, parent: null };
+}
+
+/** A checkpoint and its ancestors, each with the next one's contents at hand. */
+export type Chain = readonly CheckpointWithPages[];
+
+/**
+ * Finds the ancestors of the checkpoint at `path`: each is the next one of `parents`, or, when these are used up, lies beside
+ * the archive that names it. Throws E_IMAGE_MISSING when one is not there, or is not the one that is needed;
+ * E_USAGE when there is one too many; as `readContents`.
+ */
+export async function findChain(
+  path: string,
+  parents: readonly string[],
+  options: WalkOptions,
+  folder: string,
+): Promise<Chain> {
+  const chain: CheckpointWithPages[] = [];
+  const left = [...parents];
+  for (let at = path; ; ) {
+    const one = await readWithPages(at, options, folder, `${chain.length}-`);
+    const child = chain.at(-1)?.contents.manifest?.parent;
+    if (child) assertParent(child, one, at);
+    chain.push(one);
+    const parent = one.contents.manifest?.parent;
+    if (!parent) break;
+    if (chain.length > maxChain) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${path}: more than ${maxChain} ancestors`);
+    }
+    at = left.shift() ?? (await beside(at, parent));
+  }
+  const [extra] = left;
+  if (extra !== undefined) {
+    throw new KfdError('E_USAGE', `${extra}: ${path} needs ${chain.length - 1} parents, not more`);
+  }
+  return chain;
+}
+
+async function beside(child: string, { archive }: ManifestParent): Promise<string> {
+  const path = join(dirname(child), archive);
+  try {
+    await stat(path);
+    return path;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_IMAGE_MISSING', `${child}: its parent ${archive} is not beside it`, {
+      cause: error,
+      hint: 'name it with --parent; one that has a parent itself needs a further --parent for that',
+    });
+  }
+}
+
+/** By the roots of its pages files, which cover all contents. */
+function assertParent(
+  { files }: ManifestParent,
+  { contents }: CheckpointWithPages,
+  path: string,
+): void {
+  const roots = new Set(contents.manifest?.files.map(({ digest }) => digest.hex));
+  const lacking = files.find(({ root }) => !roots.has(root));
+  if (lacking === undefined) return;
+  throw new KfdError(
+    'E_IMAGE_MISSING',
+    `${path}: is not the parent: it has no pages file ${lacking.root}, which ${lacking.name} refers to`,
+    { hint: 'name the archive that was given to "kfd-checkpoint checkpoint --parent"' },
+  );
+}
+
+/** A checkpoint that needs no parent any more. */
+export interface Flattened {
+  readonly manifest: Manifest;
+  /** New contents of its archive, by entry name: pages files and the manifest. */
+  readonly files: ReadonlyMap<string, Contents>;
+}
+
+/**
+ * New contents for the first checkpoint of `chain`, by entry name, and its new manifest: its pages files without
+ * references, in `folder`. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ */
+export async function flattened(
+  chain: Chain,
+  flatten: FlattenPages,
+  folder: string,
+  signal?: AbortSignal,
+): Promise<Flattened> {
+  const manifest = chain[0]?.contents.manifest;
+  if (!manifest?.parent) throw new KfdError('E_INTERNAL', 'flatten: there is no parent');
+  const files = new Map<string, Contents>();
+  const described = new Map<string, ManifestFile>();
+  for (const { name } of manifest.parent.files) {
+    const path = join(folder, `flat-${name}`);
+    const { fileBytes, root } = await flatten(partsOf(chain, name), path, signal);
+    files.set(imagePrefix + name, { path, offset: 0, size: fileBytes });
+    described.set(name, { name, size: fileBytes, digest: { algo: 'xxh3-128', hex: root } });
+  }
+  const alone = {
+    ...withoutParent(manifest),
+    files: manifest.files.map((file) => described.get(file.name) ?? file),
+  };
+  files.set(imagePrefix + manifestName, Buffer.from(encodeManifest(alone)));
+  return { manifest: alone, files };
+}
+
+/** A pages file and those it refers to, each found by the root that the one before names. */
+function partsOf(chain: Chain, first: string): FilePart[] {
+  const parts: FilePart[] = [];
+  let name: string | undefined = first;
+  for (const { contents, pages } of chain) {
+    const part = name === undefined ? undefined : pages.get(name);
+    if (part === undefined) {
+      throw new KfdError('E_IMAGE_MISSING', `${contents.path}: ${name} is not in it`);
+    }
+    parts.push(part);
+    const root = contents.manifest?.parent?.files.find((file) => file.name === name)?.root;
+    if (root === undefined) break;
+    const next = chain[parts.length]?.contents.manifest;
+    name = next?.files.find(({ digest }) => digest.hex === root)?.name;
+  }
+  return parts;
+}

@@ -1,0 +1,95 @@
+/** `kfd-checkpoint checkpoint`: podman's checkpoint of a container, without the GPU contents that an earlier one has. */
+
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Argument, Command } from 'commander';
+import { verifyCheckpoint } from '../archive/verify.js';
+import { type ParentFile, parentFileName, parentsFolder } from '../criu/parent-folder.js';
+import { KfdError } from '../errors.js';
+import { processName } from '../os/ancestors.js';
+import { PassedOn } from './failure.js';
+import { progressOf } from './progress.js';
+import type { Surroundings } from './surroundings.js';
+import { failOnProblems } from './verify.js';
+
+interface CheckpointOptions {
+  readonly parent: string;
+  readonly quiet?: boolean;
+  readonly run: string;
+}
+
+export function checkpointCommand(surroundings: Surroundings): Command {
+  return new Command('checkpoint')
+    .description('checkpoint with podman, without the GPU contents that an earlier archive has')
+    .requiredOption('--parent <archive>', 'the earlier archive; a restore needs it, too')
+    .addArgument(new Argument('<container>', 'container of podman'))
+    .addArgument(
+      new Argument('[flags...]', 'flags of "podman container checkpoint", with --export'),
+    )
+    .option('--quiet', 'no progress')
+    .option('--run <dir>', 'where sessions look for the parent', parentsFolder)
+    .passThroughOptions()
+    .action((container: string, flags: string[], options: CheckpointOptions) =>
+      checkpoint(container, flags, options, surroundings),
+    );
+}
+
+async function checkpoint(
+  container: string,
+  flags: readonly string[],
+  { parent, quiet, run }: CheckpointOptions,
+  surroundings: Surroundings,
+): Promise<void> {
+  // In place nothing could be put back into one: podman restores what lies in the container's folder.
+  if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
+    throw new KfdError(
+      'E_USAGE',
+      'checkpoint: without --export FILE there is no place for a parent',
+      {
+        hint: 'a container is checkpointed in place by "podman container checkpoint"',
+      },
+    );
+  }
+  const folder = join(run, processName(process.pid));
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    const files = await keepIndexes(parent, folder, surroundings, quiet === true);
+    const list: ParentFile = { archive: basename(parent), files };
+    writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
+    const { runThrough, signal } = surroundings;
+    const args = ['container', 'checkpoint', container, ...flags];
+    const status = await runThrough('podman', args, undefined, signal);
+    if (status !== 0) throw new PassedOn(status);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Reads all of the parent and keeps what tells which contents it has: names of its pages files. Throws E_IMAGE_CORRUPT
+ * for one that is not sound, E_IMAGE_UNSEALED, E_IMAGE_MISSING for one without GPU contents: before anything is paused.
+ */
+async function keepIndexes(
+  parent: string,
+  folder: string,
+  surroundings: Surroundings,
+  quiet: boolean,
+): Promise<string[]> {
+  const { native, signal } = surroundings;
+  const progress = progressOf(surroundings);
+  const report = await verifyCheckpoint(parent, {
+    zstdDecoder: native.zstdDecoder,
+    verifier: native.verifier(),
+    keepIndexes: folder,
+    signal,
+    ...(!quiet && { onProgress: progress.update }),
+  }).finally(progress.end);
+  failOnProblems(parent, report);
+  const pages = report.files.filter(({ frames }) => frames !== undefined);
+  if (pages.length === 0) {
+    throw new KfdError('E_IMAGE_MISSING', `${parent}: has no GPU contents`, {
+      hint: 'name an archive of the same container that kfd-checkpoint took part in',
+    });
+  }
+  return pages.map(({ name }) => name);
+}

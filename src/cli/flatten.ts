@@ -1,0 +1,110 @@
+/** `kfd-checkpoint flatten`: an archive that needs no parent any more. */
+
+import { closeSync, constants, openSync, renameSync, rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Argument, Command } from 'commander';
+import { type Chain, findChain, flattened } from '../archive/flatten.js';
+import { asKfdError, KfdError } from '../errors.js';
+import { syncFolder } from '../os/files.js';
+import { rewriteTo } from './rewrite-archive.js';
+import type { Surroundings } from './surroundings.js';
+
+interface FlattenOptions {
+  readonly parent: string[];
+  readonly output: string;
+  readonly quiet?: boolean;
+}
+
+/** One `--parent`, of several. */
+export function anotherParent(archive: string, before: string[]): string[] {
+  return [...before, archive];
+}
+
+export function flattenCommand(surroundings: Surroundings): Command {
+  return new Command('flatten')
+    .description('put an archive and its parent together into one that needs none')
+    .addArgument(new Argument('<archive>', 'taken by "kfd-checkpoint checkpoint --parent"'))
+    .requiredOption('-o, --output <file>', 'the new archive, which must not be there yet')
+    .option(
+      '--parent <archive>',
+      'its parent; again for the parent of that one. Not named: beside the archive',
+      anotherParent,
+      [],
+    )
+    .option('--quiet', 'no progress')
+    .action((path: string, options: FlattenOptions) => flatten(path, options, surroundings));
+}
+
+async function flatten(
+  path: string,
+  { parent, output, quiet }: FlattenOptions,
+  surroundings: Surroundings,
+): Promise<void> {
+  const temporary = `${output}.${process.pid}.tmp`;
+  const { O_RDWR, O_CREAT, O_EXCL } = constants;
+  // The name is taken from the start: nothing is put over what others write meanwhile.
+  const place = openOrThrow(output, O_RDWR | O_CREAT | O_EXCL);
+  closeSync(place);
+  try {
+    const fd = openOrThrow(temporary, O_RDWR | O_CREAT | O_EXCL);
+    try {
+      await inWorkFolder(dirname(output), async (folder) => {
+        const chain = await chainOf(path, parent, folder, surroundings);
+        const { flattenPages } = surroundings.native;
+        const { files } = await flattened(chain, flattenPages, folder, surroundings.signal);
+        await rewriteTo(fd, path, files, surroundings, quiet === true);
+      });
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, output);
+    await syncFolder(dirname(output));
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    rmSync(output, { force: true });
+    throw error;
+  }
+}
+
+function openOrThrow(path: string, flags: number): number {
+  try {
+    return openSync(path, flags, 0o600);
+  } catch (error) {
+    throw asKfdError(error, path);
+  }
+}
+
+/** An archive and its ancestors. Throws as `findChain`, and E_USAGE for one that has no parent. */
+export async function chainOf(
+  path: string,
+  parents: readonly string[],
+  folder: string,
+  { native, signal }: Surroundings,
+): Promise<Chain> {
+  const walk = { zstdDecoder: native.zstdDecoder, signal };
+  const chain = await findChain(path, parents, walk, folder);
+  if (chain.length > 1) return chain;
+  throw new KfdError('E_USAGE', `${path}: has no parent`, {
+    hint: 'it is whole as it is',
+  });
+}
+
+/** Runs `work` with a folder of its own below `parent`, for files as large as the contents, which goes in any case. */
+export async function inWorkFolder<T>(
+  parent: string,
+  work: (folder: string) => Promise<T>,
+): Promise<T> {
+  const root = process.env['TMPDIR'] ?? parent;
+  let folder: string;
+  try {
+    folder = await mkdtemp(join(root, '.kfd-checkpoint-'));
+  } catch (error) {
+    throw asKfdError(error, root);
+  }
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,30 @@
+/** Writing an archive anew, with progress. */
+
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { type Contents, rewriteArchive } from '../archive/rewrite.js';
+import { ProgramFilter } from '../os/filter.js';
+import { progressOf } from './progress.js';
+import type { Surroundings } from './surroundings.js';
+
+/** As `rewriteArchive`, into the descriptor `fd`. */
+export async function rewriteTo(
+  fd: number,
+  path: string,
+  replacements: ReadonlyMap<string, Contents>,
+  surroundings: Surroundings,
+  quiet: boolean,
+): Promise<void> {
+  const { size: total } = await stat(path);
+  const progress = progressOf(surroundings);
+  try {
+    await rewriteArchive(path, fd, replacements, {
+      zstdDecoder: surroundings.native.zstdDecoder,
+      zstdEncoder: () => new ProgramFilter('zstd', ['-1', '-q', '-T0', '-c']),
+      signal: surroundings.signal,
+      ...(!quiet && { onProgress: (bytes) => progress.update(basename(path), bytes, total) }),
+    });
+  } finally {
+    progress.end();
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * How `kfd-checkpoint checkpoint --parent` tells a session what the parent has: by a folder named after
+ * its own process. CRIU is a descendant of that one and of no other, so neither a command that was killed
+ * nor another one at the same time is mistaken for it.
+ */
+
+import * as v from 'valibot';
+import { pagesPattern } from '../manifest/names.js';
+import { runFolder } from './state-folder.js';
+
+export const parentsFolder = `${runFolder}/parents`;
+
+/** In the folder, beside an index for each pages file, under its name. */
+export const parentFileName = 'parent.json';
+
+const schema = v.strictObject({
+  /** Name of the archive, without folder. */
+  archive: v.pipe(v.string(), v.regex(/^[^/\0]{1,255}$/)),
+  /** Pages files there is an index of. */
+  files: v.array(v.pipe(v.string(), v.regex(pagesPattern))),
+});
+
+export type ParentFile = v.InferOutput<typeof schema>;
+
+/** Throws SyntaxError, or what valibot throws. */
+export function decodeParentFile(text: string): ParentFile {
+  return v.parse(schema, JSON.parse(text));
+}

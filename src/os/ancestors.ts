@@ -1,0 +1,35 @@
+/** Processes by pid and start time, which no other ever has together, and their parents. */
+
+import { readFileSync } from 'node:fs';
+import { isMissing } from '../errors.js';
+
+/**
+ * When a process began, in clock ticks since boot, and its parent: fields 22 and 4 of /proc/PID/stat
+ * (proc(5)). Throws Node's error when there is no such process.
+ */
+function statOf(pid: number): { readonly start: string; readonly parent: number } {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  // Field 2 is the command's name in parentheses, and may hold anything.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { start: fields[19] ?? '', parent: Number(fields[1]) };
+}
+
+/** "PID-START" of a process. */
+export function processName(pid: number): string {
+  return `${pid}-${statOf(pid).start}`;
+}
+
+/** The names of a process and of its ancestors, up to where they cannot be seen. */
+export function lineage(pid: number): string[] {
+  const names: string[] = [];
+  try {
+    for (let at = pid; at > 0; ) {
+      const { start, parent } = statOf(at);
+      names.push(`${at}-${start}`);
+      at = parent;
+    }
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+  return names;
+}

@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { readContents } from '../../src/archive/contents.js';
+import { verifyCheckpoint } from '../../src/archive/verify.js';
+import { nativeServices } from '../../src/cli/native-services.js';
+import { encodeManifest } from '../../src/manifest/codec.js';
+import { native, type PagesSummary } from '../../src/native.js';
+import { lineage, processName } from '../../src/os/ancestors.js';
+import { type ParentIndexes, parentIndexes } from '../../src/session/parent.js';
+import { entriesOf, type Files, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
+import { cli, fakeNative } from './cli-surroundings.js';
+import { temporaryFolder } from './paths.js';
+import { received } from './received.js';
+import { bentHost } from './sysfs-tree.js';
+
+const frame = 1 << 20;
+const names = ['amdgpu-pages-0-0000.img', 'amdgpu-pages-0-0001.img'] as const;
+
+/** Contents as the sample manifest has them: two buffers on one GPU, one on the other. */
+type Contents = readonly [Buffer, Buffer, Buffer];
+
+/** Bytes that do not compress and differ everywhere. */
+function noise(bytes: number, seed: number): Buffer {
+  const out = Buffer.alloc(bytes);
+  let state = seed;
+  for (let i = 0; i + 4 <= bytes; i += 4) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    out.writeUInt32LE(state, i);
+  }
+  return out;
+}
+
+const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
+/** One frame of four is another one. */
+const second: Contents = [
+  Buffer.concat([first[0].subarray(0, frame), noise(frame, 4)]),
+  first[1],
+  first[2],
+];
+
+const services = {
+  ...fakeNative,
+  verifier: () => ({ ...fakeVerifier, pagesCheck: nativeServices.verifier().pagesCheck }),
+  flattenPages: nativeServices.flattenPages,
+};
+const walk = { zstdDecoder: fakeNative.zstdDecoder };
+
+async function drain(
+  t: TestContext,
+  contents: Contents,
+  parent: ParentIndexes | undefined,
+): Promise<{ file: Buffer; summary: PagesSummary }[]> {
+  const folder = await temporaryFolder(t);
+  const groups = [[0, 1], [2]];
+  return Promise.all(
+    groups.map(async (ids, gpu) => {
+      const sources = ids.map((id) => join(folder, `bo-${id}`));
+      await Promise.all(ids.map((id, i) => writeFile(sources[i] ?? '', contents[id] ?? '')));
+      const dmabufs = await received(t, sources);
+      const path = join(folder, names[gpu] ?? '');
+      const job = new (native().TransferJob)({
+        operation: 'drain',
+        path,
+        renderNode: '/nowhere',
+        engine: 'cpu',
+        slots: 4,
+        slotBytes: frame,
+        process: 0,
+        gpu,
+        compress: 'none',
+        zstdLevel: 1,
+        ...parent?.optionFor(names[gpu] ?? ''),
+        buffers: dmabufs.map((dmabuf, i) => ({
+          id: ids[i] ?? -1,
+          size: contents[ids[i] ?? -1]?.length ?? 0,
+          dmabuf,
+        })),
+      });
+      const summary = await job.done;
+      return { file: await readFile(path), summary };
+    }),
+  );
+}
+
+/** An archive as a session would have it made, with or without parent. */
+async function checkpoint(
+  t: TestContext,
+  contents: Contents,
+  parent?: ParentIndexes,
+): Promise<Files> {
+  const { files, manifest } = gpuCheckpoint();
+  const drained = await drain(t, contents, parent);
+  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
+  drained.forEach(({ file, summary }, gpu) => {
+    const name = names[gpu] ?? '';
+    files[`checkpoint/${name}`] = file;
+    manifest.files = manifest.files.map((one) =>
+      one.name === name
+        ? { name, size: file.length, digest: { algo: 'xxh3-128', hex: summary.root } }
+        : one,
+    );
+    if (parent === undefined || summary.parent === undefined) return;
+    manifest.features = { required: ['parent'], optional: [] };
+    const refers = [...(manifest.parent?.files ?? []), { name, root: summary.parent }];
+    manifest.parent = { archive: parent.archive, files: refers };
+  });
+  return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
+}
+
+/** Takes a checkpoint through the verb; `podman` is what happens between. */
+async function withParent(
+  t: TestContext,
+  parent: string,
+  podman: (indexes: ParentIndexes) => Promise<void>,
+  over: readonly string[] = ['--export', 'new.tar'],
+) {
+  const run = join(await temporaryFolder(t), 'parents');
+  let given: readonly string[] = [];
+  const result = await cli(['checkpoint', '--parent', parent, '--run', run, 'job', ...over], {
+    native: services,
+    runThrough: async (command, args) => {
+      given = [command, ...args];
+      const indexes = await parentIndexes(process.pid, run);
+      assert.ok(indexes, 'a session finds it');
+      await podman(indexes);
+      return 0;
+    },
+  });
+  if (existsSync(run)) assert.deepEqual(readdirSync(run), [], 'nothing stays behind');
+  return { ...result, given };
+}
+
+/** base.tar, and delta.tar that refers to it, in one folder. */
+async function pair(t: TestContext, later: Contents = second) {
+  const folder = await temporaryFolder(t);
+  const base = join(folder, 'base.tar');
+  const delta = join(folder, 'delta.tar');
+  await writeFile(base, await tarOf(entriesOf(await checkpoint(t, first))));
+  const taken = await withParent(t, base, async (indexes) => {
+    await writeFile(delta, await tarOf(entriesOf(await checkpoint(t, later, indexes))));
+  });
+  assert.equal(taken.code, 0, taken.stderr);
+  assert.deepEqual(taken.given.slice(1), ['container', 'checkpoint', 'job', '--export', 'new.tar']);
+  return { folder, base, delta };
+}
+
+async function assertContents(t: TestContext, path: string, contents: Contents) {
+  const report = await verifyCheckpoint(path, { ...walk, verifier: services.verifier() });
+  assert.deepEqual(report.problems, []);
+  assert.deepEqual(
+    report.files.flatMap(({ problems }) => problems),
+    [],
+  );
+  assert.equal(report.contents.manifest?.parent, null);
+  const expected = await checkpoint(t, contents);
+  for (const name of names) {
+    const is = execFileSync('tar', ['-xOf', path, `checkpoint/${name}`], { maxBuffer: 1 << 28 });
+    assert.ok(is.equals(expected[`checkpoint/${name}`] as Buffer), name);
+  }
+}
+
+test('a second checkpoint of unchanged contents writes a fiftieth at most', async (t) => {
+  const { base, delta } = await pair(t, first);
+  const bytes = async (path: string) => (await readContents(path, walk)).sizes.gpuPages;
+  assert.ok((await bytes(delta)) * 50 <= (await bytes(base)));
+});
+
+test('an archive and its parent become one that needs none', async (t) => {
+  const { folder, base, delta } = await pair(t);
+  assert.ok(statSync(delta).size < statSync(base).size / 2);
+  const out = join(folder, 'flat.tar');
+  const { code, stderr } = await cli(['flatten', '--quiet', delta, '-o', out], {
+    native: services,
+  });
+  assert.equal(code, 0, stderr);
+  await assertContents(t, out, second);
+  assert.deepEqual(readdirSync(folder).sort(), ['base.tar', 'delta.tar', 'flat.tar']);
+});
+
+test('a chain of three, compressed, under other names', async (t) => {
+  const { folder, base, delta } = await pair(t);
+  const third: Contents = [second[0], noise(4096, 9), first[2]];
+  const tip = join(folder, 'tip.tar');
+  const taken = await withParent(t, delta, async (indexes) => {
+    await writeFile(tip, await tarOf(entriesOf(await checkpoint(t, third, indexes))));
+  });
+  assert.equal(taken.code, 0, taken.stderr);
+  const elsewhere = await temporaryFolder(t);
+  const paths = [tip, delta, base].map((path, i) => {
+    const packed = join(elsewhere, `${i}.tar.zst`);
+    execFileSync('zstd', ['-q', '-1', path, '-o', packed]);
+    return packed;
+  });
+  const out = join(elsewhere, 'flat.tar.zst');
+  const flatten = (...parents: string[]) =>
+    cli(['flatten', paths[0] ?? '', '-o', out, ...parents.flatMap((one) => ['--parent', one])], {
+      native: services,
+    });
+  const missing = await flatten();
+  assert.equal(missing.code, 4);
+  assert.match(missing.stderr, /its parent delta\.tar is not beside it/);
+  const wrong = await flatten(paths[2] ?? '');
+  assert.equal(wrong.code, 4);
+  assert.match(wrong.stderr, /2\.tar\.zst: is not the parent/);
+  const many = await flatten(paths[1] ?? '', paths[2] ?? '', paths[2] ?? '');
+  assert.equal(many.code, 2);
+  assert.ok(!existsSync(out));
+  const { code, stderr } = await flatten(paths[1] ?? '', paths[2] ?? '');
+  assert.equal(code, 0, stderr);
+  execFileSync('zstd', ['-q', '-d', out, '-o', join(elsewhere, 'flat.tar')]);
+  await assertContents(t, join(elsewhere, 'flat.tar'), third);
+});
+
+test('what is in a parent is shown, and a restore without it is refused by name', async (t) => {
+  const { delta } = await pair(t);
+  const root = await bentHost(t, 'two-gpus', {});
+  const restored = await cli(['restore', '--root', root, delta], { native: services });
+  assert.equal(restored.code, 4);
+  assert.match(restored.stderr, /contents that had not changed are in base\.tar/);
+  assert.match(restored.stderr, /--parent base\.tar/);
+  const checked = await cli(['check', '--root', root, delta], { native: services });
+  assert.match(checked.stdout, /E_IMAGE_MISSING.*base\.tar/);
+  const shown = await cli(['inspect', '--format', 'tree', delta], { native: services });
+  assert.match(shown.stdout, /Parent: base\.tar/);
+  const json = await cli(['inspect', '--format', 'json', delta], { native: services });
+  assert.equal(JSON.parse(json.stdout).parent.archive, 'base.tar');
+  const verified = await cli(['verify', '--quiet', delta], { native: services });
+  assert.equal(verified.code, 0);
+  assert.match(verified.stdout, /amdgpu-pages-0-0001\.img +\S+ \S+ +1 +1 +ok/);
+});
+
+test('restore puts the parent in, and podman gets a whole archive', async (t) => {
+  const { folder, base, delta } = await pair(t);
+  const root = await bentHost(t, 'two-gpus', {});
+  const copy = join(folder, 'given.tar');
+  const { code, stderr } = await cli(
+    ['restore', '--quiet', '--root', root, '--parent', base, delta, '--name', 'two'],
+    {
+      native: services,
+      runThrough: async (_, args, descriptor) => {
+        assert.deepEqual(args.slice(-2), ['--name', 'two']);
+        await writeFile(copy, readFileSync(`/proc/self/fd/${descriptor}`));
+        return 0;
+      },
+    },
+  );
+  assert.equal(code, 0, stderr);
+  await assertContents(t, copy, second);
+  assert.deepEqual(readdirSync(folder).sort(), ['base.tar', 'delta.tar', 'given.tar']);
+});
+
+test('a parent that is damaged or has nothing is refused before podman is asked', async (t) => {
+  const { base } = await pair(t);
+  const never = () => assert.fail('podman was asked');
+  const damaged = join(dirname(base), 'damaged.tar');
+  const bytes = await readFile(base);
+  const at = bytes.indexOf(first[2].subarray(1000, 1100));
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  await writeFile(damaged, bytes);
+  const refused = await withParent(t, damaged, never);
+  assert.equal(refused.code, 5);
+  assert.match(refused.stderr, /amdgpu-pages-0-0001\.img: .*frame 0/);
+  assert.equal((await withParent(t, join(dirname(base), 'none.tar'), never)).code, 4);
+  const { 'checkpoint/inventory.img': image = '', 'config.dump': config = '' } =
+    gpuCheckpoint().files;
+  const plain = join(dirname(base), 'plain.tar');
+  await writeFile(
+    plain,
+    await tarOf(entriesOf({ 'checkpoint/inventory.img': image, 'config.dump': config })),
+  );
+  const nothing = await withParent(t, plain, never);
+  assert.match(nothing.stderr, /has no GPU contents/);
+  const inPlace = await withParent(t, base, never, ['--keep']);
+  assert.equal(inPlace.code, 2);
+  assert.match(inPlace.stderr, /--export/);
+});
+
+test('a session takes the parent of its own command alone', async (t) => {
+  const run = await temporaryFolder(t);
+  assert.equal(await parentIndexes(process.pid, run), undefined);
+  // As a command that was killed would have left it: the pid is an ancestor's, the start is not.
+  const stale = join(run, `${process.ppid}-1`);
+  await mkdir(stale);
+  await writeFile(join(stale, 'parent.json'), '{"archive":"a.tar","files":[]}');
+  assert.equal(await parentIndexes(process.pid, run), undefined);
+  const own = join(run, processName(process.ppid));
+  await mkdir(own);
+  await writeFile(join(own, 'parent.json'), `{"archive":"a.tar","files":["${names[0]}"]}`);
+  const found = await parentIndexes(process.pid, run);
+  assert.equal(found?.archive, 'a.tar');
+  assert.deepEqual(found.optionFor(names[0]), { parent: join(own, names[0]) });
+  assert.deepEqual(found.optionFor(names[1]), {});
+  await writeFile(join(own, 'parent.json'), '{"archive":"../a.tar","files":[]}');
+  await assert.rejects(parentIndexes(process.pid, run), /what the parent has/);
+  assert.deepEqual(lineage(process.pid).slice(0, 2), [
+    processName(process.pid),
+    processName(process.ppid),
+  ]);
+});
