@@ -15,26 +15,29 @@ export function sessionsCommand({ out, err }: Surroundings): Command {
     )
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
-      const asked = sessionPids(root).map((pid) => statusIfAny(root, pid));
-      const sessions = (await Promise.all(asked)).filter((status) => status !== undefined);
+      const { sessions, failures } = await statuses(root);
       if (format === 'json') {
         out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
-      } else if (sessions.length === 0) err('no checkpoint or restore is running\n');
-      else out(asTable(sessions));
+      } else if (sessions.length > 0) out(sessionsTable(sessions));
+      else if (failures.length === 0) err('no checkpoint or restore is running\n');
+      // One that is stopped, say, keeps none of the others from being shown.
+      if (failures.length > 0) throw failures[0];
     });
 }
 
 export const rootOption = () =>
   new Option('--root <dir>', 'look at the system below this folder').default('/');
 
-/** undefined: the session was killed, or has ended meanwhile. */
-async function statusIfAny(root: string, pid: number): Promise<SessionStatus | undefined> {
-  try {
-    return await SessionClient.with(root, pid, (client) => client.status());
-  } catch (error) {
-    if (error instanceof KfdError && error.code === 'E_NOT_FOUND') return undefined;
-    throw error;
-  }
+/** Of all sessions that were not killed and have not ended meanwhile, and why others have none. */
+async function statuses(root: string) {
+  const asked = sessionPids(root).map((pid) =>
+    SessionClient.with(root, pid, (client) => client.status()),
+  );
+  const answers = await Promise.allSettled(asked);
+  const sessions = answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+  const reasons = answers.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  const isGone = (error: unknown) => error instanceof KfdError && error.code === 'E_NOT_FOUND';
+  return { sessions, failures: reasons.filter((reason) => !isGone(reason)) };
 }
 
 const operations = new Map<string, string>([
@@ -58,7 +61,7 @@ export function statusAsJson(status: SessionStatus) {
   };
 }
 
-function asTable(sessions: readonly SessionStatus[]): string {
+export function sessionsTable(sessions: readonly SessionStatus[]): string {
   return table(
     ['PID', 'OPERATION', 'CONTAINER', 'PHASE', 'PROCESSES', 'DONE', 'TOTAL', 'TIME'],
     sessions.map((session) => [
@@ -82,8 +85,9 @@ export async function chosenSession(root: string, pid: string | undefined): Prom
       hint: 'see "kfd-checkpoint sessions"',
     });
   }
-  const asked = sessionPids(root).map((one) => statusIfAny(root, one));
-  const [first, ...more] = (await Promise.all(asked)).filter((status) => status !== undefined);
+  const { sessions, failures } = await statuses(root);
+  if (failures.length > 0) throw failures[0];
+  const [first, ...more] = sessions;
   if (first === undefined) {
     throw new KfdError('E_NOT_FOUND', 'sessions: no checkpoint or restore is running', {
       hint: 'start one; it can be watched from the moment when its engine has called CRIU',

@@ -5,7 +5,7 @@ import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import { printable, size } from './format.js';
-import { progressOf } from './progress.js';
+import { type Progress, progressOf } from './progress.js';
 import { chosenSession, operationOf, rootOption, statusAsJson } from './sessions.js';
 import type { Surroundings } from './surroundings.js';
 
@@ -23,10 +23,11 @@ export function watchCommand(surroundings: Surroundings): Command {
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
       const criuPid = await chosenSession(options.root, pid);
+      const progress = progressOf(surroundings);
       const shown =
         options.format === 'json'
           ? (status: SessionStatus) => out(`${JSON.stringify(statusAsJson(status))}\n`)
-          : textOf(surroundings);
+          : textOf(surroundings, progress);
       const last = await SessionClient.with(options.root, criuPid, async (client) => {
         let newest: SessionStatus | undefined;
         for await (const status of client.watch(signal)) {
@@ -34,15 +35,16 @@ export function watchCommand(surroundings: Surroundings): Command {
           newest = status;
         }
         return newest;
-      });
+      }).finally(progress.end);
       if (!signal.aborted) failUnlessDone(criuPid, last);
     });
 }
 
 /** A bar on a terminal; elsewhere a line for each phase and for each tenth of the bytes. */
-function textOf(surroundings: Surroundings): (status: SessionStatus) => void {
-  const { out, isTerminal } = surroundings;
-  const progress = progressOf(surroundings);
+function textOf(
+  { out, isTerminal }: Surroundings,
+  progress: Progress,
+): (status: SessionStatus) => void {
   let told = '';
   return (status) => {
     const { phase, bytes_done: done, bytes_total: total, result } = status;

@@ -50,6 +50,20 @@ test('sessions: what runs, and not what was killed', async (t) => {
   assert.match(several.stderr, /several are running: 17, 4711/);
 });
 
+test('sessions: one that does not answer as it should keeps none from being shown', async (t) => {
+  const { root } = await fakeSession(t);
+  await mkdir(FakeSession.directory(root, 12), { recursive: true });
+  const strange = await FakeSession.start(root, { ...running, criu_pid: 12 });
+  strange.status = () => assert.fail('a bug');
+  t.after(() => strange.end(sealed));
+  for (const format of ['table', 'json']) {
+    const { code, stdout, stderr } = await cli(['sessions', '--root', root, '--format', format]);
+    assert.equal(code, 1);
+    assert.match(stdout, /4711/);
+    assert.match(stderr, /^Error: a bug$/m);
+  }
+});
+
 test('watch: a line for each step, and the end; exit code 0', async (t) => {
   const { root, session } = await fakeSession(t);
   const watching = cli(['watch', '--root', root]);
@@ -127,12 +141,15 @@ test('watch and cancel: a session that is not there is 4', async (t) => {
 test('watch: interrupted, it says nothing more', async (t) => {
   const { root } = await fakeSession(t);
   const interrupted = new AbortController();
-  const watching = cli(['watch', '--root', root], { signal: interrupted.signal });
+  const over = { signal: interrupted.signal, isTerminal: true };
+  const watching = cli(['watch', '--root', root], over);
   await delay(500);
   interrupted.abort();
-  const { code, stderr } = await watching;
+  const { code, stdout, stderr } = await watching;
   assert.equal(code, 0); // main.ts makes it that of the signal
-  assert.equal(stderr, '');
+  assert.equal(stdout, '');
+  assert.ok(stderr.endsWith('(25%)\r\u001b[K'), stderr); // the bar, gone
+  assert.equal((await cli(['watch', '--root', root], over)).stderr, '');
 });
 
 test('cancel: the reason reaches the session; too late is 1 and says so', async (t) => {

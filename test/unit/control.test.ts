@@ -7,9 +7,11 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sessionsTable, statusAsJson } from '../../src/cli/sessions.js';
 import { KfdError } from '../../src/errors.js';
 import { SessionClient, sessionPids } from '../../src/session/control/client.js';
-import { resultOf } from '../../src/session/control/types.js';
+import { controlService } from '../../src/session/control/grpc/definition.js';
+import { resultOf, type SessionStatus } from '../../src/session/control/types.js';
 import { FakeSession, fakeSession, running, sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
 import { randomFrom } from './random.js';
@@ -212,6 +214,34 @@ test('what a client is answered may be anything', async (t) => {
     const asked = statusOf(root, 6);
     await assert.rejects(asked, (error) => error instanceof KfdError);
   }
+});
+
+test('damaged statuses are refused or can be shown', () => {
+  const { responseSerialize, responseDeserialize } = controlService['Status'] ?? assert.fail();
+  const sound = responseSerialize({ ...running, result: sealed });
+  assert.deepEqual(responseDeserialize(sound), { ...running, result: sealed });
+  const seed = Date.now() >>> 0;
+  const random = randomFrom(seed);
+  let shown = 0;
+  for (let round = 0; round < 20_000; round += 1) {
+    const bytes = Buffer.from(
+      sound.subarray(0, random(4) === 0 ? random(sound.length) : undefined),
+    );
+    for (let change = random(4); change >= 0; change -= 1) {
+      if (bytes.length > 0) bytes[random(bytes.length)] = random(256);
+    }
+    let status: SessionStatus;
+    try {
+      status = responseDeserialize(bytes) as SessionStatus;
+    } catch {
+      continue;
+    }
+    const text = sessionsTable([status]);
+    assert.doesNotMatch(text.replaceAll('\n', ''), /\p{C}/u, `seed ${seed}, round ${round}`);
+    assert.ok(JSON.stringify(statusAsJson(status)).startsWith('{'));
+    shown += 1;
+  }
+  assert.ok(shown > 1000, `${shown} were shown`);
 });
 
 test('results have the code of a failure, and none of a success', () => {

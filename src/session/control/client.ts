@@ -67,6 +67,7 @@ export class SessionClient {
 
   /** Statuses as they come, until the session has ended or `signal` is aborted. */
   async *watch(signal: AbortSignal): AsyncGenerator<SessionStatus> {
+    if (signal.aborted) return;
     const stream = this.#client.watch();
     const stop = () => stream.cancel();
     // Also of what comes when nobody waits any more.

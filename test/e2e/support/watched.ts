@@ -66,8 +66,12 @@ export async function cancelWhileMoving(
   const watch = new Watch(criu);
   const rising = () => new Set(watch.statuses.map((status) => status.bytes_done)).size > 2;
   await until(`rising bytes of session ${criu}`, rising);
-  const { sessions } = JSON.parse(await run('kfd-checkpoint', 'sessions', '--format', 'json'));
-  const own = (sessions as Status[]).find((status) => status.criu_pid === criu);
+  const own = watch.statuses.at(-1);
+  if (operation === 'dump') {
+    const { sessions } = JSON.parse(await run('kfd-checkpoint', 'sessions', '--format', 'json'));
+    const listed = (sessions as Status[]).map((status) => [status.criu_pid, status.container_id]);
+    assert.ok(listed.some(([pid, id]) => pid === criu && id === own?.container_id));
+  }
   assert.equal(own?.operation, operation === 'dump' ? 'checkpoint' : 'restore');
   assert.equal(own?.container_id, basename(dirname(job.bundle)));
   assert.ok(own.bytes_done < own.bytes_total, 'it ended before it could be cancelled');
