@@ -4,7 +4,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { verifyCheckpoint } from '../archive/verify.js';
-import { type ParentFile, parentFileName, parentsFolder } from '../criu/parent-folder.js';
+import { type ParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
+import { runFolder } from '../criu/state-folder.js';
 import { KfdError } from '../errors.js';
 import { processName } from '../os/ancestors.js';
 import { PassedOn } from './failure.js';
@@ -27,7 +28,7 @@ export function checkpointCommand(surroundings: Surroundings): Command {
       new Argument('[flags...]', 'flags of "podman container checkpoint", with --export'),
     )
     .option('--quiet', 'no progress')
-    .option('--run <dir>', 'where sessions look for the parent', parentsFolder)
+    .option('--run <dir>', 'where sessions look for the parent', runFolder)
     .passThroughOptions()
     .action((container: string, flags: string[], options: CheckpointOptions) =>
       checkpoint(container, flags, options, surroundings),
@@ -50,7 +51,7 @@ async function checkpoint(
       },
     );
   }
-  const folder = join(run, processName(process.pid));
+  const folder = join(run, parentFolderName(processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
     const files = await keepIndexes(parent, folder, surroundings, quiet === true);

@@ -6,9 +6,11 @@
 
 import * as v from 'valibot';
 import { pagesPattern } from '../manifest/names.js';
-import { runFolder } from './state-folder.js';
 
-export const parentsFolder = `${runFolder}/parents`;
+/** Name of that folder in the run folder; `process`: as `processName` tells it. */
+export function parentFolderName(process: string): string {
+  return `parent-${process}`;
+}
 
 /** In the folder, beside an index for each pages file, under its name. */
 export const parentFileName = 'parent.json';

@@ -1,7 +1,8 @@
 /** What the parent of a checkpoint has, where the checkpoint was given one. */
 
 import { join } from 'node:path';
-import { decodeParentFile, parentFileName, parentsFolder } from '../criu/parent-folder.js';
+import { decodeParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
+import { runFolder } from '../criu/state-folder.js';
 import { asKfdError } from '../errors.js';
 import { lineage } from '../os/ancestors.js';
 import { readTextIfAny } from '../os/files.js';
@@ -33,10 +34,10 @@ export class ParentIndexes {
  */
 export async function parentIndexes(
   criuPid: number,
-  parents = parentsFolder,
+  run = runFolder,
 ): Promise<ParentIndexes | undefined> {
   for (const name of lineage(criuPid)) {
-    const folder = join(parents, name);
+    const folder = join(run, parentFolderName(name));
     try {
       const text = await readTextIfAny(join(folder, parentFileName), maxListBytes);
       if (text === undefined) continue;

@@ -118,7 +118,7 @@ async function withParent(
   podman: (indexes: ParentIndexes) => Promise<void>,
   over: readonly string[] = ['--export', 'new.tar'],
 ) {
-  const run = join(await temporaryFolder(t), 'parents');
+  const run = join(await temporaryFolder(t), 'run');
   let given: readonly string[] = [];
   const result = await cli(['checkpoint', '--parent', parent, '--run', run, 'job', ...over], {
     native: services,
@@ -283,11 +283,11 @@ test('a session takes the parent of its own command alone', async (t) => {
   const run = await temporaryFolder(t);
   assert.equal(await parentIndexes(process.pid, run), undefined);
   // As a command that was killed would have left it: the pid is an ancestor's, the start is not.
-  const stale = join(run, `${process.ppid}-1`);
+  const stale = join(run, `parent-${process.ppid}-1`);
   await mkdir(stale);
   await writeFile(join(stale, 'parent.json'), '{"archive":"a.tar","files":[]}');
   assert.equal(await parentIndexes(process.pid, run), undefined);
-  const own = join(run, processName(process.ppid));
+  const own = join(run, `parent-${processName(process.ppid)}`);
   await mkdir(own);
   await writeFile(join(own, 'parent.json'), `{"archive":"a.tar","files":["${names[0]}"]}`);
   const found = await parentIndexes(process.pid, run);
