@@ -1,13 +1,19 @@
 /** `kfd-checkpoint checkpoint`: podman's checkpoint of a container, without the GPU contents that an earlier one has. */
 
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { Argument, Command } from 'commander';
 import { verifyCheckpoint } from '../archive/verify.js';
-import { type ParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
+import {
+  type ParentFile,
+  parentFileName,
+  parentFolderName,
+  parentFolderPid,
+} from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
 import { KfdError } from '../errors.js';
-import { processName } from '../os/ancestors.js';
+import { archiveNamePattern } from '../manifest/names.js';
+import { processName, processNameIfAny } from '../os/ancestors.js';
 import { PassedOn } from './failure.js';
 import { progressOf } from './progress.js';
 import type { Surroundings } from './surroundings.js';
@@ -51,11 +57,18 @@ async function checkpoint(
       },
     );
   }
+  const archive = basename(resolve(parent));
+  if (!archiveNamePattern.test(archive)) {
+    throw new KfdError('E_USAGE', `${parent}: a name that cannot be recorded`, {
+      hint: 'rename it: it is how the parent will be looked for',
+    });
+  }
+  removeStale(run);
   const folder = join(run, parentFolderName(processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
     const files = await keepIndexes(parent, folder, surroundings, quiet === true);
-    const list: ParentFile = { archive: basename(parent), files };
+    const list: ParentFile = { archive, files };
     writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
     const { runThrough, signal } = surroundings;
     const args = ['container', 'checkpoint', container, ...flags];
@@ -63,6 +76,17 @@ async function checkpoint(
     if (status !== 0) throw new PassedOn(status);
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What commands left that were killed: no session looks there any more. */
+function removeStale(run: string): void {
+  for (const name of existsSync(run) ? readdirSync(run) : []) {
+    const pid = parentFolderPid(name);
+    if (pid === undefined) continue;
+    const living = processNameIfAny(pid);
+    if (living !== undefined && parentFolderName(living) === name) continue;
+    rmSync(join(run, name), { recursive: true, force: true });
   }
 }
 

@@ -5,11 +5,17 @@
  */
 
 import * as v from 'valibot';
-import { pagesPattern } from '../manifest/names.js';
+import { archiveNamePattern, pagesPattern } from '../manifest/names.js';
 
 /** Name of that folder in the run folder; `process`: as `processName` tells it. */
 export function parentFolderName(process: string): string {
   return `parent-${process}`;
+}
+
+/** The pid in such a name; undefined for any other. */
+export function parentFolderPid(name: string): number | undefined {
+  const digits = /^parent-([1-9]\d{0,8})-\d+$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** In the folder, beside an index for each pages file, under its name. */
@@ -17,7 +23,7 @@ export const parentFileName = 'parent.json';
 
 const schema = v.strictObject({
   /** Name of the archive, without folder. */
-  archive: v.pipe(v.string(), v.regex(/^[^/\0]{1,255}$/)),
+  archive: v.pipe(v.string(), v.regex(archiveNamePattern)),
   /** Pages files there is an index of. */
   files: v.array(v.pipe(v.string(), v.regex(pagesPattern))),
 });

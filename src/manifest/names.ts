@@ -5,6 +5,9 @@ export const manifestName = 'kfd-manifest.json';
 /** Feature an image requires when contents of it are in another one: `parent` of the manifest. */
 export const parentFeature = 'parent';
 
+/** A file name that can be looked for beside another file, and shown: no folder, no control characters. */
+export const archiveNamePattern = /^(?!\.{1,2}$)[^/\p{C}]{1,255}$/u;
+
 /** Every file a manifest may name; nothing else is ever opened on a manifest's word. */
 export const imageFilePattern =
   /^(kfd-state-\d+|render-state-\d+|amdgpu-pages-\d+-[0-9a-f]{4})\.img$/;

@@ -1,7 +1,7 @@
 /** `kfd-manifest.json`, version 1: the shape of the document. docs/image-format.md, "Manifest". */
 
 import * as v from 'valibot';
-import { imageFilePattern } from './names.js';
+import { archiveNamePattern, imageFilePattern } from './names.js';
 
 /** Upper bounds of what a manifest may claim; far above any real checkpoint. */
 export const manifestLimits = {
@@ -113,7 +113,7 @@ const featureList = v.pipe(
 /** Where contents are that did not change since. */
 const parent = v.strictObject({
   /** Name of the archive, without folder: a hint where to look. */
-  archive: v.pipe(text(255), v.regex(/^[^/\0]+$/, 'not the name of a file')),
+  archive: v.pipe(text(255), v.regex(archiveNamePattern, 'not the name of a file')),
   /** Pages files of this image that refer to one of the parent, known by its root. */
   files: v.pipe(
     v.array(v.strictObject({ name: imageFile, root: hex(32) })),

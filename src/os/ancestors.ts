@@ -14,9 +14,19 @@ function statOf(pid: number): { readonly start: string; readonly parent: number 
   return { start: fields[19] ?? '', parent: Number(fields[1]) };
 }
 
-/** "PID-START" of a process. */
+/** "PID-START" of a process. Throws Node's error when there is none. */
 export function processName(pid: number): string {
   return `${pid}-${statOf(pid).start}`;
+}
+
+/** undefined when there is no such process. */
+export function processNameIfAny(pid: number): string | undefined {
+  try {
+    return processName(pid);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
 }
 
 /** The names of a process and of its ancestors, up to where they cannot be seen. */

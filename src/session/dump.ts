@@ -207,7 +207,10 @@ export class DumpSession implements Cancellable {
     refuseUnrestorable(processes, this.#shares, this.#hostOrThrow(), checkPrivateData, foreign);
     this.#beganAt = performance.now();
     this.#context.phases.enter('overlap');
-    this.#context.log.info({ processes: processes.length }, 'draining');
+    this.#context.log.info(
+      { processes: processes.length, parent: this.#parent?.archive },
+      'draining',
+    );
     this.#drains = this.#drain(processes);
     // The result is awaited at post-dump; until then a failure must not end the process.
     this.#drains.catch(() => undefined);

@@ -221,7 +221,7 @@ test('what is in a parent is shown, and a restore without it is refused by name'
   const restored = await cli(['restore', '--root', root, delta], { native: services });
   assert.equal(restored.code, 4);
   assert.match(restored.stderr, /contents that had not changed are in base\.tar/);
-  assert.match(restored.stderr, /--parent base\.tar/);
+  assert.match(restored.stderr, /--parent PARENT/);
   const checked = await cli(['check', '--root', root, delta], { native: services });
   assert.match(checked.stdout, /E_IMAGE_MISSING.*base\.tar/);
   const shown = await cli(['inspect', '--format', 'tree', delta], { native: services });
@@ -279,6 +279,24 @@ test('a parent that is damaged or has nothing is refused before podman is asked'
   assert.match(inPlace.stderr, /--export/);
 });
 
+test('a parent is recorded by a name that can be looked for, and what killed commands left goes', async (t) => {
+  const folder = await temporaryFolder(t);
+  const run = join(folder, 'run');
+  const living = join(run, `parent-${processName(process.ppid)}`);
+  const stale = [`parent-${process.ppid}-1`, 'parent-999999999-5'].map((name) => join(run, name));
+  const other = join(run, '4711');
+  for (const one of [living, other, ...stale]) await mkdir(one, { recursive: true });
+  const args = ['checkpoint', '--run', run, '--parent'];
+  const bad = await cli([...args, join(folder, 'a\nb'), 'job', '-e', 'x'], { native: services });
+  assert.equal(bad.code, 2);
+  assert.match(bad.stderr, /cannot be recorded/);
+  const none = await cli([...args, join(folder, 'none.tar'), 'job', '-e', 'x'], {
+    native: services,
+  });
+  assert.equal(none.code, 4);
+  assert.deepEqual(readdirSync(run).sort(), ['4711', `parent-${processName(process.ppid)}`]);
+});
+
 test('a session takes the parent of its own command alone', async (t) => {
   const run = await temporaryFolder(t);
   assert.equal(await parentIndexes(process.pid, run), undefined);
@@ -294,7 +312,7 @@ test('a session takes the parent of its own command alone', async (t) => {
   assert.equal(found?.archive, 'a.tar');
   assert.deepEqual(found.optionFor(names[0]), { parent: join(own, names[0]) });
   assert.deepEqual(found.optionFor(names[1]), {});
-  await writeFile(join(own, 'parent.json'), '{"archive":"../a.tar","files":[]}');
+  await writeFile(join(own, 'parent.json'), '{"archive":"..","files":[]}');
   await assert.rejects(parentIndexes(process.pid, run), /what the parent has/);
   assert.deepEqual(lineage(process.pid).slice(0, 2), [
     processName(process.pid),
