@@ -120,7 +120,8 @@ export class Link {
   #toCaller(streamId: number, answer: Frame | undefined): void {
     if (answer === undefined) {
       this.#streams.delete(streamId);
-      this.#answer(streamId, ended.code, ended.message);
+      // No answer after the end of the stock shim: containerd takes the end of the connection for a Shutdown that went well.
+      if (!this.#up.closed) this.#answer(streamId, ended.code, ended.message);
       return;
     }
     if (answer.type === frameType.response) this.#streams.delete(streamId);

@@ -77,6 +77,11 @@ export class Client {
     });
   }
 
+  /** Whether the connection has ended. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   close(): void {
     this.connection.destroy();
   }
