@@ -42,7 +42,7 @@ async function life(runtime: string): Promise<Life> {
 
 /** Microseconds of each of many calls, in turns to the stock shim behind our proxy and to the proxy. */
 async function latencies(task: Task): Promise<{ stock: number[]; ours: number[] }> {
-  const { proxy, stock } = task.sockets();
+  const { proxy, stock } = task.shims().sockets;
   const clients = {
     stock: await connectTo(stock, () => undefined),
     ours: await connectTo(proxy, () => undefined),
@@ -80,9 +80,9 @@ export async function containerd(): Promise<Record<string, unknown>> {
       }
     }
     const task = await Task.start(ourRuntime, 'measured', 'sleep', '1000');
-    const fresh = privateBytes(task.shimPids().proxy);
+    const fresh = privateBytes(task.shims().pids.proxy);
     const taken = await latencies(task);
-    const used = privateBytes(task.shimPids().proxy);
+    const used = privateBytes(task.shims().pids.proxy);
     await task.remove();
 
     const ratio = (key: keyof Life) =>

@@ -5,61 +5,26 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { attempt, run, until } from './support/command.js';
+import { run, until } from './support/command.js';
 import { image } from './support/container.js';
 import {
   Containerd,
   ctr,
+  eventsOf,
+  haveNextRelease,
+  nextRelease,
   ourRuntime,
   shimsLeft,
   stockRuntime,
   Task,
   temporaryImages,
-  topicsOf,
 } from './support/containerd.js';
+import { cycles } from './support/containerd-cycles.js';
+import { life } from './support/containerd-life.js';
 import { assertNothingLeft } from './support/suite.js';
 
-/** What becomes of one container, by everything that can be asked of it; the id is left out. */
-async function life(runtime: string, id: string): Promise<unknown> {
-  const task = await Task.start(
-    runtime,
-    id,
-    'sh',
-    '-c',
-    'trap "exit 7" TERM; while :; do sleep 1; done',
-  );
-  const seen: unknown[] = [];
-  const tell = async (...args: string[]) => {
-    const { status, stdout, stderr } = await ctr('task', ...args);
-    seen.push([
-      args[0],
-      status,
-      stdout.replaceAll(id, 'ID'),
-      stderr.replace(/^time=\S+ /gm, '').replaceAll(id, 'ID'),
-    ]);
-  };
-  await Promise.all([
-    tell('exec', '--exec-id', 'one', id, 'sh', '-c', 'echo out; echo err >&2; exit 3'),
-    // ctr reads its own standard input, and so does the process.
-    attempt('sh', '-c', `echo said | ctr task exec --exec-id two ${id} cat`).then(
-      ({ status, stdout }) => seen.unshift(['stdin', status, stdout]),
-    ),
-  ]);
-  await tell('exec', '--exec-id', 'three', id, 'no-such-program');
-  await tell('pause', id);
-  seen.push(await task.status());
-  await tell('resume', id);
-  await tell('kill', '-s', 'TERM', id);
-  await until(`the end of ${id}`, async () => (await task.status()) === 'STOPPED', 30);
-  await tell('rm', id);
-  await tell('kill', id);
-  await run('ctr', 'container', 'rm', id);
-  const topics = await until('the last event', () => {
-    const all = topicsOf(id);
-    return all.at(-1) === '/tasks/delete' && all;
-  });
-  return [...seen, [...topics].sort()];
-}
+const going = '/tmp/checkpoint-going-on';
+const ended = '/tmp/checkpoint-ended';
 
 /** Checkpoint of a GPU container that goes on, restore of it under another name. */
 async function gpuRoundTrip(): Promise<Task> {
@@ -85,12 +50,10 @@ async function gpuRoundTrip(): Promise<Task> {
   const { status, stderr } = await saving;
   assert.equal(status, 0, stderr);
   assert.ok(states.includes('PAUSED') && !states.includes('UNKNOWN'), states.join(' '));
-  assert.ok(topicsOf(task.id).includes('/tasks/checkpointed'), topicsOf(task.id).join(' '));
+  const topics = eventsOf(task.id).map(({ topic }) => topic);
+  assert.ok(topics.includes('/tasks/checkpointed'), topics.join(' '));
   assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
-  await run('ctr', 'task', 'kill', '-s', 'KILL', task.id);
-  await until('its end', async () => (await task.status()) === 'STOPPED', 30);
-  await run('ctr', 'task', 'rm', task.id).catch(() => undefined); // its status is that of the task
-  await run('ctr', 'container', 'rm', task.id);
+  await task.end();
 
   const restored = new Task('restored', task.control);
   await run('ctr', 'container', 'restore', '--live', '--rw', restored.id, 'localhost/saved');
@@ -99,6 +62,27 @@ async function gpuRoundTrip(): Promise<Task> {
 
   assert.match(await run('ctr', 'task', 'ps', restored.id), /^\d+ /m);
   return restored;
+}
+
+/** Checkpoints into folders of ours: of a container that goes on, and of one that ends, which comes back by annotation. */
+async function intoFolders(task: Task): Promise<Task> {
+  const save = (folder: string, ...flags: string[]) =>
+    run('ctr', 'task', 'checkpoint', ...flags, '--image-path', folder, task.id);
+  assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+  for (const folder of [going, ended]) mkdirSync(folder);
+  await save(going);
+  assert.equal(await task.status(), 'RUNNING');
+  assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+  await save(ended, '--exit');
+  assert.equal(await task.status(), 'STOPPED');
+  await task.end();
+  for (const folder of [going, ended]) await run('kfd-checkpoint', 'verify', folder);
+
+  const again = new Task('again', task.control);
+  const annotation = ['--annotation', `io.kfd-checkpoint.restore-from=${ended}`];
+  await run('ctr', ...again.runWithGpu(annotation, 'true'));
+  assert.match(await again.control.ask('verify'), /^verified .*barrier=completed/);
+  return again;
 }
 
 /** Restores that must not succeed: by our pre-flight, and by CRIU. */
@@ -121,7 +105,7 @@ async function refusals(): Promise<void> {
 /** A stock shim that is killed takes its container and our proxy along. */
 async function stockShimKilled(): Promise<void> {
   const task = await Task.start(ourRuntime, 'orphan', 'sleep', '1000');
-  process.kill(task.shimPids().stock, 'SIGKILL');
+  process.kill(task.shims().pids.stock, 'SIGKILL');
   await task.gone();
   await task.remove();
 }
@@ -145,13 +129,19 @@ test('containerd', { concurrency: true }, async (suite) => {
       suite.test('containerd: the stock shim is killed', stockShimKilled),
     ]);
     assert.ok(saved);
-    const task = saved;
+    let task = saved;
+    await suite.test('containerd: containers come and go', () => cycles(6));
+    const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
+    await suite.test('containerd: the daemon is upgraded', { skip }, async () => {
+      await containerd.restart(nextRelease);
+      task = await intoFolders(task);
+    });
     await suite.test('containerd: the daemon is killed, then our shim', async () => {
       await containerd.restart();
       assert.equal(await task.status(), 'RUNNING');
       assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
       // Nobody could reach the stock shim again: containerd has it removed, and the container with it.
-      process.kill(task.shimPids().proxy, 'SIGKILL');
+      process.kill(task.shims().pids.proxy, 'SIGKILL');
       await task.gone();
       await task.remove();
     });

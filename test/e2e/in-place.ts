@@ -18,7 +18,7 @@ async function bringBack(job: Container): Promise<void> {
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 }
 
-const nextCriu = '/opt/next-criu/criu';
+const nextCriu = '/opt/next/criu';
 const haveNextCriu = existsSync(nextCriu);
 
 /** Puts Debian's Node.js, and the CRIU that Debian is going to have, in the place of the guest's. */

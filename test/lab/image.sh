@@ -1,11 +1,11 @@
 #!/bin/bash
-# image.sh ROOTFS NODE NEXT_CRIU DIR: from the guest's root file system, the folder with Node.js, and that with the next CRIU if
+# image.sh ROOTFS NODE NEXT DIR: from the guest's root file system, the folder with Node.js, and that with the next packages if
 # there is one, to what QEMU takes, in DIR:
 #   root.img  raw ext4     vmlinux  uncompressed kernel     initrd  cpio     release  kernel version, one line
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-rootfs=$1 node=$2 next_criu=$3 dir=$4
+rootfs=$1 node=$2 next=$3 dir=$4
 release=$(ls "$rootfs/lib/modules")
 tree=$dir/tree
 mkdir -p "$dir"
@@ -64,9 +64,9 @@ build_root() {
 	mkdir -p "$tree"/{repo,share,lab}
 	gcc -O2 -Wall -Wextra -Werror -static -s -o "$tree/lab/hold-keys" "$LAB/hold-keys.c"
 	install -m755 "$node/node" "$tree/usr/local/bin/node" # found before Debian's, which stays
-	if [ -d "$next_criu" ]; then
-		cp -a "$next_criu" "$tree/opt/next-criu"
-		install -m755 "$LAB/next-criu" "$tree/opt/next-criu/criu"
+	if [ -d "$next" ]; then
+		cp -a "$next" "$tree/opt/next"
+		install -m755 "$LAB/next-criu" "$tree/opt/next/criu"
 	fi
 	packages "$LAB/guest-modules.list" >"$tree/lab/modules"
 	local used

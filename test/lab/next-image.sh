@@ -4,7 +4,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-rootfs=$1 kernel=$2 node=$3 next_criu=$4 dir=$5
+rootfs=$1 kernel=$2 node=$3 next=$4 dir=$5
 tree=$dir.tree
 trap 'rm -rf "$tree"' EXIT
 cp -al "$rootfs" "$tree" # hard links: what differs is replaced
@@ -13,4 +13,4 @@ cp -al "$kernel/lib/modules" "$tree/lib/modules"
 cp -al "$kernel/boot" "$tree/boot"
 # Without this name: its checksums need no module of their own any more.
 echo 'alias crc32c_generic libcrc32c' >"$tree/etc/modprobe.d/next-kernel.conf"
-"$LAB/image.sh" "$tree" "$node" "$next_criu" "$dir"
+"$LAB/image.sh" "$tree" "$node" "$next" "$dir"

@@ -3,17 +3,17 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{next-criu.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-packages.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
-next_criu_dir() { echo "$CACHE/next-criu-$(digest "$LAB/rootfs.sh" "$LAB/next-criu.list")"; }
+next_packages_dir() { echo "$CACHE/next-packages-$(digest "$LAB/rootfs.sh" "$LAB/next-packages.list")"; }
 node_dir() { echo "$CACHE/node-$(digest "$LAB/node.sh")"; }
 emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
-# An image without the next CRIU has a name of its own: it must not stay once there is one.
+# An image without the next packages has a name of its own: it must not stay once there is one.
 image_dir() {
 	local name
 	name=$CACHE/image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}")
-	if [ ! -d "$(next_criu_dir)" ]; then name+=-without-next-criu; fi
+	if [ ! -d "$(next_packages_dir)" ]; then name+=-without-next-packages; fi
 	echo "$name"
 }
 
@@ -32,10 +32,10 @@ build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/root
 
 build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
 
-# The CRIU that Debian is going to have. Its suite is not always whole: without it those scenarios are skipped.
-build_next_criu() {
-	build_cached "next CRIU" "$(next_criu_dir)" "$LAB/rootfs.sh" sid extract "$LAB/next-criu.list" ||
-		say "the guest gets no second CRIU: scenarios that need it will be skipped"
+# The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those scenarios are skipped.
+build_next_packages() {
+	build_cached "next packages" "$(next_packages_dir)" "$LAB/rootfs.sh" sid extract "$LAB/next-packages.list" ||
+		say "the guest gets no second CRIU and no second containerd: scenarios that need them will be skipped"
 }
 
 # build_guest: the guest's image and the builder, both for the same kernel.
@@ -43,7 +43,7 @@ build_guest() {
 	local guest builder
 	build_rootfs & guest=$!
 	build_builder & builder=$!
-	build_next_criu
+	build_next_packages
 	build_node || { wait; return 1; }
 	wait "$guest" || { wait "$builder"; return 1; }
 	wait "$builder" || return 1
@@ -54,14 +54,14 @@ build_guest() {
 		build_builder
 		versions_match || die "the package mirror offers different versions of linux-image-amd64 and linux-headers-amd64"
 	fi
-	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(node_dir)" "$(next_criu_dir)"
+	build_cached "guest image" "$(image_dir)" "$LAB/image.sh" "$(rootfs_dir)" "$(node_dir)" "$(next_packages_dir)"
 }
 
 # build_next_kernel: the next kernel and its guest. Only tests of the simulated GPU itself need it, and can do without.
 build_next_kernel() {
 	build_cached "next kernel" "$(next_kernel_dir)" "$LAB/next-kernel.sh" "$LAB/next-kernel.list" || return 1
 	build_cached "next kernel's guest image" "$(next_image_dir)" \
-		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_criu_dir)"
+		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_packages_dir)"
 }
 
 # from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES

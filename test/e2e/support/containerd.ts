@@ -3,12 +3,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +27,7 @@ const bundles = join(state, 'io.containerd.runtime.v2.task/default');
 const sockets = join(state, 's');
 const eventLog = '/tmp/containerd-events';
 /** Where containerd unpacks checkpoints. */
-const temporary = '/tmp/containerd-tmp';
+export const temporary = '/tmp/containerd-tmp';
 
 export function ctr(...args: string[]): Promise<Outcome> {
   return attempt('ctr', ...args);
@@ -33,10 +35,46 @@ export function ctr(...args: string[]): Promise<Outcome> {
 
 const config = '/tmp/containerd.toml';
 
+/** Of the release that follows the guest's: containerd with its stock shim, ctr and runc. */
+export const nextRelease = '/opt/next/usr/bin';
+const usualPath = process.env['PATH'];
+export const haveNextRelease = existsSync(join(nextRelease, 'containerd'));
+
+/**
+ * A folder in which our shim has the stock shim's name: as with `runtime_path`, the runtime is called what it always was, and its
+ * options come along. The stock shim behind it is that beside the daemon.
+ */
+export function ourShimAsStock(): string {
+  const folder = '/tmp/our-shim-as-stock';
+  mkdirSync(folder, { recursive: true });
+  const link = join(folder, 'containerd-shim-runc-v2');
+  if (!existsSync(link)) symlinkSync('/usr/bin/containerd-shim-kfd-v2', link);
+  return folder;
+}
+
+/** `begin`: what stands above all tables. */
+function writeConfig(begin: string, ...disabled: string[]): void {
+  const without = [...disabled, 'snapshotter.v1.devmapper', 'internal.v1.tracing'];
+  const names = without.map((name) => `"io.containerd.${name}"`).join(', ');
+  const folders = `root = "${root}"\nstate = "${state}"\n`;
+  writeFileSync(config, `${begin}\n${folders}disabled_plugins = [${names}]\n`);
+}
+
+/** Has the next release serve Kubernetes' interface, too, from the next start on: with what `configure` has written, and these tables. */
+export function serveKubernetes(tables: string): void {
+  writeConfig('version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]');
+  appendFileSync(config, tables);
+}
+
 function startDaemon(): ChildProcess {
   const log = openSync('/tmp/containerd.log', 'a');
   const env = { ...process.env, TMPDIR: temporary };
   return spawn('containerd', ['-c', config], { stdio: ['ignore', log, log], env });
+}
+
+/** Writes what containerd tells, until that ends. */
+function listen(): ChildProcess {
+  return spawn('ctr', ['events'], { stdio: ['ignore', openSync(eventLog, 'a'), 'ignore'] });
 }
 
 async function answers(): Promise<void> {
@@ -45,7 +83,7 @@ async function answers(): Promise<void> {
 
 export class Containerd {
   #daemon: ChildProcess;
-  readonly #events: ChildProcess;
+  #events: ChildProcess;
 
   private constructor(daemon: ChildProcess, events: ChildProcess) {
     this.#daemon = daemon;
@@ -55,48 +93,83 @@ export class Containerd {
   /** Starts it, with the test programs' image in its store. */
   static async start(): Promise<Containerd> {
     mkdirSync(temporary, { recursive: true });
-    const disabled = ['grpc.v1.cri', 'snapshotter.v1.devmapper', 'internal.v1.tracing'];
-    writeFileSync(
-      config,
-      `version = 2\nroot = "${root}"\nstate = "${state}"\ndisabled_plugins = [${disabled
-        .map((name) => `"io.containerd.${name}"`)
-        .join(', ')}]\n`,
-    );
+    writeConfig('version = 2', 'grpc.v1.cri');
     const daemon = startDaemon();
     await answers();
-    const events = spawn('ctr', ['events'], {
-      stdio: ['ignore', openSync(eventLog, 'w'), 'ignore'],
-    });
+    rmSync(eventLog, { force: true });
+    const events = listen();
     await run('ctr', 'images', 'import', '/repo/build/lab/programs/image.tar');
     return new Containerd(daemon, events);
   }
 
-  /** Killed, and started anew: shims and containers go on meanwhile. */
-  async restart(): Promise<void> {
+  /**
+   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile. So does the
+   * next restart, if it names none.
+   */
+  async restart(...folders: string[]): Promise<void> {
     const ended = once(this.#daemon, 'close');
     this.#daemon.kill('SIGKILL');
     await ended;
+    if (folders.length > 0) process.env['PATH'] = [...folders, usualPath].join(':');
     this.#daemon = startDaemon();
     await answers();
+    this.#events = listen();
   }
 
   stop(): void {
     this.#events.kill();
     this.#daemon.kill();
+    process.env['PATH'] = usualPath;
   }
 }
 
-/** Topics of what containerd told about the container `id`, in their order. */
-export function topicsOf(id: string): string[] {
-  return readFileSync(eventLog, 'utf8')
-    .split('\n')
-    .filter((line) => line.includes(`"container_id":"${id}"`))
-    .map((line) => / (\/tasks\/[a-z-]+) /.exec(line)?.[1] ?? line);
+/** What containerd told about the container `id`, in its order. */
+export function eventsOf(id: string): { topic: string; body: string }[] {
+  const told: { topic: string; body: string }[] = [];
+  for (const line of readFileSync(eventLog, 'utf8').split('\n')) {
+    const [, topic, body] = / (\/tasks\/[a-z-]+) (\{.*)$/.exec(line) ?? [];
+    if (topic === undefined || body === undefined) continue;
+    if (body.includes(`"container_id":"${id}"`)) told.push({ topic, body });
+  }
+  return told;
 }
 
 /** Folders of unpacked checkpoints that nobody has removed. */
 export function temporaryImages(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith('ctrd-checkpoint'));
+}
+
+/** Bundles of tasks, and folders of the pipes that their output comes through. */
+export function bundlesLeft(): string[] {
+  return [bundles, join(state, 'fifo')].flatMap((folder) =>
+    existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [],
+  );
+}
+
+/** A proxy of ours and the stock shim behind it. */
+export interface Shims {
+  readonly pids: { readonly proxy: number; readonly stock: number };
+  readonly sockets: { readonly proxy: string; readonly stock: string };
+}
+
+const record = '.processes';
+
+/** Those of the only container there is; undefined before the proxy serves. */
+export function onlyShims(): Shims | undefined {
+  const files = existsSync(sockets) ? readdirSync(sockets) : [];
+  const [name, another] = files.filter((file) => file.endsWith(record));
+  return name === undefined || another !== undefined ? undefined : readShims(join(sockets, name));
+}
+
+/** Undefined while the record is not whole. */
+function readShims(path: string): Shims | undefined {
+  const [, proxy, pid, stock] =
+    /^(\d+) \d+ (\d+) \d+ (.*)\n$/.exec(readFileSync(path, 'utf8')) ?? [];
+  if (stock === undefined) return undefined;
+  return {
+    pids: { proxy: Number(proxy), stock: Number(pid) },
+    sockets: { proxy: path.slice(0, -record.length), stock },
+  };
 }
 
 export class Task {
@@ -114,30 +187,21 @@ export class Task {
     return new Task(id);
   }
 
-  /** The same with the GPU, and what else `flags` say. Returns when its program is ready. */
+  /** The same with the GPU. Returns when its program is ready. */
   static async startWithGpu(id: string, ...worker: string[]): Promise<Task> {
     const task = new Task(id);
-    mkdirSync(task.control.folder, { recursive: true });
-    await run(
-      'ctr',
-      'run',
-      '-d',
-      '--runtime',
-      ourRuntime,
-      ...task.gpuFlags(),
-      image,
-      id,
-      'gpu-worker',
-      ...worker,
-    );
+    await run('ctr', ...task.runWithGpu([], 'gpu-worker', ...worker));
     await task.control.ready();
     return task;
   }
 
-  /** What gives a container the GPU and this one's folder. */
-  gpuFlags(): string[] {
+  /** Arguments of the `ctr` that starts it with our shim, the GPU and these flags. */
+  runWithGpu(flags: readonly string[], ...command: string[]): string[] {
+    const runtime = flags.includes('--runtime') ? [] : ['--runtime', ourRuntime];
+    mkdirSync(this.control.folder, { recursive: true });
     const mount = `type=bind,src=${this.control.folder},dst=/ctl,options=rbind:rw`;
-    return ['--device', '/dev/kfd', '--device', '/dev/dri/renderD128', '--mount', mount];
+    const gpu = ['--device', '/dev/kfd', '--device', '/dev/dri/renderD128', '--mount', mount];
+    return ['run', '-d', ...runtime, ...gpu, ...flags, image, this.id, ...command];
   }
 
   async status(): Promise<string> {
@@ -145,23 +209,12 @@ export class Task {
     return new RegExp(`^${this.id} +\\d+ +(\\w+)`, 'm').exec(list)?.[1] ?? 'none';
   }
 
-  /** Our proxy for it and the stock shim behind that. */
-  shimPids(): { proxy: number; stock: number } {
-    const [proxy, , stock] = this.#processes();
-    return { proxy: Number(proxy), stock: Number(stock) };
-  }
-
-  /** Where the two listen. */
-  sockets(): { proxy: string; stock: string } {
-    return { proxy: this.#socket(), stock: this.#processes()[4] ?? '' };
-  }
-
-  #socket(): string {
-    return readFileSync(join(bundles, this.id, 'kfd-shim'), 'utf8').trim();
-  }
-
-  #processes(): string[] {
-    return readFileSync(`${this.#socket()}.processes`, 'utf8').trim().split(' ');
+  /** Our proxy for it and the stock shim behind that, with where they listen. */
+  shims(): Shims {
+    const socket = readFileSync(join(bundles, this.id, 'kfd-shim'), 'utf8').trim();
+    const shims = readShims(`${socket}.processes`);
+    if (shims === undefined) throw new Error(`${socket}.processes: not whole`);
+    return shims;
   }
 
   /** Waits until containerd has taken it away. */
@@ -169,9 +222,14 @@ export class Task {
     await until(`the end of ${this.id}`, async () => (await this.status()) === 'none', 30);
   }
 
-  async remove(): Promise<void> {
-    await ctr('task', 'rm', '-f', this.id);
+  /** Its folder stays, for what is restored from it. */
+  async end(): Promise<void> {
+    await ctr('task', 'rm', '-f', this.id); // its status is that of the task
     await ctr('container', 'rm', this.id);
+  }
+
+  async remove(): Promise<void> {
+    await this.end();
     rmSync(this.control.folder, { recursive: true, force: true });
   }
 }
