@@ -14,6 +14,7 @@ import { bytesField, fieldsOf } from '../transport/fields.js';
 import { parseAnswer } from './answer.js';
 import { forget, isServed, listenAt, ownSocket } from './own-socket.js';
 import { bundleFile, processesFile, writeProcesses } from './processes.js';
+import { watchForCallers } from './unclaimed.js';
 
 /** How long the stock shim may take to say who it is, milliseconds. */
 const connectTimeoutMs = 10_000;
@@ -66,7 +67,7 @@ async function serveAt(
   });
   // Containerd closes its own connections before the stock shim ends: this one tells.
   const client = await connectTo(child, hearEnd);
-  const pid = await pidOfShim(client, id);
+  const { pid, service } = await introduction(client, id);
   if (!(await listenAt(server, socket))) {
     server.close();
     client.close();
@@ -79,6 +80,11 @@ async function serveAt(
     forgetSocket(socket);
     throw error;
   }
+  watchForCallers(server, () => {
+    // One with containers answers that it is done, and goes on.
+    const request = { service, method: 'Shutdown', payload: bytesField(1, id) };
+    client.call(request, connectTimeoutMs).catch(() => undefined); // its end is no answer
+  });
   return {
     ended: childEnded.then(() => {
       forget(child); // one that was killed leaves it
@@ -88,7 +94,7 @@ async function serveAt(
 }
 
 /** Asks by the versions of the service there are; a stock shim knows one of them. Throws KfdError. */
-async function pidOfShim(client: Client, id: string): Promise<number> {
+async function introduction(client: Client, id: string): Promise<{ pid: number; service: string }> {
   for (const version of ['v2', 'v3']) {
     const service = `containerd.task.${version}.Task`;
     const request = { service, method: 'Connect', payload: bytesField(1, id) };
@@ -96,7 +102,7 @@ async function pidOfShim(client: Client, id: string): Promise<number> {
     if (code === statusCode.unimplemented) continue;
     if (code !== statusCode.ok) throw new KfdError('E_PROTOCOL', `stock shim: ${message}`);
     for (const { number, value } of fieldsOf(payload)) {
-      if (number === 1 && typeof value === 'bigint') return Number(value);
+      if (number === 1 && typeof value === 'bigint') return { pid: Number(value), service };
     }
   }
   throw new KfdError('E_PROTOCOL', 'stock shim: it does not tell its pid');

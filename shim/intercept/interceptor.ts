@@ -1,15 +1,16 @@
 /** What the shim does beyond passing calls on, for all containers of one stock shim. */
 
-import { readdirSync, rm } from 'node:fs';
-import { basename } from 'node:path';
+import { mkdirSync, readdirSync, rm } from 'node:fs';
+import { basename, join } from 'node:path';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
-import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import { isCrun, readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
 import { cgroupRoot } from './cgroup-root.js';
 import type { Helper } from './helper.js';
 import type { Child } from './interception.js';
 import {
+  type CreateRequest,
   createRequest,
   isTaskService,
   pausedState,
@@ -22,6 +23,8 @@ const temporaryImage = /^ctrd-checkpoint/;
 
 interface Container {
   readonly bundle: string;
+  /** See CreateRequest. */
+  readonly binary: string;
   /** CreateTaskRequest of a container that its first Start restores. */
   restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
   /** StateResponse while a checkpoint runs. */
@@ -59,38 +62,36 @@ export class Interceptor {
     }
   }
 
-  async #create(
-    request: Buffer,
-    { id, bundle, checkpoint }: ReturnType<typeof createRequest>,
-    child: Child,
-  ): Promise<Response> {
-    const { hasGpu, image } = await this.#prepare(id, bundle, checkpoint);
-    const create = image === checkpoint ? request : restoringFrom(request, image);
+  async #create(request: Buffer, create: CreateRequest, child: Child): Promise<Response> {
+    const { id, bundle, checkpoint, binary } = create;
+    const { hasGpu, image } = await this.#prepare(create);
+    const sent = image === checkpoint ? request : restoringFrom(request, image);
     if (image !== '') {
-      const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(create) : undefined;
+      const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
-    const response = await child.forward(create);
+    const response = await child.forward(sent);
     if (response.code !== statusCode.ok) return response;
     const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
-    const restoring = { create, image, isTemporary };
-    this.#containers.set(id, { bundle, ...(image !== '' && { restoring }) });
+    const restoring = { create: sent, image, isTemporary };
+    this.#containers.set(id, { bundle, binary, ...(image !== '' && { restoring }) });
     return response;
   }
 
   /** A bundle that is not as expected is the stock shim's to complain of. */
-  async #prepare(
-    id: string,
-    bundle: string,
-    checkpoint: string,
-  ): Promise<{ hasGpu: boolean; image: string }> {
+  async #prepare({
+    id,
+    bundle,
+    checkpoint,
+    binary,
+  }: CreateRequest): Promise<{ hasGpu: boolean; image: string }> {
     try {
       const spec = readBundleSpec(bundle);
       const annotated = spec.annotations[restoreAnnotation];
       const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
       if (spec.hasGpu) {
         const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
-        await useOurPlugin(bundle, spec, cgroup);
+        await useOurPlugin(bundle, spec, binary, cgroup);
       }
       return { hasGpu: spec.hasGpu, image };
     } catch (error) {
@@ -137,6 +138,7 @@ export class Interceptor {
     // The stock shim answers nothing about a container while it is saved.
     const paused = await this.#stateBefore(id, child);
     if (container !== undefined && paused !== undefined) container.paused = paused;
+    if (container !== undefined) makeWorkFolder(container, this.#report);
     const begun = Date.now();
     let tell: (request: Buffer) => void = () => undefined;
     const told = new Promise<Buffer>((resolve) => {
@@ -197,6 +199,16 @@ export class Interceptor {
       this.#report(error);
       return undefined;
     }
+  }
+}
+
+/** Where CRIU works when the caller names no place; the stock shim removes it afterwards. runc makes it, crun expects it to be there. */
+function makeWorkFolder({ bundle, binary }: Container, report: (error: unknown) => void): void {
+  if (!isCrun(binary)) return;
+  try {
+    mkdirSync(join(bundle, 'work/criu-work'), { recursive: true });
+  } catch (error) {
+    report(error);
   }
 }
 

@@ -23,9 +23,28 @@ export function processOf(message: Buffer): { id: string; execId: string } {
   return { id, execId };
 }
 
-export function createRequest(message: Buffer): { id: string; bundle: string; checkpoint: string } {
+export interface CreateRequest {
+  readonly id: string;
+  readonly bundle: string;
+  readonly checkpoint: string;
+  /** The OCI runtime that runc's options name; empty: the stock shim's own. */
+  readonly binary: string;
+}
+
+/** Throws E_PROTOCOL, also when the options are no message. */
+export function createRequest(message: Buffer): CreateRequest {
   const [id = '', bundle = '', checkpoint = ''] = strings(message, 1, 2, 8);
-  return { id, bundle, checkpoint };
+  let binary = '';
+  for (const { number, value } of fieldsOf(message)) {
+    if (number !== 10 || typeof value === 'bigint') continue;
+    const [type] = strings(value, 1);
+    if (type !== 'containerd.runc.v1.Options') continue;
+    for (const part of fieldsOf(value)) {
+      if (part.number === 2 && typeof part.value !== 'bigint')
+        [binary = ''] = strings(part.value, 6);
+    }
+  }
+  return { id, bundle, checkpoint, binary };
 }
 
 /** CreateTaskRequest that restores from `directory`: a field that is there twice has its last value. */

@@ -4,12 +4,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import {
-  criuConfigAnnotation,
-  readBundleSpec,
-  useOurPlugin,
-} from '../../shim/intercept/bundle-spec.js';
-import { cgroupRoot } from '../../shim/intercept/cgroup-root.js';
 import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { pausedState } from '../../shim/intercept/task-fields.js';
@@ -259,6 +253,22 @@ test('a failed checkpoint is told with what the helper finds; without a helper a
   assert.equal(field((await call('State', id)).payload, 4), '', 'paused no more');
 });
 
+test('crun finds the folder in which CRIU works; runc makes it', async (t) => {
+  const { bundle, call } = await world(t);
+  const options = (binary: string) => {
+    const fields = [
+      bytesField(1, 'containerd.runc.v1.Options'),
+      bytesField(2, bytesField(6, binary)),
+    ];
+    return bytesField(10, Buffer.concat(fields));
+  };
+  for (const binary of ['runc', '/usr/bin/crun']) {
+    await call('Create', id, bytesField(2, bundle), options(binary));
+    await call('Checkpoint', id);
+    assert.equal(existsSync(join(bundle, 'work/criu-work')), binary !== 'runc', binary);
+  }
+});
+
 test('calls of other services are nobody’s business', async (t) => {
   const { client, seen } = await world(t);
   const payload = Buffer.from([0xff]);
@@ -292,74 +302,4 @@ test('states of what does not run are as they were', () => {
     assert.deepEqual(pausedState(state), state);
   }
   assert.equal(field(pausedState(Buffer.concat([id, numberField(4, 5)])), 4), '4');
-});
-
-test('CRIU is told of our plugin beside what the host tells it; an annotation that is there stays', async (t) => {
-  const bundle = await temporaryFolder(t);
-  const path = join(bundle, 'config.json');
-  const text = JSON.stringify(gpuSpec).replace('"hard":1', '"hard":18446744073709551615');
-  const places = { plugin: path, hostConfig: join(bundle, 'runc.conf') };
-  await writeFile(path, text);
-  await useOurPlugin(bundle, readBundleSpec(bundle), undefined, {
-    ...places,
-    plugin: join(bundle, 'none'),
-  });
-  assert.equal(readFileSync(path, 'utf8'), text, 'there is no plugin');
-
-  await writeFile(places.hostConfig, 'tcp-established');
-  await useOurPlugin(bundle, readBundleSpec(bundle), '/pods/one', places);
-  const { annotations, hasGpu } = readBundleSpec(bundle);
-  const config = String(annotations[criuConfigAnnotation]);
-  assert.deepEqual([hasGpu, annotations['some.one']], [true, 'else']);
-  assert.match(readFileSync(path, 'utf8'), /"hard":18446744073709551615/);
-  assert.equal(
-    readFileSync(config, 'utf8'),
-    'tcp-established\nlibdir /var/lib/kfd-checkpoint/criu\ncgroup-root /pods/one\n',
-  );
-
-  for (const theirs of ['/their.conf', '']) {
-    await writeFile(
-      path,
-      JSON.stringify({ ...gpuSpec, annotations: { [criuConfigAnnotation]: theirs } }),
-    );
-    const before = readFileSync(path, 'utf8');
-    await useOurPlugin(bundle, readBundleSpec(bundle), undefined, places);
-    assert.equal(readFileSync(path, 'utf8'), before);
-  }
-});
-
-test('a GPU is known by its device, wherever else its name is', async (t) => {
-  const bundle = await temporaryFolder(t);
-  for (const [devices, expected] of [
-    [[{ path: '/dev/kfd' }], true],
-    [[{ path: '/dev/dri/renderD129' }], true],
-    [[{ path: '/dev/dri/card0' }], false],
-    [[null, 5, { path: 7 }], false],
-    ['/dev/kfd', false],
-  ] as const) {
-    const spec = { process: { args: ['/dev/kfd'] }, linux: { devices } };
-    await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
-    assert.equal(readBundleSpec(bundle).hasGpu, expected);
-  }
-});
-
-test('a restored container belongs into its own cgroup, as runc names it', () => {
-  for (const [path, root] of [
-    ['/default/two', '/default/two'],
-    [undefined, '/two'],
-    ['', '/two'],
-    [
-      'kubepods-burstable-pod1_2.slice:cri-containerd:two',
-      '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-containerd-two.scope',
-    ],
-    ['system.slice::two', '/system.slice/two.scope'],
-    ['-.slice:docker:two', '/docker-two.scope'],
-    ['machine.slice::inner.slice', '/machine.slice/inner.slice'],
-    ['relative', undefined],
-    ['/a/../b', undefined],
-    ['/a\nlibdir /b', undefined],
-    [5, undefined],
-  ] as const) {
-    assert.equal(cgroupRoot(path, 'two'), root, String(path));
-  }
 });

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { listenAt } from '../../shim/bootstrap/own-socket.js';
+import { watchForCallers } from '../../shim/bootstrap/unclaimed.js';
+import { proxyFor } from '../../shim/proxy/server.js';
+import { connectTo } from '../../shim/transport/client.js';
+import { temporaryFolder } from './paths.js';
+import { testServer } from './ttrpc-server.js';
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 400 && !holds(); i += 1) await delay(10);
+  assert.ok(holds(), what);
+}
+
+test('what nobody is connected to for a while is told to end, and what somebody is connected to is not', async (t) => {
+  const path = join(await temporaryFolder(t), 's');
+  const server = proxyFor('/none', () => undefined);
+  t.after(() => void server.close());
+  await listenAt(server, path);
+  let told = 0;
+  watchForCallers(
+    server,
+    () => {
+      told += 1;
+    },
+    100,
+  );
+  const child = await testServer(t, () => ({}));
+  const served = proxyFor(child.path, () => undefined);
+  t.after(() => void served.close());
+  const busy = `${path}-busy`;
+  await listenAt(served, busy);
+  let ended = 0;
+  watchForCallers(
+    served,
+    () => {
+      ended += 1;
+    },
+    100,
+  );
+  const client = await connectTo(busy, () => undefined);
+  const another = await connectTo(busy, () => undefined);
+  client.close();
+  await until('the first', () => told === 1);
+  await delay(150);
+  assert.equal(ended, 0, 'somebody is connected');
+  another.close();
+  await until('the second', () => ended === 1);
+  assert.equal(told, 1, 'told once for each time that the last caller leaves');
+});
