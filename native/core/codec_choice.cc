@@ -88,6 +88,8 @@ Codec CodecChooser::affordable(std::span<const std::byte> sample) {
     double& expected = expected_[place(codec)];
     expected *= kForget;
     if (expected > write) continue;  // not worth a sample
+    // The first one pays for memory that later ones have.
+    if (expected == 0) try_on(codec, sample);
     const Trial trial = try_on(codec, sample);
     // Until it was used on a whole frame the sample is all that is known.
     if (expected == 0 || trial.ns_per_byte > write) expected = trial.ns_per_byte;
