@@ -3,7 +3,8 @@
  * more. shim/containerd-shim-kfd-v2 reads these files: one line of words each.
  */
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
+import { startTime } from '../../src/os/ancestors.js';
 
 /** In every bundle that was started here: the path of our socket. */
 export const bundleFile = 'kfd-shim';
@@ -18,11 +19,4 @@ export function writeProcesses(socket: string, childPid: number, child: string):
   const own = [process.pid, startTime(process.pid)];
   const line = [...own, childPid, startTime(childPid), child].join(' ');
   writeFileSync(processesFile(socket), `${line}\n`, { mode: 0o600 });
-}
-
-/** When a process began, in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)). A pid alone may be another's by now. */
-function startTime(pid: number): string {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  // Field 2 is the command's name in parentheses, and may hold anything.
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 }

@@ -5,7 +5,7 @@ import { isMissing } from '../errors.js';
 
 /**
  * When a process began, in clock ticks since boot, and its parent: fields 22 and 4 of /proc/PID/stat
- * (proc(5)). Throws Node's error when there is no such process.
+ * (proc(5)). Throws Node's error when there is no such process: ENOENT, or ESRCH when it ends meanwhile.
  */
 function statOf(pid: number): { readonly start: string; readonly parent: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -14,9 +14,18 @@ function statOf(pid: number): { readonly start: string; readonly parent: number 
   return { start: fields[19] ?? '', parent: Number(fields[1]) };
 }
 
+function isGone(error: unknown): boolean {
+  return isMissing(error) || (error instanceof Error && 'code' in error && error.code === 'ESRCH');
+}
+
+/** When a process began, in clock ticks since boot: a pid alone may be another's by now. Throws Node's error when there is none. */
+export function startTime(pid: number): string {
+  return statOf(pid).start;
+}
+
 /** "PID-START" of a process. Throws Node's error when there is none. */
 export function processName(pid: number): string {
-  return `${pid}-${statOf(pid).start}`;
+  return `${pid}-${startTime(pid)}`;
 }
 
 /** undefined when there is no such process. */
@@ -24,7 +33,7 @@ export function processNameIfAny(pid: number): string | undefined {
   try {
     return processName(pid);
   } catch (error) {
-    if (isMissing(error)) return undefined;
+    if (isGone(error)) return undefined;
     throw error;
   }
 }
@@ -39,7 +48,7 @@ export function lineage(pid: number): string[] {
       at = parent;
     }
   } catch (error) {
-    if (!isMissing(error)) throw error;
+    if (!isGone(error)) throw error;
   }
   return names;
 }
