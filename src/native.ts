@@ -86,6 +86,8 @@ export interface PagesSummary {
   readonly zeroFrames: number;
   /** Frames whose contents are in the parent. */
   readonly references: number;
+  /** Frames have digests: the file can be a parent. */
+  readonly digests: boolean;
   /** XXH3-128 over the index, hex. */
   readonly root: string;
   /** The root of the parent, if it has one. */

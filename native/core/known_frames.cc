@@ -6,14 +6,14 @@
 namespace kfdcp {
 
 void KnownFrames::add_parent(const PagesReader& parent) {
+  if (!parent.summary().digests) {
+    throw Error(ErrorCode::unsupported, "parent pages file: its frames have no digests");
+  }
   const std::lock_guard lock(mutex_);
   const std::uint64_t frames = parent.summary().frames;
   for (std::uint64_t i = 0; i < frames; ++i) {
     const FrameEntry entry = parent.frame(i);
     if (entry.codec == Codec::zero) continue;
-    if (entry.digest == Digest128{}) {
-      throw Error(ErrorCode::unsupported, "parent pages file: its frames have no digests");
-    }
     places_.try_emplace({entry.digest, entry.checksum, entry.raw},
                         Place{true, static_cast<std::uint32_t>(i)});
   }

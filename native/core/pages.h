@@ -58,6 +58,7 @@ struct PagesSummary {
   std::uint64_t frames = 0;
   std::uint64_t zero_frames = 0;
   std::uint64_t references = 0;           // frames whose contents are in the parent
+  bool digests = false;                   // frames have them: the file can be a parent
   std::array<std::uint8_t, 16> root{};    // XXH3-128 over the index: the digest the manifest keeps
   std::array<std::uint8_t, 16> parent{};  // root of the parent; 0: none
 };

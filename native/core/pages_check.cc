@@ -214,6 +214,7 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
   summary.frames = index.frames;
   summary.zero_frames = index.zero_frames;
   summary.references = index.references;
+  summary.digests = layout::has_digests(header);
   std::copy_n(header.parent, summary.parent.size(), summary.parent.begin());
   next(Stage::end, 1);
 }

@@ -68,11 +68,6 @@ std::uint64_t feature_of(Codec codec) {
   return codec == Codec::planes ? kPlaneFrames : 0;
 }
 
-/// Whether there are digests that are known here.
-bool has_digests(const Header& header) {
-  return (header.optional_features & kDigests) != 0 && header.digest_algorithm == kDigestXxh3;
-}
-
 }  // namespace
 
 Header make_header(const PagesOptions& options, const Digest128& parent) {
@@ -132,6 +127,10 @@ Footer make_footer(std::uint64_t index_offset, const PagesSummary& summary) {
   std::copy(summary.root.begin(), summary.root.end(), footer.root);
   footer.checksum = block_checksum(footer);
   return footer;
+}
+
+bool has_digests(const Header& header) {
+  return (header.optional_features & kDigests) != 0 && header.digest_algorithm == kDigestXxh3;
 }
 
 PagesOptions check_header(const Header& header) {

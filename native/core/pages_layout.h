@@ -104,6 +104,8 @@ Footer make_footer(std::uint64_t index_offset, const PagesSummary& summary);
 
 // Each check throws Error{corrupt}, or Error{unsupported} for what a later writer may produce.
 
+/// Whether frames have digests of an algorithm that is known here.
+bool has_digests(const Header& header);
 /// The options a header records.
 PagesOptions check_header(const Header& header);
 void check_index_header(const IndexHeader& index, const Header& header);

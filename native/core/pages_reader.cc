@@ -94,6 +94,7 @@ Top read_top(const Source& in) {
   summary.frames = top.index.frames;
   summary.zero_frames = top.index.zero_frames;
   summary.references = top.index.references;
+  summary.digests = layout::has_digests(top.header);
   std::copy_n(top.header.parent, summary.parent.size(), summary.parent.begin());
   return top;
 }

@@ -46,6 +46,7 @@ struct PagesWriter::State {
       : fd(fd),
         options(options),
         header(layout::make_header(options, parent ? parent->summary().root : Digest128{})) {
+    summary.digests = options.share;
     if (!parent) return;
     known.add_parent(*parent);
     summary.parent = parent->summary().root;

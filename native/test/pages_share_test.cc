@@ -147,6 +147,8 @@ TEST_CASE("parent: only what changed is written, and the chain has all of it") {
   CHECK(delta.reader->summary().parent == base.reader->summary().root);
   CHECK(delta.written.parent == base.reader->summary().root);
   CHECK(delta.written.references == 3);
+  CHECK(delta.written.digests);
+  CHECK(delta.reader->summary().digests);
   CHECK(delta.reader->summary().references == 3);
   CHECK(delta.reader->summary().file_bytes < 10000);
   CHECK(tip.reader->summary().references == 2);
@@ -155,7 +157,9 @@ TEST_CASE("parent: only what changed is written, and the chain has all of it") {
   CHECK(code_of([&] { delta.reader->read_frame(0, out); }) == ErrorCode::unsupported);
   PagesStreamCheck check;
   check.feed(contents(delta.fd.get()));
-  CHECK(check.finish().summary.references == 3);
+  const PagesSummary streamed = check.finish().summary;
+  CHECK(streamed.references == 3);
+  CHECK(streamed.digests);
 
   CHECK(flat({delta.reader.get(), base.reader.get()}) == second);
   CHECK(flat({tip.reader.get(), delta.reader.get(), base.reader.get()}) == third);
@@ -199,6 +203,7 @@ TEST_CASE("parent: what cannot be one, and references that lead nowhere") {
   PagesOptions plain = sharing();
   plain.share = false;
   const Image without(plain, {{1, noise(64, 1)}});
+  CHECK(!without.reader->summary().digests);
   const Image base(sharing(), {{1, noise(64, 1)}, {2, Bytes(64)}, {3, noise(65, 1)}});
   const UniqueFd fd = memory_file();
   CHECK(code_of([&] { PagesWriter(fd.get(), sharing(), without.reader.get()); }) ==

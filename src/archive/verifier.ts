@@ -17,6 +17,8 @@ export interface PagesFacts {
   readonly zeroFrames: number;
   /** Frames whose contents are in the parent. */
   readonly references: number;
+  /** It tells its contents apart, so that it can be a parent. */
+  readonly digests: boolean;
   /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
   readonly root: string;
   /** The root of the parent's pages file, if there is one. */

@@ -35,6 +35,8 @@ export interface FileVerdict {
   /** Frames checked, of a pages file; `references`: of them, those whose contents are in the parent. */
   readonly frames?: number;
   readonly references?: number;
+  /** Of a pages file: whether it can be the parent of another. */
+  readonly digests?: boolean;
   /** Empty: sound. */
   readonly problems: readonly string[];
 }
@@ -170,7 +172,11 @@ function alone(name: string, seen: Seen): FileVerdict {
   return {
     name,
     size: seen.size,
-    ...(seen.pages && { frames: seen.pages.frames, references: seen.pages.references }),
+    ...(seen.pages && {
+      frames: seen.pages.frames,
+      references: seen.pages.references,
+      digests: seen.pages.digests,
+    }),
     problems: seen.problem === undefined ? [] : [seen.problem],
   };
 }

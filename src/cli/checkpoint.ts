@@ -92,7 +92,8 @@ function removeStale(run: string): void {
 
 /**
  * Reads all of the parent and keeps what tells which contents it has: names of its pages files. Throws E_IMAGE_CORRUPT
- * for one that is not sound, E_IMAGE_UNSEALED, E_IMAGE_MISSING for one without GPU contents: before anything is paused.
+ * for one that is not sound, E_IMAGE_UNSEALED, E_IMAGE_MISSING for one without GPU contents, E_UNSUPPORTED_STATE for one without digests: before anything is
+ * paused.
  */
 async function keepIndexes(
   parent: string,
@@ -115,6 +116,14 @@ async function keepIndexes(
     throw new KfdError('E_IMAGE_MISSING', `${parent}: has no GPU contents`, {
       hint: 'name an archive of the same container that kfd-checkpoint took part in',
     });
+  }
+  const silent = pages.find(({ digests }) => digests === false);
+  if (silent !== undefined) {
+    throw new KfdError(
+      'E_UNSUPPORTED_STATE',
+      `${parent}: ${silent.name} has no digests by which its contents are known`,
+      { hint: 'take a checkpoint without a parent; that one can be the parent of later ones' },
+    );
   }
   return pages.map(({ name }) => name);
 }

@@ -43,6 +43,7 @@ export const fakeVerifier: ImageVerifier = {
           frames: 2,
           zeroFrames: 0,
           references: 0,
+          digests: true,
           root,
         };
       },

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { readContents } from '../../src/archive/contents.js';
 import { verifyCheckpoint } from '../../src/archive/verify.js';
 import { nativeServices } from '../../src/cli/native-services.js';
+import type { NativeServices } from '../../src/cli/surroundings.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { native, type PagesSummary } from '../../src/native.js';
 import { lineage, processName } from '../../src/os/ancestors.js';
@@ -117,11 +118,12 @@ async function withParent(
   parent: string,
   podman: (indexes: ParentIndexes) => Promise<void>,
   over: readonly string[] = ['--export', 'new.tar'],
+  bent: NativeServices = services,
 ) {
   const run = join(await temporaryFolder(t), 'run');
   let given: readonly string[] = [];
   const result = await cli(['checkpoint', '--parent', parent, '--run', run, 'job', ...over], {
-    native: services,
+    native: bent,
     runThrough: async (command, args) => {
       given = [command, ...args];
       const indexes = await parentIndexes(process.pid, run);
@@ -274,6 +276,20 @@ test('a parent that is damaged or has nothing is refused before podman is asked'
   );
   const nothing = await withParent(t, plain, never);
   assert.match(nothing.stderr, /has no GPU contents/);
+  const silent = join(dirname(base), 'silent.tar');
+  const { files, manifest } = gpuCheckpoint();
+  const old = { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
+  await writeFile(silent, await tarOf(entriesOf(old)));
+  const verifier = () => ({
+    ...fakeVerifier,
+    pagesCheck: () => {
+      const check = fakeVerifier.pagesCheck();
+      return { ...check, finish: () => ({ ...check.finish(), digests: false }) };
+    },
+  });
+  const without = await withParent(t, silent, never, ['-e', 'x'], { ...services, verifier });
+  assert.equal(without.code, 1);
+  assert.match(without.stderr, /amdgpu-pages-0-0000\.img has no digests/);
   const inPlace = await withParent(t, base, never, ['--keep']);
   assert.equal(inPlace.code, 2);
   assert.match(inPlace.stderr, /--export/);
