@@ -1,7 +1,7 @@
 /** The bundle's config.json: what it says to us, and what is added to it for a container with a GPU. */
 
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { libdir, loadedPlugin } from '../../src/criu/state-folder.js';
 import { readTextIfAny, replaceFile } from '../../src/os/files.js';
 import { withMember } from '../../src/runtime/json-text.js';
@@ -12,11 +12,6 @@ export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
 export const criuConfigAnnotation = 'org.criu.config';
 /** What runc has CRIU read where there is no annotation. */
 const hostCriuConfig = '/etc/criu/runc.conf';
-
-/** Of the OCI runtime's name or path, as the options of Create have it; empty: the stock shim's own, runc. */
-export function isCrun(binary: string): boolean {
-  return basename(binary) === 'crun';
-}
 
 export interface BundleSpec {
   readonly path: string;
@@ -55,18 +50,16 @@ function isObject(value: unknown): value is Record<string, unknown> {
 /**
  * Has CRIU load our plugin for this container, whatever the host's configuration says. An annotation that is there stays, and
  * nothing is written when `plugin`, where `configure` puts it, is missing: CRIU fails when its folder is. `cgroup`: where a
- * container that is restored belongs. Nothing is written for crun as `binary` (see isCrun): it hands no configuration to a CRIU
- * before 4.2, and some of its releases fail when the annotation asks for that. `hostConfig`: settings that the container would have without us, and keeps. Throws
+ * container that is restored belongs. `hostConfig`: settings that the container would have without us, and keeps. Throws
  * Node's error.
  */
 export async function useOurPlugin(
   bundle: string,
   spec: BundleSpec,
-  binary: string,
   cgroup: string | undefined,
   { plugin = loadedPlugin, hostConfig = hostCriuConfig } = {},
 ): Promise<void> {
-  if (isCrun(binary) || criuConfigAnnotation in spec.annotations || !existsSync(plugin)) return;
+  if (criuConfigAnnotation in spec.annotations || !existsSync(plugin)) return;
   const config = join(bundle, 'kfd-criu.conf');
   const before = (await readTextIfAny(hostConfig)) ?? '';
   const root = cgroup === undefined ? '' : `cgroup-root ${cgroup}\n`;

@@ -1,12 +1,13 @@
 /** What the shim does beyond passing calls on, for all containers of one stock shim. */
 
-import { mkdirSync, readdirSync, rm } from 'node:fs';
-import { basename, join } from 'node:path';
+import { readdirSync, rm } from 'node:fs';
+import { basename } from 'node:path';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
-import { isCrun, readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
 import { cgroupRoot } from './cgroup-root.js';
+import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
 import type { Child } from './interception.js';
 import {
@@ -23,8 +24,8 @@ const temporaryImage = /^ctrd-checkpoint/;
 
 interface Container {
   readonly bundle: string;
-  /** See CreateRequest. */
-  readonly binary: string;
+  /** Why it cannot be saved through containerd. */
+  readonly refusal?: Response;
   /** CreateTaskRequest of a container that its first Start restores. */
   restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
   /** StateResponse while a checkpoint runs. */
@@ -66,7 +67,9 @@ export class Interceptor {
     const { id, bundle, checkpoint, binary } = create;
     const { hasGpu, image } = await this.#prepare(create);
     const sent = image === checkpoint ? request : restoringFrom(request, image);
+    const crunWithGpu = isCrun(binary) && (hasGpu || (image !== '' && hasImageOfOurs(image)));
     if (image !== '') {
+      if (crunWithGpu) return crunRefusal;
       const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
@@ -74,7 +77,11 @@ export class Interceptor {
     if (response.code !== statusCode.ok) return response;
     const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
     const restoring = { create: sent, image, isTemporary };
-    this.#containers.set(id, { bundle, binary, ...(image !== '' && { restoring }) });
+    this.#containers.set(id, {
+      bundle,
+      ...(image !== '' && { restoring }),
+      ...(crunWithGpu && { refusal: crunRefusal }),
+    });
     return response;
   }
 
@@ -89,9 +96,9 @@ export class Interceptor {
       const spec = readBundleSpec(bundle);
       const annotated = spec.annotations[restoreAnnotation];
       const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
-      if (spec.hasGpu) {
+      if (spec.hasGpu && !isCrun(binary)) {
         const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
-        await useOurPlugin(bundle, spec, binary, cgroup);
+        await useOurPlugin(bundle, spec, cgroup);
       }
       return { hasGpu: spec.hasGpu, image };
     } catch (error) {
@@ -135,10 +142,10 @@ export class Interceptor {
 
   async #checkpoint(request: Buffer, id: string, child: Child): Promise<Response> {
     const container = this.#containers.get(id);
+    if (container?.refusal !== undefined) return container.refusal;
     // The stock shim answers nothing about a container while it is saved.
     const paused = await this.#stateBefore(id, child);
     if (container !== undefined && paused !== undefined) container.paused = paused;
-    if (container !== undefined) makeWorkFolder(container, this.#report);
     const begun = Date.now();
     let tell: (request: Buffer) => void = () => undefined;
     const told = new Promise<Buffer>((resolve) => {
@@ -199,16 +206,6 @@ export class Interceptor {
       this.#report(error);
       return undefined;
     }
-  }
-}
-
-/** Where CRIU works when the caller names no place; the stock shim removes it afterwards. runc makes it, crun expects it to be there. */
-function makeWorkFolder({ bundle, binary }: Container, report: (error: unknown) => void): void {
-  if (!isCrun(binary)) return;
-  try {
-    mkdirSync(join(bundle, 'work/criu-work'), { recursive: true });
-  } catch (error) {
-    report(error);
   }
 }
 

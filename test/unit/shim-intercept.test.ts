@@ -253,8 +253,8 @@ test('a failed checkpoint is told with what the helper finds; without a helper a
   assert.equal(field((await call('State', id)).payload, 4), '', 'paused no more');
 });
 
-test('crun finds the folder in which CRIU works; runc makes it', async (t) => {
-  const { bundle, call } = await world(t);
+test('what crun runs is neither saved nor restored, when it has a GPU', async (t) => {
+  const { bundle, call, seen } = await world(t, { spec: gpuSpec });
   const options = (binary: string) => {
     const fields = [
       bytesField(1, 'containerd.runc.v1.Options'),
@@ -262,11 +262,24 @@ test('crun finds the folder in which CRIU works; runc makes it', async (t) => {
     ];
     return bytesField(10, Buffer.concat(fields));
   };
-  for (const binary of ['runc', '/usr/bin/crun']) {
-    await call('Create', id, bytesField(2, bundle), options(binary));
-    await call('Checkpoint', id);
-    assert.equal(existsSync(join(bundle, 'work/criu-work')), binary !== 'runc', binary);
+  const crun = options('/usr/bin/crun');
+  assert.equal((await call('Create', id, bytesField(2, bundle), crun)).code, 0);
+  const saved = await call('Checkpoint', id, bytesField(2, '/image'));
+  const restored = await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'), crun);
+  for (const { code, message } of [saved, restored]) {
+    assert.equal(code, 9);
+    assert.match(message, /E_UNSUPPORTED_STATE: containerd cannot restore what crun runs/);
   }
+  assert.deepEqual(
+    seen.map(({ method }) => method),
+    ['Create'],
+  );
+  await call('Create', bytesField(1, 'two'), bytesField(2, bundle), options('/opt/crun/runc'));
+  assert.equal((await call('Checkpoint', bytesField(1, 'two'))).code, 0);
+
+  await writeFile(join(bundle, 'config.json'), '{}');
+  await call('Create', bytesField(1, 'three'), bytesField(2, bundle), crun);
+  assert.equal((await call('Checkpoint', bytesField(1, 'three'))).code, 0, 'no GPU');
 });
 
 test('calls of other services are nobody’s business', async (t) => {
