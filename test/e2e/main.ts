@@ -23,6 +23,8 @@ const plainParts = [
   'killed',
   'containerd',
 ];
+/** Where it is asked for by name: they take many minutes. */
+const longParts = ['containerd-life'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 
@@ -31,7 +33,7 @@ const manager = await run('podman', 'info', '-f', '{{.Host.CgroupManager}}');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
-for (const part of new Set([...plainParts, ...systemdParts])) {
+for (const part of new Set([...plainParts, ...systemdParts, ...longParts])) {
   const ours = underSystemd ? systemdParts : plainParts;
   if ((wanted.length === 0 ? ours : wanted).includes(part)) await import(`./${part}.js`);
 }

@@ -3,10 +3,12 @@
  * keeps that log while the command runs, when it fails, and with --keep.
  */
 
-import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt, until } from './command.js';
 import type { Container } from './container.js';
+
+const logs = '/var/log/kfd-checkpoint';
 
 export type Operation = 'dump' | 'restore';
 
@@ -62,6 +64,17 @@ export async function sessionThat(
     // The log may still be that of an earlier operation.
     const [daemon] = await sessionPids(`${operation} ${line.criu_pid} `);
     return daemon !== undefined && { criu: line.criu_pid, daemon };
+  });
+}
+
+/** Waits until the one session that runs has logged `message`; for engines whose CRIU logs are not podman's. */
+export async function runningSessionThat(operation: Operation, message: string): Promise<void> {
+  const ours = new RegExp(`Z-${operation}-\\d+\\.log$`);
+  await until(`a running ${operation} session that logs "${message}"`, async () => {
+    if ((await sessionPids(`${operation} `)).length === 0) return false;
+    const names = readdirSync(logs).filter((name) => ours.test(name));
+    const newest = names.sort().at(-1); // they begin with the time
+    return newest !== undefined && readLines(join(logs, newest)).some(({ msg }) => msg === message);
   });
 }
 

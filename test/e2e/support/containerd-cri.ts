@@ -1,0 +1,66 @@
+/** A pod with a GPU container, saved and restored through Kubernetes' interface: what a kubelet asks of containerd. */
+
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { run, until } from './command.js';
+import { Control } from './container.js';
+import { type Containerd, nextRelease, serveKubernetes, shimsLeft } from './containerd.js';
+import { Pod } from './cri.js';
+
+const programs = '/repo/build/lab/programs/image.tar';
+const pauseImage = 'localhost/pause:latest';
+
+const tables = `[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${pauseImage}"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kfd]
+  container_annotations = ["io.kfd-checkpoint.*"]
+`;
+
+/** The test programs' image with a command that does not end, as a pod's own container needs it. */
+async function importPauseImage(): Promise<void> {
+  const make = `set -e
+    mkdir /tmp/pause && cd /tmp/pause && tar -xf ${programs}
+    old=$(ls | grep -x '[0-9a-f]*\\.json')
+    sed -i 's#"Cmd":\\["/bin/sh"\\]#"Cmd":["sleep","1000000"]#' "$old"
+    new=$(sha256sum "$old" | cut -d ' ' -f 1).json
+    mv "$old" "$new"
+    printf '[{"Config":"%s","RepoTags":["${pauseImage}"],"Layers":["layer.tar"]}]' "$new" >manifest.json
+    tar -cf /tmp/pause.tar .`;
+  await run('sh', '-c', make);
+  for (const archive of ['/tmp/pause.tar', programs]) {
+    await run('ctr', '-n', 'k8s.io', 'images', 'import', archive);
+  }
+}
+
+/** Restarts the daemon for it. There must be no other container. */
+export async function podLife(containerd: Containerd): Promise<void> {
+  await run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1');
+  serveKubernetes(tables);
+  await containerd.restart(nextRelease);
+  await importPauseImage();
+
+  const control = new Control('pod');
+  mkdirSync(control.folder, { recursive: true });
+  const pod = await Pod.start('pod', 'kfd');
+  const command = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
+  const first = await pod.run('first', control.folder, command);
+  await control.ready();
+  const proxies = (await shimsLeft()).filter((line) => line.includes('dist/shim/'));
+  assert.equal(proxies.length, 1, `one proxy for all of a pod: ${proxies.join(', ')}`);
+  const archive = '/tmp/pod-checkpoint.tar';
+  await pod.checkpoint(first, archive);
+  assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  await pod.remove(first);
+
+  const folder = '/tmp/pod-checkpoint';
+  mkdirSync(folder);
+  await run('tar', '-C', folder, '-xf', archive);
+  const image = `${folder}/checkpoint`;
+  await run('kfd-checkpoint', 'verify', image);
+  const annotation = { 'io.kfd-checkpoint.restore-from': image };
+  const again = await pod.run('again', control.folder, command, annotation);
+  assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  await pod.remove(again);
+  await pod.end();
+  await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
+}
