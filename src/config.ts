@@ -25,8 +25,8 @@ const configSchema = v.strictObject({
   /** What is tried on each frame of content; auto: what is small and costs no time. */
   compress: v.optional(v.picklist(['none', 'auto', 'lz4', 'zstd']), 'auto'),
   zstd_level: v.optional(whole(1, 19), 1),
-  /** Pinned staging memory per GPU, MiB. */
-  staging_mib: v.optional(whole(4, 256), 64),
+  /** Memory for copies per GPU, MiB: the pinned ring, and what its workers keep. */
+  staging_mib: v.optional(whole(8, 256), 64),
   /** How contents move: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */

@@ -62,6 +62,8 @@ interface TransferOptions {
   /** Staging ring: `slots` pieces of `slotBytes`, pinned. */
   readonly slots: number;
   readonly slotBytes: number;
+  /** Threads that read or write and code frames; each may keep two pieces of `slotBytes`. */
+  readonly workers: number;
   readonly buffers: readonly TransferBuffer[];
 }
 
@@ -109,10 +111,21 @@ export interface FlattenJob {
 
 export interface TransferResult extends PagesSummary {
   readonly bytes: number;
-  /** Microseconds in frames and file, waiting for copies, and in all. */
-  readonly fileUs: number;
-  readonly copyUs: number;
+  /** Microseconds in all. */
   readonly wallUs: number;
+  readonly workers: number;
+  /** Times of all workers together; waits are those of the thread that drives the copy engine. */
+  readonly stages: {
+    readonly file: { readonly bytes: number; readonly busyUs: number };
+    readonly code: { readonly bytes: number; readonly busyUs: number };
+    readonly copy: { readonly bytes: number; readonly waitUs: number };
+    readonly work: { readonly bytes: number; readonly waitUs: number };
+  };
+  /** Stored bytes that went past the page cache. */
+  readonly directBytes: number;
+  /** Microseconds in which workers of a drain waited for their turn. */
+  readonly turnWaitUs: number;
+  readonly slowest: 'copy' | 'file' | 'code';
   readonly engine: 'sdma' | 'cpu';
 }
 

@@ -22,6 +22,7 @@ struct JobOptions {
   std::string render_node;
   std::string engine;
   EngineOptions ring;
+  TransferOptions transfer;
   PagesOptions pages;
   std::vector<ContentBuffer> buffers;
 };
@@ -65,7 +66,8 @@ void run(JobState& job) {
   if (options.upload) {
     const UniqueFd file = open_at(options.path, O_RDONLY);
     const PagesReader reader(file.get());
-    job.stats = upload(*engine, options.buffers, reader, job.stop.get_token(), job.progress);
+    job.stats = upload(*engine, options.buffers, reader, options.transfer, job.stop.get_token(),
+                       job.progress);
     job.summary = reader.summary();
   } else {
     const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
@@ -74,7 +76,8 @@ void run(JobState& job) {
     std::optional<PagesReader> parent;
     if (parent_file) parent.emplace(parent_file.get());
     PagesWriter writer(file.get(), options.pages, parent ? &*parent : nullptr);
-    job.stats = drain(*engine, options.buffers, writer, job.stop.get_token(), job.progress);
+    job.stats = drain(*engine, options.buffers, writer, options.transfer, job.stop.get_token(),
+                      job.progress);
     job.summary = writer.finish();
   }
 }
@@ -97,6 +100,7 @@ JobOptions read_options(const Napi::Value& value) {
   options.engine = to_string(object.Get("engine"), "engine");
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
+  options.transfer.workers = to_uint32(object.Get("workers"), "workers");
   if (!options.upload) {
     options.pages.compress = to_compress(object.Get("compress"));
     options.pages.zstd_level = static_cast<int>(to_uint32(object.Get("zstdLevel"), "zstdLevel"));
@@ -117,12 +121,30 @@ JobOptions read_options(const Napi::Value& value) {
   return options;
 }
 
+Napi::Object stages(Napi::Env env, const TransferStats& stats) {
+  const auto stage = [&](std::uint64_t bytes, const char* time, std::uint64_t us) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("bytes", to_number(env, bytes));
+    object.Set(time, to_number(env, us));
+    return object;
+  };
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("file", stage(stats.file.bytes, "busyUs", stats.file.busy_us));
+  object.Set("code", stage(stats.code.bytes, "busyUs", stats.code.busy_us));
+  object.Set("copy", stage(stats.bytes, "waitUs", stats.copy_wait_us));
+  object.Set("work", stage(stats.bytes, "waitUs", stats.work_wait_us));
+  return object;
+}
+
 Napi::Object result(Napi::Env env, const JobState& job) {
   Napi::Object object = summary_to_js(env, job.summary);
   object.Set("bytes", to_number(env, job.stats.bytes));
-  object.Set("fileUs", to_number(env, job.stats.file_us));
-  object.Set("copyUs", to_number(env, job.stats.copy_us));
   object.Set("wallUs", to_number(env, job.wall_us));
+  object.Set("workers", to_number(env, job.stats.workers));
+  object.Set("stages", stages(env, job.stats));
+  object.Set("directBytes", to_number(env, job.stats.direct_bytes));
+  object.Set("turnWaitUs", to_number(env, job.stats.turn_wait_us));
+  object.Set("slowest", job.stats.slowest());
   object.Set("engine", job.options.engine);
   return object;
 }

@@ -120,15 +120,13 @@ double write_all(CopyEngine& engine, const Arguments& args, const std::vector<Un
   TransferRing ring(engine);
   std::shared_ptr<LiveBuffer> live;
   for_each_chunk(args, engine.slot_bytes(), [&](std::size_t n, std::uint64_t at, std::size_t size) {
-    if (ring.full()) {
-      ring.wait();
-      ring.pop();
-    }
+    if (!ring.has_free()) ring.give_back(ring.wait());
     if (at == 0) live = ring.open(static_cast<std::uint32_t>(n), vram[n].get(), args.bytes);
-    fill(engine.slot(ring.tail()).first(size), pass, n, at);
-    ring.write(live, at, size);
+    const std::size_t slot = ring.take();
+    fill(engine.slot(slot).first(size), pass, n, at);
+    ring.write(slot, {{live, at, 0, size}});
   });
-  for (; !ring.empty(); ring.pop()) ring.wait();
+  while (ring.in_flight() > 0) ring.wait();
   return rate(args, begin);
 }
 
@@ -137,23 +135,26 @@ double read_all(CopyEngine& engine, const Arguments& args, const std::vector<Uni
   struct Chunk {
     std::size_t buffer;
     std::uint64_t offset;
+    std::size_t size;
   };
   const auto begin = std::chrono::steady_clock::now();
   std::deque<Chunk> chunks;
   TransferRing ring(engine);
   std::shared_ptr<LiveBuffer> live;
   const auto retire = [&] {
-    verify(ring.wait(), pass, chunks.front().buffer, chunks.front().offset);
-    ring.pop();
+    const std::size_t slot = ring.wait();
+    const Chunk& chunk = chunks.front();
+    verify(engine.slot(slot).first(chunk.size), pass, chunk.buffer, chunk.offset);
+    ring.give_back(slot);
     chunks.pop_front();
   };
   for_each_chunk(args, engine.slot_bytes(), [&](std::size_t n, std::uint64_t at, std::size_t size) {
-    if (ring.full()) retire();
+    if (!ring.has_free()) retire();
     if (at == 0) live = ring.open(static_cast<std::uint32_t>(n), vram[n].get(), args.bytes);
-    ring.read(live, at, size);
-    chunks.push_back({n, at});
+    ring.read(ring.take(), {{live, at, 0, size}});
+    chunks.push_back({n, at, size});
   });
-  while (!ring.empty()) retire();
+  while (ring.in_flight() > 0) retire();
   return rate(args, begin);
 }
 

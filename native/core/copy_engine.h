@@ -14,6 +14,17 @@ class DeviceBuffer {
   virtual ~DeviceBuffer() = default;
 };
 
+/// Bytes of a buffer and their place in a slot.
+struct CopySegment {
+  DeviceBuffer* buffer;
+  std::uint64_t offset;     // in the buffer, bytes
+  std::size_t slot_offset;  // in the slot, bytes; a multiple of 4096
+  std::size_t bytes;
+};
+
+/// Most segments of one copy.
+inline constexpr std::size_t kMaxSegments = 32;
+
 /// A ring of pinned staging slots and asynchronous copies between them and buffers of one GPU.
 /// Not thread-safe: one thread drives one engine. Each slot has at most one copy in flight.
 /// Errors: Error{gpu} from any call, also for a copy started earlier (reported by wait).
@@ -27,10 +38,10 @@ class CopyEngine {
 
   /// `dmabuf_fd` is borrowed for the call only.
   virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) = 0;
-  virtual void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
-                          std::size_t bytes) = 0;
-  virtual void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
-                           std::size_t bytes) = 0;
+  /// One copy of 1 to kMaxSegments segments, of different buffers or of the same one, between them
+  /// and the slot. The segments of a read must not overlap in the slot.
+  virtual void start_read(std::span<const CopySegment> from, std::size_t slot) = 0;
+  virtual void start_write(std::span<const CopySegment> to, std::size_t slot) = 0;
   /// Waits until the copy started last on `slot` is complete.
   virtual void wait(std::size_t slot) = 0;
 };

@@ -6,11 +6,10 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/page_memory.h"
 
 namespace kfdcp {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 EngineOptions checked(const EngineOptions& options) {
   const std::size_t slots = options.slots;
@@ -20,7 +19,7 @@ EngineOptions checked(const EngineOptions& options) {
                                             " slots asked for, 1 to " + std::to_string(kMaxSlots) +
                                             " possible");
   }
-  if (bytes == 0 || bytes % kPage != 0 || bytes > kMaxStagingBytes / slots) {
+  if (bytes == 0 || bytes % kPageBytes != 0 || bytes > kMaxStagingBytes / slots) {
     throw Error(ErrorCode::unsupported, "staging: a slot of " + std::to_string(bytes) +
                                             " bytes is not made of whole pages or exceeds " +
                                             std::to_string(kMaxStagingBytes) +
@@ -29,21 +28,19 @@ EngineOptions checked(const EngineOptions& options) {
   return options;
 }
 
-Mapping anonymous(std::size_t size) {
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) throw io_error("staging of " + std::to_string(size) + " bytes");
-  Mapping memory(base, size);
+Mapping pinnable(std::size_t size) {
+  Mapping memory = page_memory(size);
   // A fork would make the pages copy-on-write and tear them from under the GPU.
-  if (::madvise(base, size, MADV_DONTFORK) != 0) throw io_error("staging: MADV_DONTFORK");
+  if (::madvise(memory.data(), size, MADV_DONTFORK) != 0) throw io_error("staging: MADV_DONTFORK");
   // Fewer page table entries, for the GPU too. Kernels without huge pages refuse: no matter.
-  (void)::madvise(base, size, MADV_HUGEPAGE);
+  (void)::madvise(memory.data(), size, MADV_HUGEPAGE);
   return memory;
 }
 
 }  // namespace
 
 Staging::Staging(const EngineOptions& options)
-    : options_(checked(options)), memory_(anonymous(options.slots * options.slot_bytes)) {}
+    : options_(checked(options)), memory_(pinnable(options.slots * options.slot_bytes)) {}
 
 std::span<std::byte> Staging::slot(std::size_t index) const {
   if (index >= options_.slots) {
@@ -52,15 +49,23 @@ std::span<std::byte> Staging::slot(std::size_t index) const {
   return all().subspan(index * options_.slot_bytes, options_.slot_bytes);
 }
 
-void check_copy(const Staging& staging, std::uint64_t buffer_size, std::uint64_t offset,
-                std::size_t bytes) {
-  if (bytes == 0 || bytes > staging.slot_bytes() || offset > buffer_size ||
+void check_count(std::span<const CopySegment> segments) {
+  if (segments.empty() || segments.size() > kMaxSegments) {
+    throw Error(ErrorCode::gpu, "copy of " + std::to_string(segments.size()) + " segments: 1 to " +
+                                    std::to_string(kMaxSegments) + " possible");
+  }
+}
+
+void check_segment(const Staging& staging, const CopySegment& segment, std::uint64_t buffer_size) {
+  const auto& [buffer, offset, slot_offset, bytes] = segment;
+  if (bytes == 0 || slot_offset % kPageBytes != 0 || slot_offset > staging.slot_bytes() ||
+      bytes > staging.slot_bytes() - slot_offset || offset > buffer_size ||
       bytes > buffer_size - offset) {
-    throw Error(ErrorCode::gpu, "copy of " + std::to_string(bytes) + " bytes at " +
-                                    std::to_string(offset) + " of a buffer of " +
-                                    std::to_string(buffer_size) +
-                                    " bytes: outside the buffer or larger than a slot of " +
-                                    std::to_string(staging.slot_bytes()) + " bytes");
+    throw Error(ErrorCode::gpu,
+                "copy of " + std::to_string(bytes) + " bytes at " + std::to_string(offset) +
+                    " of a buffer of " + std::to_string(buffer_size) + " bytes and at " +
+                    std::to_string(slot_offset) + " of a slot of " +
+                    std::to_string(staging.slot_bytes()) + " bytes: outside one of them");
   }
 }
 

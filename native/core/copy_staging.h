@@ -35,9 +35,10 @@ class Staging {
   Mapping memory_;
 };
 
-/// Throws Error{gpu} unless `bytes` bytes, at least one, fit in a slot and lie inside the
-/// `buffer_size` bytes of a buffer from `offset` on.
-void check_copy(const Staging& staging, std::uint64_t buffer_size, std::uint64_t offset,
-                std::size_t bytes);
+/// Throws Error{gpu} unless there are 1 to kMaxSegments segments.
+void check_count(std::span<const CopySegment> segments);
+/// Throws Error{gpu} unless the segment, of at least one byte, lies inside a slot, at a whole page,
+/// and inside the `buffer_size` bytes of its buffer.
+void check_segment(const Staging& staging, const CopySegment& segment, std::uint64_t buffer_size);
 
 }  // namespace kfdcp

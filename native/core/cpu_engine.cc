@@ -116,23 +116,36 @@ class CpuEngine final : public CopyEngine {
     return std::make_unique<CpuBuffer>(dmabuf_fd, size);
   }
 
-  void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
-                  std::size_t bytes) override {
-    auto& buffer = dynamic_cast<CpuBuffer&>(from);
-    check_copy(staging_, buffer.size(), offset, bytes);
-    buffer.read(offset, staging_.slot(slot).first(bytes));
+  void start_read(std::span<const CopySegment> from, std::size_t slot) override {
+    check_count(from);
+    for (const CopySegment& segment : from) {
+      const auto [buffer, memory] = checked(segment, slot);
+      buffer.read(segment.offset, memory);
+    }
   }
 
-  void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
-                   std::size_t bytes) override {
-    auto& buffer = dynamic_cast<CpuBuffer&>(to);
-    check_copy(staging_, buffer.size(), offset, bytes);
-    buffer.write(offset, staging_.slot(slot).first(bytes));
+  void start_write(std::span<const CopySegment> to, std::size_t slot) override {
+    check_count(to);
+    for (const CopySegment& segment : to) {
+      const auto [buffer, memory] = checked(segment, slot);
+      buffer.write(segment.offset, memory);
+    }
   }
 
   void wait(std::size_t slot) override { (void)staging_.slot(slot); }
 
  private:
+  struct Copy {
+    CpuBuffer& buffer;
+    std::span<std::byte> memory;
+  };
+
+  Copy checked(const CopySegment& segment, std::size_t slot) const {
+    auto& buffer = dynamic_cast<CpuBuffer&>(*segment.buffer);
+    check_segment(staging_, segment, buffer.size());
+    return {buffer, staging_.slot(slot).subspan(segment.slot_offset, segment.bytes)};
+  }
+
   Staging staging_;
 };
 

@@ -3,7 +3,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string>
 
@@ -30,28 +32,29 @@ void read_exactly(int fd, std::span<std::byte> out, std::uint64_t offset, const 
   }
 }
 
+std::span<iovec> without_first(std::span<iovec> parts, std::size_t bytes) {
+  while (!parts.empty() && bytes >= parts[0].iov_len) {
+    bytes -= parts[0].iov_len;
+    parts = parts.subspan(1);
+  }
+  if (bytes > 0) {
+    parts[0].iov_base = static_cast<char*>(parts[0].iov_base) + bytes;
+    parts[0].iov_len -= bytes;
+  }
+  return parts;
+}
+
 void write_exactly(int fd, std::span<iovec> parts, std::uint64_t offset, const char* subject) {
+  parts = without_first(parts, 0);
   while (!parts.empty()) {
-    if (parts[0].iov_len == 0) {
-      parts = parts.subspan(1);
-      continue;
-    }
-    const ssize_t put =
-        ::pwritev(fd, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset));
+    const int count = static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX));
+    const ssize_t put = ::pwritev(fd, parts.data(), count, static_cast<off_t>(offset));
     if (put < 0) {
       if (errno == EINTR) continue;
       throw io_error(subject);
     }
     offset += static_cast<std::uint64_t>(put);
-    std::size_t left = static_cast<std::size_t>(put);
-    while (!parts.empty() && left >= parts[0].iov_len) {
-      left -= parts[0].iov_len;
-      parts = parts.subspan(1);
-    }
-    if (left > 0) {
-      parts[0].iov_base = static_cast<char*>(parts[0].iov_base) + left;
-      parts[0].iov_len -= left;
-    }
+    parts = without_first(parts, static_cast<std::size_t>(put));
   }
 }
 

@@ -97,10 +97,14 @@ class PagesWriter {
   std::unique_ptr<FrameEncoder> make_encoder() const;
   /// Gives the next frame, of `raw` bytes of content, its place. What is new must be written.
   PlacedFrame place(std::size_t raw, const EncodedFrame& frame);
-  /// Writes a frame to its place. Any thread, also while others write or place.
-  void write(const PlacedFrame& placed, const EncodedFrame& frame);
+  /// Writes frames to their places, neighbours together. Any thread, also while others write or
+  /// place. A raw frame in page-aligned memory goes past the page cache where the file system
+  /// permits.
+  void write(std::span<const PlacedFrame> placed, std::span<const EncodedFrame> frames);
   /// The index. Everything placed must be written.
   PagesSummary finish();
+  /// Bytes that went past the page cache so far.
+  std::uint64_t direct_bytes() const;
 
  private:
   struct State;
@@ -139,6 +143,12 @@ class PagesReader {
   const PagesSummary& summary() const;
   const std::vector<BufferEntry>& buffers() const;
   FrameEntry frame(std::uint64_t index) const;  // its offset counts from the start of the range
+  /// Reads bytes of the file, of one stored frame or of neighbours, unchecked. `offset` counts from
+  /// the start of the range. Whole pages in page-aligned memory are read past the page cache where
+  /// they are not in it. Several threads may call it at once.
+  void read_range(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Bytes that came past the page cache so far.
+  std::uint64_t direct_bytes() const;
   /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
   /// Error{unsupported} for a reference: core/pages_chain.h follows those.
   /// Several threads may call it at once. After an error `out` holds anything.

@@ -84,7 +84,8 @@ PagesSummary flatten_pages(const std::vector<const PagesReader*>& chain, int fd,
       if (entry.stored > 0) source.file->read_stored(source.index, stored);
       decoder.decode(entry, source.index, stored, std::span(content).first(entry.raw));
       const EncodedFrame frame{entry.codec, entry.checksum, stored, entry.digest};
-      writer.write(writer.place(entry.raw, frame), frame);
+      const PlacedFrame placed = writer.place(entry.raw, frame);
+      writer.write({&placed, 1}, {&frame, 1});
     }
   }
   return writer.finish();

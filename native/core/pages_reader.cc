@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/direct_file.h"
 #include "core/error.h"
 #include "core/frame_codec.h"
 #include "core/frame_io.h"
@@ -155,7 +157,8 @@ PagesListing list_pages(int fd, const FileRange& range) {
 }
 
 struct PagesReader::State {
-  State(int fd, const FileRange& range) : in(open_range(fd, range)) {
+  State(int fd, const FileRange& range)
+      : in(open_range(fd, range)), file(fd, O_RDONLY, in.base + in.length) {
     Top top = read_top(in);
     frames = read_frames(in, top);
     check_places(frames, top);
@@ -175,6 +178,7 @@ struct PagesReader::State {
   }
 
   const Source in;
+  DirectFile file;
   PagesListing listing;
   std::vector<FrameEntry> frames;
   std::mutex mutex;
@@ -197,13 +201,21 @@ FrameEntry PagesReader::frame(std::uint64_t index) const {
   return state_->frames[index];
 }
 
+void PagesReader::read_range(std::uint64_t offset, std::span<std::byte> out) const {
+  const Source& in = state_->in;
+  require(offset <= in.length && out.size() <= in.length - offset, "points beyond its end");
+  state_->file.read(out, in.base + offset, kSubject);
+}
+
+std::uint64_t PagesReader::direct_bytes() const { return state_->file.direct_bytes(); }
+
 void PagesReader::read_stored(std::uint64_t index, std::span<std::byte> out) const {
   const FrameEntry entry = frame(index);
   if (out.size() != entry.stored) {
     throw Error(ErrorCode::protocol,
                 std::string(kSubject) + ": room of a wrong length for a frame");
   }
-  state_->in.read(out, entry.offset);
+  read_range(entry.offset, out);
 }
 
 void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) const {
@@ -219,7 +231,7 @@ void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) cons
   std::unique_ptr<FrameDecoder> decoder = state_->take_decoder();
   const std::span<std::byte> stored =
       entry.codec == Codec::raw ? out : decoder->scratch(entry.stored);
-  state_->in.read(stored, entry.offset);
+  read_range(entry.offset, stored);
   decoder->decode(entry, index, stored, out);
   state_->give_back(std::move(decoder));
 }

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,9 +10,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/direct_file.h"
 #include "core/error.h"
 #include "core/frame_codec.h"
 #include "core/frame_io.h"
+#include "core/page_memory.h"
 #include "core/pages.h"
 #include "core/pages_layout.h"
 
@@ -39,11 +42,57 @@ void check_empty_file(int fd) {
   require(S_ISREG(st.st_mode) && st.st_size == 0, "not an empty regular file");
 }
 
+/// Frames that lie one after the other in the file, as one gathering write. Records and what fills
+/// up to the content are in pages of their own, so that whole frames of whole pages can be written
+/// past the page cache.
+class GatheredFrames {
+ public:
+  bool empty() const { return frames_ == 0; }
+  std::size_t frames() const { return frames_; }
+  std::uint64_t begin() const { return begin_; }
+  std::uint64_t bytes() const { return end_ - begin_; }  // in the file
+  std::span<iovec> parts() { return parts_; }
+
+  bool takes(const PlacedFrame& placed) const {
+    return empty() || (placed.begin == end_ && frames_ < kMostFrames);
+  }
+
+  void add(const PlacedFrame& placed, std::span<const std::byte> stored) {
+    const FrameEntry& entry = placed.entry;
+    if (pages_.data() == nullptr) pages_ = page_memory(kMostFrames * layout::kRawAlignment);
+    if (empty()) begin_ = placed.begin;
+    const std::span<std::byte> page =
+        pages_.bytes().subspan(frames_++ * layout::kRawAlignment, entry.offset - placed.begin);
+    const layout::FrameRecord record = layout::make_record(entry);
+    std::memcpy(page.data(), &record, sizeof(record));
+    std::memset(page.data() + sizeof(record), 0, page.size() - sizeof(record));
+    parts_.push_back(write_part(page));
+    parts_.push_back(write_part(stored));
+    end_ = layout::end_of(entry);
+    const std::size_t tail = end_ - entry.offset - entry.stored;
+    if (tail > 0) parts_.push_back(write_part(std::span(kZeros).first(tail)));
+  }
+
+  void clear() {
+    parts_.clear();
+    frames_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMostFrames = 32;
+
+  Mapping pages_;
+  std::vector<iovec> parts_;
+  std::size_t frames_ = 0;
+  std::uint64_t begin_ = 0;
+  std::uint64_t end_ = 0;
+};
+
 }  // namespace
 
 struct PagesWriter::State {
   State(int fd, const PagesOptions& options, const PagesReader* parent)
-      : fd(fd),
+      : file(fd, O_RDWR),
         options(options),
         header(layout::make_header(options, parent ? parent->summary().root : Digest128{})) {
     summary.digests = options.share;
@@ -55,14 +104,14 @@ struct PagesWriter::State {
   /// Writes `parts` at `offset`. After a failed write nobody knows what the file holds.
   void put(std::span<iovec> parts, std::uint64_t offset) {
     try {
-      write_exactly(fd, parts, offset, kSubject);
+      file.write(parts, offset, kSubject);
     } catch (...) {
       usable = false;
       throw;
     }
   }
 
-  const int fd;
+  DirectFile file;
   const PagesOptions options;
   const layout::Header header;
   WriteCost cost;
@@ -113,7 +162,8 @@ std::unique_ptr<FrameEncoder> PagesWriter::make_encoder() const {
 void PagesWriter::append(std::span<const std::byte> frame) {
   if (!state_->encoder) state_->encoder = make_encoder();
   const EncodedFrame encoded = state_->encoder->encode(frame);
-  write(place(frame.size(), encoded), encoded);
+  const PlacedFrame placed = place(frame.size(), encoded);
+  write({&placed, 1}, {&encoded, 1});
 }
 
 PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
@@ -155,20 +205,27 @@ PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
   return placed;
 }
 
-void PagesWriter::write(const PlacedFrame& placed, const EncodedFrame& frame) {
-  if (!placed.is_new) return;
-  const FrameEntry& entry = placed.entry;
-  const layout::FrameRecord record = layout::make_record(entry);
-  const std::size_t gap = entry.offset - placed.begin - sizeof(record);
-  const std::size_t tail = layout::end_of(entry) - entry.offset - entry.stored;
-  std::array<iovec, 4> parts{write_part(bytes_of(record)), write_part(std::span(kZeros).first(gap)),
-                             write_part(frame.stored), write_part(std::span(kZeros).first(tail))};
-  const auto begin = std::chrono::steady_clock::now();
-  state_->put(parts, placed.begin);
-  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;
-  state_->cost.add(entry.stored, static_cast<std::uint64_t>(time.count()));
-  --state_->unwritten;
+void PagesWriter::write(std::span<const PlacedFrame> placed, std::span<const EncodedFrame> frames) {
+  require(placed.size() == frames.size(), "frames and places differ");
+  GatheredFrames run;
+  const auto put = [&] {
+    if (run.empty()) return;
+    const auto begin = std::chrono::steady_clock::now();
+    state_->put(run.parts(), run.begin());
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;
+    state_->cost.add(run.bytes(), static_cast<std::uint64_t>(time.count()));
+    state_->unwritten -= run.frames();
+    run.clear();
+  };
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    if (!placed[i].is_new) continue;
+    if (!run.takes(placed[i])) put();
+    run.add(placed[i], frames[i].stored);
+  }
+  put();
 }
+
+std::uint64_t PagesWriter::direct_bytes() const { return state_->file.direct_bytes(); }
 
 PagesSummary PagesWriter::finish() {
   State& s = *state_;

@@ -6,7 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/copy_engine.h"
@@ -18,7 +20,8 @@
 namespace kfdcp {
 namespace {
 
-// Command buffer of one slot: 256 packets, more than the largest slot needs on any family.
+// Command buffer of one slot: 256 packets, more than the largest slot or kMaxSegments frames need
+// on any family.
 constexpr std::size_t kIbBytes = 8192;
 
 // The kernel's own watchdog resets a stuck ring after 10 s (60 s in a virtual function) and then
@@ -81,30 +84,62 @@ class Ring {
   bool stuck_ = false;
 };
 
+/// BO lists of copies: their buffers and what every copy needs. Consecutive copies are nearly
+/// always of one large buffer or each of other small ones, so that the last list alone is kept.
+class BoLists {
+ public:
+  BoLists(const GpuDevice& device, amdgpu_bo_handle staging, amdgpu_bo_handle ibs)
+      : device_(device), always_{staging, ibs} {}
+
+  const GpuBoList& of(std::vector<amdgpu_bo_handle> bos) {
+    if (list_ && bos == bos_) return list_;
+    bos_ = std::move(bos);
+    std::vector<amdgpu_bo_handle> all(bos_);
+    all.insert(all.end(), always_.begin(), always_.end());
+    list_ = create_bo_list(device_, all);  // submissions hold what they use of the old one
+    return list_;
+  }
+
+  /// `bo` goes: its memory must not live on in a list, nor be taken for that of a later BO.
+  void forget(amdgpu_bo_handle bo) noexcept {
+    if (std::find(bos_.begin(), bos_.end(), bo) == bos_.end()) return;
+    list_.reset();
+    bos_.clear();
+  }
+
+ private:
+  const GpuDevice& device_;
+  std::array<amdgpu_bo_handle, 2> always_;
+  std::vector<amdgpu_bo_handle> bos_;
+  GpuBoList list_;
+};
+
 class SdmaBuffer final : public DeviceBuffer {
  public:
-  SdmaBuffer(const GpuDevice& device, Ring& ring, int dmabuf_fd, std::uint64_t size,
-             amdgpu_bo_handle staging, amdgpu_bo_handle ibs)
+  SdmaBuffer(const GpuDevice& device, Ring& ring, BoLists& lists, int dmabuf_fd, std::uint64_t size)
       : ring_(ring),
+        lists_(lists),
         size_(size),
         bo_(import_dmabuf(device, dmabuf_fd, size)),
-        mapping_(device, bo_, size, kData),
-        list_(create_bo_list(device, std::array{bo_.get(), staging, ibs})) {}
-  ~SdmaBuffer() override { ring_.settle(last_); }
+        mapping_(device, bo_, size, kData) {}
+  ~SdmaBuffer() override {
+    ring_.settle(last_);
+    lists_.forget(bo_.get());
+  }
 
   std::uint64_t size() const { return size_; }
   std::uint64_t address() const { return mapping_.address(); }
-  const GpuBoList& list() const { return list_; }
+  amdgpu_bo_handle bo() const { return bo_.get(); }
   const Ring* ring() const { return &ring_; }
   void used_by(std::uint64_t sequence) { last_ = sequence; }
 
  private:
   Ring& ring_;
+  BoLists& lists_;
   std::uint64_t size_;
   std::uint64_t last_ = 0;
   GpuBo bo_;
   GpuMapping mapping_;
-  GpuBoList list_;
 };
 
 class SdmaEngine final : public CopyEngine {
@@ -119,6 +154,7 @@ class SdmaEngine final : public CopyEngine {
         ib_map_(device_, ib_bo_, kIbBytes * options.slots, kCode),
         ib_cpu_(ib_bo_, kIbBytes * options.slots),
         ring_(device_),
+        lists_(device_, staging_bo_.get(), ib_bo_.get()),
         copies_(options.slots) {}
   ~SdmaEngine() override {
     for (const Copy& copy : copies_) ring_.settle(copy.sequence);
@@ -129,20 +165,19 @@ class SdmaEngine final : public CopyEngine {
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
 
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override {
-    return std::make_unique<SdmaBuffer>(device_, ring_, dmabuf_fd, size, staging_bo_.get(),
-                                        ib_bo_.get());
+    return std::make_unique<SdmaBuffer>(device_, ring_, lists_, dmabuf_fd, size);
   }
 
-  void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
-                  std::size_t bytes) override {
-    auto& buffer = checked(from, offset, slot, bytes);
-    start(buffer, slot, buffer.address() + offset, slot_address(slot), bytes);
+  void start_read(std::span<const CopySegment> from, std::size_t slot) override {
+    start(from, slot, [](std::uint64_t buffer, std::uint64_t memory) {
+      return Ends{.from = buffer, .to = memory};
+    });
   }
 
-  void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
-                   std::size_t bytes) override {
-    auto& buffer = checked(to, offset, slot, bytes);
-    start(buffer, slot, slot_address(slot), buffer.address() + offset, bytes);
+  void start_write(std::span<const CopySegment> to, std::size_t slot) override {
+    start(to, slot, [](std::uint64_t buffer, std::uint64_t memory) {
+      return Ends{.from = memory, .to = buffer};
+    });
   }
 
   void wait(std::size_t slot) override {
@@ -166,32 +201,48 @@ class SdmaEngine final : public CopyEngine {
     bool in_flight = false;
   };
 
-  SdmaBuffer& checked(DeviceBuffer& any, std::uint64_t offset, std::size_t slot,
-                      std::size_t bytes) const {
-    auto& buffer = dynamic_cast<SdmaBuffer&>(any);
-    (void)staging_.slot(slot);
-    if (buffer.ring() != &ring_ || copies_[slot].in_flight) {
-      throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) +
-                                      ": the slot is busy or the buffer is another engine's");
+  struct Ends {
+    std::uint64_t from;
+    std::uint64_t to;
+  };
+
+  SdmaBuffer& checked(const CopySegment& segment) const {
+    auto& buffer = dynamic_cast<SdmaBuffer&>(*segment.buffer);
+    if (buffer.ring() != &ring_) {
+      throw Error(ErrorCode::gpu, "sdma copy: the buffer is another engine's");
     }
-    check_copy(staging_, buffer.size(), offset, bytes);
+    check_segment(staging_, segment, buffer.size());
     return buffer;
   }
 
-  std::uint64_t slot_address(std::size_t slot) const {
-    return staging_map_.address() + slot * staging_.slot_bytes();
-  }
-
-  void start(SdmaBuffer& buffer, std::size_t slot, std::uint64_t from, std::uint64_t to,
-             std::size_t bytes) {
+  /// One submission. `ends` tells the direction from the addresses of buffer and slot.
+  template <class Direction>
+  void start(std::span<const CopySegment> segments, std::size_t slot, Direction&& ends) {
+    (void)staging_.slot(slot);
+    check_count(segments);
+    if (copies_[slot].in_flight) {
+      throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) + ": it is busy");
+    }
     const std::size_t ib_offset = slot * kIbBytes;
-    const std::span<std::byte> ib = ib_cpu_.bytes().subspan(ib_offset, kIbBytes);
-    const std::uint32_t dwords = sdma_linear_copy(
-        rules_, {reinterpret_cast<std::uint32_t*>(ib.data()), kIbBytes / sizeof(std::uint32_t)},
-        from, to, bytes);
+    const std::uint64_t slot_address = staging_map_.address() + slot * staging_.slot_bytes();
+    const std::span<std::uint32_t> ib(
+        reinterpret_cast<std::uint32_t*>(ib_cpu_.bytes().subspan(ib_offset).data()),
+        kIbBytes / sizeof(std::uint32_t));
+    std::vector<amdgpu_bo_handle> bos;
+    std::uint32_t dwords = 0;
+    std::size_t bytes = 0;
+    for (const CopySegment& segment : segments) {
+      const SdmaBuffer& buffer = checked(segment);
+      const Ends copy = ends(buffer.address() + segment.offset, slot_address + segment.slot_offset);
+      dwords += sdma_linear_copy(rules_, ib.subspan(dwords), copy.from, copy.to, segment.bytes);
+      bytes += segment.bytes;
+      if (std::find(bos.begin(), bos.end(), buffer.bo()) == bos.end()) bos.push_back(buffer.bo());
+    }
     const std::uint64_t sequence =
-        ring_.submit(buffer.list(), ib_map_.address() + ib_offset, dwords, bytes);
-    buffer.used_by(sequence);
+        ring_.submit(lists_.of(std::move(bos)), ib_map_.address() + ib_offset, dwords, bytes);
+    for (const CopySegment& segment : segments) {
+      dynamic_cast<SdmaBuffer&>(*segment.buffer).used_by(sequence);
+    }
     copies_[slot] = {.sequence = sequence, .bytes = bytes, .in_flight = true};
   }
 
@@ -204,6 +255,7 @@ class SdmaEngine final : public CopyEngine {
   GpuMapping ib_map_;
   GpuCpuMapping ib_cpu_;
   Ring ring_;
+  BoLists lists_;
   std::vector<Copy> copies_;
 };
 

@@ -8,17 +8,28 @@
 namespace kfdcp {
 namespace {
 
-/// Runs `work`; an Error from it gets the id of the buffer in front.
-template <class Work>
-decltype(auto) naming(std::uint32_t id, Work&& work) {
+/// Runs `work`; an Error from it gets `subject()` in front.
+template <class Subject, class Work>
+decltype(auto) naming(Subject&& subject, Work&& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw Error(error.code, "buffer " + std::to_string(id) + ": " + error.what(), error.err);
+    throw Error(error.code, subject() + ": " + error.what(), error.err);
   }
 }
 
+std::string name(const std::vector<LiveSegment>& segments) {
+  const std::uint32_t first = segments.front().buffer->id;
+  const std::uint32_t last = segments.back().buffer->id;
+  if (first == last) return "buffer " + std::to_string(first);
+  return "buffers " + std::to_string(first) + " to " + std::to_string(last);
+}
+
 }  // namespace
+
+TransferRing::TransferRing(CopyEngine& engine) : engine_(engine) {
+  for (std::size_t slot = 0; slot < engine.slots(); ++slot) free_.push_back(slot);
+}
 
 TransferRing::~TransferRing() {
   for (const Copy& copy : copies_) {
@@ -33,46 +44,58 @@ TransferRing::~TransferRing() {
 
 std::shared_ptr<LiveBuffer> TransferRing::open(std::uint32_t id, int dmabuf_fd,
                                                std::uint64_t size) {
-  return naming(id, [&] {
-    return std::make_shared<LiveBuffer>(LiveBuffer{id, engine_.import(dmabuf_fd, size)});
-  });
+  return naming(
+      [&] { return "buffer " + std::to_string(id); },
+      [&] {
+        return std::make_shared<LiveBuffer>(LiveBuffer{id, engine_.import(dmabuf_fd, size)});
+      });
 }
 
-void TransferRing::start(Start how, std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset,
-                         std::size_t bytes) {
+std::size_t TransferRing::take() {
+  const std::size_t slot = free_.front();
+  free_.pop_front();
+  return slot;
+}
+
+void TransferRing::start(Start how, std::size_t slot, std::vector<LiveSegment> segments) {
+  std::vector<CopySegment> plain;
+  plain.reserve(segments.size());
+  for (const LiveSegment& segment : segments) {
+    plain.push_back(
+        {segment.buffer->device.get(), segment.offset, segment.slot_offset, segment.bytes});
+  }
   // Queued first: once the copy runs, nothing between here and its wait may throw.
-  copies_.push_back({std::move(buffer), tail_, bytes, false});
+  copies_.push_back({slot, std::move(segments), false});
   Copy& copy = copies_.back();
   try {
-    naming(copy.buffer->id,
-           [&] { (engine_.*how)(*copy.buffer->device, offset, copy.slot, bytes); });
+    naming([&] { return name(copy.segments); }, [&] { (engine_.*how)(plain, slot); });
   } catch (...) {
     copies_.pop_back();
     throw;
   }
   copy.in_flight = true;
-  tail_ = (tail_ + 1) % engine_.slots();
 }
 
-void TransferRing::read(std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset,
-                        std::size_t bytes) {
-  start(&CopyEngine::start_read, std::move(buffer), offset, bytes);
+void TransferRing::read(std::size_t slot, std::vector<LiveSegment> from) {
+  start(&CopyEngine::start_read, slot, std::move(from));
 }
 
-void TransferRing::write(std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset,
-                         std::size_t bytes) {
-  start(&CopyEngine::start_write, std::move(buffer), offset, bytes);
+void TransferRing::write(std::size_t slot, std::vector<LiveSegment> to) {
+  start(&CopyEngine::start_write, slot, std::move(to));
 }
 
-std::span<std::byte> TransferRing::wait() {
+std::size_t TransferRing::wait() {
   Copy& copy = copies_.front();
   const auto begin = std::chrono::steady_clock::now();
-  naming(copy.buffer->id, [&] {
-    copy.in_flight = false;  // a copy whose wait throws is over as well
-    engine_.wait(copy.slot);
-  });
+  naming([&] { return name(copy.segments); },
+         [&] {
+           copy.in_flight = false;  // a copy whose wait throws is over as well
+           engine_.wait(copy.slot);
+         });
   waited_ += std::chrono::steady_clock::now() - begin;
-  return engine_.slot(copy.slot).first(copy.bytes);
+  const std::size_t slot = copy.slot;
+  copies_.pop_front();
+  return slot;
 }
 
 }  // namespace kfdcp

@@ -1,4 +1,4 @@
-// The slots of a copy engine as a queue: copies start at its tail and end at its head.
+// The slots of a copy engine: free, in use by a copy, or with whoever took them.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/copy_engine.h"
 
@@ -18,13 +19,21 @@ struct LiveBuffer {
   std::unique_ptr<DeviceBuffer> device;
 };
 
+/// Part of a copy: see CopySegment.
+struct LiveSegment {
+  std::shared_ptr<LiveBuffer> buffer;
+  std::uint64_t offset;
+  std::size_t slot_offset;
+  std::size_t bytes;
+};
+
 /// Keeps copies in flight and what they need alive. Destroying it waits for all of them, so that
 /// no copy outlives its slot or its buffer, however a job ends. Errors of the engine come out
-/// with the buffer's id in front.
+/// with the ids of the buffers in front.
 class TransferRing {
  public:
   /// The engine must be idle, and is used through this alone until this is destroyed.
-  explicit TransferRing(CopyEngine& engine) : engine_(engine) {}
+  explicit TransferRing(CopyEngine& engine);
   ~TransferRing();
   TransferRing(const TransferRing&) = delete;
   TransferRing& operator=(const TransferRing&) = delete;
@@ -33,39 +42,36 @@ class TransferRing {
   /// holds it any more.
   std::shared_ptr<LiveBuffer> open(std::uint32_t id, int dmabuf_fd, std::uint64_t size);
 
-  bool empty() const { return copies_.empty(); }
-  bool full() const { return copies_.size() == engine_.slots(); }
+  bool has_free() const { return !free_.empty(); }
+  /// Takes the slot that was free longest; there must be one.
+  std::size_t take();
+  /// The slot is free again; no copy is in it.
+  void give_back(std::size_t slot) { free_.push_back(slot); }
 
-  /// The slot the next copy will use; free only while not full().
-  std::size_t tail() const { return tail_; }
+  /// Start a copy between a slot that was taken and buffers.
+  void read(std::size_t slot, std::vector<LiveSegment> from);
+  void write(std::size_t slot, std::vector<LiveSegment> to);
 
-  /// Start a copy of `bytes` bytes between the tail slot and `buffer` at `offset`.
-  void read(std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset, std::size_t bytes);
-  void write(std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset, std::size_t bytes);
-
-  /// Waits for the oldest copy and returns its bytes, valid until pop().
-  std::span<std::byte> wait();
-  /// Frees the slot of the copy waited for, and its buffer if that was the last use of it.
-  void pop() { copies_.pop_front(); }
+  std::size_t in_flight() const { return copies_.size(); }
+  /// Waits for the oldest copy; returns its slot, still taken. Its buffers are released.
+  std::size_t wait();
 
   /// Time spent waiting so far.
   std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
   struct Copy {
-    std::shared_ptr<LiveBuffer> buffer;
     std::size_t slot;
-    std::size_t bytes;
+    std::vector<LiveSegment> segments;
     bool in_flight;
   };
-  using Start = void (CopyEngine::*)(DeviceBuffer&, std::uint64_t, std::size_t, std::size_t);
+  using Start = void (CopyEngine::*)(std::span<const CopySegment>, std::size_t);
 
-  void start(Start how, std::shared_ptr<LiveBuffer> buffer, std::uint64_t offset,
-             std::size_t bytes);
+  void start(Start how, std::size_t slot, std::vector<LiveSegment> segments);
 
   CopyEngine& engine_;
-  std::deque<Copy> copies_;
-  std::size_t tail_ = 0;
+  std::deque<std::size_t> free_;
+  std::deque<Copy> copies_;  // in the order in which they started
   std::chrono::nanoseconds waited_{0};
 };
 

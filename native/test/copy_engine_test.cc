@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ using namespace kfdcp::test;
 namespace {
 
 constexpr EngineOptions kSmall{.slots = 3, .slot_bytes = 8192};
+
+std::array<CopySegment, 1> one(DeviceBuffer& buffer, std::uint64_t offset, std::size_t bytes) {
+  return {{{&buffer, offset, 0, bytes}}};
+}
 
 }  // namespace
 
@@ -47,9 +52,15 @@ TEST_CASE("staging: slots are disjoint pages, and there are no others") {
 
 TEST_CASE("staging: copies outside slot or buffer are refused") {
   Staging staging(kSmall);
-  const auto ok = [&](std::uint64_t size, std::uint64_t offset, std::size_t bytes) {
-    return !code_of([&] { check_copy(staging, size, offset, bytes); });
+  const auto ok = [&](std::uint64_t size, std::uint64_t offset, std::size_t bytes,
+                      std::size_t slot_offset = 0) {
+    return !code_of([&] { check_segment(staging, {nullptr, offset, slot_offset, bytes}, size); });
   };
+  CHECK(ok(8192, 0, 4096, 4096));
+  CHECK_FALSE(ok(8192, 0, 4097, 4096));
+  CHECK_FALSE(ok(8192, 0, 1, 8192));
+  CHECK_FALSE(ok(8192, 0, 1, 512));
+  CHECK_FALSE(ok(8192, 0, 1, ~std::size_t{0} & ~std::size_t{4095}));
   CHECK(ok(100, 0, 100));
   CHECK(ok(100, 99, 1));
   CHECK(ok(1ull << 40, (1ull << 40) - 8192, 8192));
@@ -66,13 +77,13 @@ TEST_CASE("cpu engine: reads and writes where told, and nowhere else") {
   const UniqueFd fd = memfd_of(content);
   const auto buffer = engine->import(fd.get(), content.size());
 
-  engine->start_read(*buffer, 4096, 2, 8192);
+  engine->start_read(one(*buffer, 4096, 8192), 2);
   engine->wait(2);
   CHECK(std::equal(content.begin() + 4096, content.begin() + 4096 + 8192, engine->slot(2).begin()));
 
   const auto fresh = noise(4096, 2);
   std::copy(fresh.begin(), fresh.end(), engine->slot(0).begin());
-  engine->start_write(*buffer, 4 * 4096, 0, 4096);
+  engine->start_write(one(*buffer, 4 * 4096, 4096), 0);
   engine->wait(0);
   auto expected = content;
   std::copy(fresh.begin(), fresh.end(), expected.begin() + 4 * 4096);
@@ -87,7 +98,7 @@ TEST_CASE("cpu engine: a buffer lives on after its descriptor was closed") {
     const UniqueFd fd = memfd_of(content);
     buffer = engine->import(fd.get(), content.size());
   }
-  engine->start_read(*buffer, 0, 0, 4096);
+  engine->start_read(one(*buffer, 0, 4096), 0);
   CHECK(std::equal(content.begin(), content.end(), engine->slot(0).begin()));
 }
 
@@ -107,9 +118,9 @@ TEST_CASE("cpu engine: a read-only buffer can be read, not written") {
       ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(reader);
   const auto buffer = engine->import(reader.get(), content.size());
-  engine->start_read(*buffer, 0, 1, 4096);
+  engine->start_read(one(*buffer, 0, 4096), 1);
   CHECK(std::equal(content.begin(), content.end(), engine->slot(1).begin()));
-  CHECK(code_of([&] { engine->start_write(*buffer, 0, 1, 4096); }) == ErrorCode::gpu);
+  CHECK(code_of([&] { engine->start_write(one(*buffer, 0, 4096), 1); }) == ErrorCode::gpu);
 }
 
 TEST_CASE("sdma engine: what is no render node is refused by name") {

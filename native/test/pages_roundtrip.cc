@@ -218,7 +218,7 @@ TEST_CASE("pages: frames written by several threads make the file that one makes
           ++next;
           lock.unlock();
           turn.notify_all();
-          writer.write(placed, frame);
+          writer.write({&placed, 1}, {&frame, 1});
         }
       });
     }

@@ -50,7 +50,10 @@ class FakeEngine::Buffer final : public DeviceBuffer {
   ~Buffer() override {
     --engine_.live;
     for (const auto& copy : engine_.copies_) {
-      if (copy && copy->buffer == this) engine_.breaches.push_back("buffer freed during a copy");
+      if (!copy) continue;
+      for (const CopySegment& segment : copy->segments) {
+        if (segment.buffer == this) engine_.breaches.push_back("buffer freed during a copy");
+      }
     }
   }
   Mapping memory;
@@ -82,40 +85,55 @@ std::unique_ptr<DeviceBuffer> FakeEngine::import(int dmabuf_fd, std::uint64_t si
   return std::make_unique<Buffer>(*this, dmabuf_fd, size);
 }
 
-void FakeEngine::start(DeviceBuffer& any, std::uint64_t offset, std::size_t slot, std::size_t bytes,
-                       bool write) {
+std::span<std::byte> FakeEngine::device(const CopySegment& segment) const {
+  return dynamic_cast<Buffer&>(*segment.buffer)
+      .memory.bytes()
+      .subspan(segment.offset, segment.bytes);
+}
+
+void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, bool write) {
   on_event();
-  auto& buffer = dynamic_cast<Buffer&>(any);
   if (copies_.at(slot)) breaches.push_back("slot started while busy");
-  if (bytes == 0 || bytes > options_.slot_bytes || offset + bytes > buffer.memory.size()) {
-    breaches.push_back("copy out of bounds");
+  if (segments.empty() || segments.size() > kMaxSegments) breaches.push_back("segments");
+  std::size_t used = 0;
+  for (const CopySegment& segment : segments) {
+    const auto& buffer = dynamic_cast<Buffer&>(*segment.buffer);
+    if (segment.bytes == 0 || segment.slot_offset + segment.bytes > options_.slot_bytes ||
+        segment.offset + segment.bytes > buffer.memory.size()) {
+      breaches.push_back("copy out of bounds");
+    }
+    if (segment.slot_offset % 4096 != 0) breaches.push_back("copy not aligned");
+    if (!write && segment.slot_offset < used) breaches.push_back("segments overlap");
+    used = segment.slot_offset + segment.bytes;
   }
   const std::size_t number = starts++;
   if (faults_.start == number) throw Error(ErrorCode::gpu, "fake start");
-  copies_[slot] = Copy{&buffer, offset, bytes, write, faults_.wait == number, false};
+  copies_[slot] = Copy{{segments.begin(), segments.end()}, write, faults_.wait == number, false};
   most_in_flight = std::max(most_in_flight, in_flight());
   // Until the copy is done its destination holds something else.
-  const std::span<std::byte> target =
-      write ? buffer.memory.bytes().subspan(offset, bytes) : this->slot(slot).first(bytes);
-  std::fill(target.begin(), target.end(), std::byte{0xee});
+  for (const CopySegment& segment : segments) {
+    std::ranges::fill(
+        write ? device(segment) : this->slot(slot).subspan(segment.slot_offset, segment.bytes),
+        std::byte{0xee});
+  }
 }
 
-void FakeEngine::start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
-                            std::size_t bytes) {
-  start(from, offset, slot, bytes, false);
+void FakeEngine::start_read(std::span<const CopySegment> from, std::size_t slot) {
+  start(from, slot, false);
 }
 
-void FakeEngine::start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
-                             std::size_t bytes) {
-  start(to, offset, slot, bytes, true);
+void FakeEngine::start_write(std::span<const CopySegment> to, std::size_t slot) {
+  start(to, slot, true);
 }
 
 void FakeEngine::perform(std::size_t slot) {
   Copy& copy = *copies_[slot];
   if (copy.done || copy.fails) return;
-  std::byte* device = copy.buffer->memory.data() + copy.offset;
-  std::byte* host = this->slot(slot).data();
-  std::memcpy(copy.write ? device : host, copy.write ? host : device, copy.bytes);
+  for (const CopySegment& segment : copy.segments) {
+    std::byte* memory = device(segment).data();
+    std::byte* host = this->slot(slot).data() + segment.slot_offset;
+    std::memcpy(copy.write ? memory : host, copy.write ? host : memory, segment.bytes);
+  }
   copy.done = true;
 }
 

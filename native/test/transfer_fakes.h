@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,8 @@ class FakeEngine final : public CopyEngine {
   std::size_t slot_bytes() const override { return options_.slot_bytes; }
   std::span<std::byte> slot(std::size_t index) override;
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override;
-  void start_read(DeviceBuffer& from, std::uint64_t offset, std::size_t slot,
-                  std::size_t bytes) override;
-  void start_write(DeviceBuffer& to, std::uint64_t offset, std::size_t slot,
-                   std::size_t bytes) override;
+  void start_read(std::span<const CopySegment> from, std::size_t slot) override;
+  void start_write(std::span<const CopySegment> to, std::size_t slot) override;
   void wait(std::size_t slot) override;
 
   /// Called before every start and every wait.
@@ -73,16 +72,14 @@ class FakeEngine final : public CopyEngine {
  private:
   class Buffer;
   struct Copy {
-    Buffer* buffer;
-    std::uint64_t offset;
-    std::size_t bytes;
+    std::vector<CopySegment> segments;
     bool write;
     bool fails;
     bool done;
   };
 
-  void start(DeviceBuffer& buffer, std::uint64_t offset, std::size_t slot, std::size_t bytes,
-             bool write);
+  void start(std::span<const CopySegment> segments, std::size_t slot, bool write);
+  std::span<std::byte> device(const CopySegment& segment) const;
   void perform(std::size_t slot);
 
   EngineOptions options_;

@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -21,6 +24,7 @@ namespace {
 constexpr std::size_t kFrame = 1u << 20;
 constexpr EngineOptions kRing{.slots = 3, .slot_bytes = kFrame};
 const PagesOptions kPages{.frame_bytes = kFrame};
+constexpr TransferOptions kWork{.workers = 2};
 
 /// Sizes below, at and above a frame, of odd page counts; sparse, empty and dense content.
 std::vector<std::vector<std::byte>> sample() {
@@ -74,7 +78,7 @@ UniqueFd pages_of(const std::vector<std::vector<std::byte>>& contents) {
   PagesWriter out(file.get(), kPages);
   TransferProgress progress;
   const auto engine = make_cpu_engine(kRing);
-  drain(*engine, buffers_of(contents), out, {}, progress);
+  drain(*engine, buffers_of(contents), out, kWork, {}, progress);
   out.finish();
   return file;
 }
@@ -87,11 +91,11 @@ struct Job {
   std::optional<ErrorCode> drain_all(const std::vector<ContentBuffer>& buffers) {
     const UniqueFd file = memfd_of({});
     PagesWriter out(file.get(), kPages);
-    return code_of([&] { drain(engine, buffers, out, stop.get_token(), progress); });
+    return code_of([&] { drain(engine, buffers, out, kWork, stop.get_token(), progress); });
   }
   std::optional<ErrorCode> upload_all(const std::vector<ContentBuffer>& buffers, int file) {
     const PagesReader in(file);
-    return code_of([&] { upload(engine, buffers, in, stop.get_token(), progress); });
+    return code_of([&] { upload(engine, buffers, in, kWork, stop.get_token(), progress); });
   }
   /// Nothing is left behind and the engine was used as it has to be.
   void check_clean() const {
@@ -127,7 +131,7 @@ TEST_CASE("transfer: what the CPU engine drained it puts back, whatever was ther
   PagesWriter out(file.get(), kPages);
   const auto engine = make_cpu_engine(kRing);
   TransferProgress drained;
-  const TransferStats stats = drain(*engine, buffers_of(contents), out, {}, drained);
+  const TransferStats stats = drain(*engine, buffers_of(contents), out, kWork, {}, drained);
   const PagesSummary summary = out.finish();
   CHECK(stats.bytes == bytes_of(contents));
   CHECK(drained.bytes_done == bytes_of(contents));
@@ -137,7 +141,7 @@ TEST_CASE("transfer: what the CPU engine drained it puts back, whatever was ther
   const auto targets = dirty_buffers_of(contents);
   const PagesReader in(file.get());
   TransferProgress uploaded;
-  CHECK(upload(*engine, targets, in, {}, uploaded).bytes == bytes_of(contents));
+  CHECK(upload(*engine, targets, in, kWork, {}, uploaded).bytes == bytes_of(contents));
   CHECK(uploaded.bytes_done == bytes_of(contents));
   check_contents(targets, contents);
 }
@@ -148,7 +152,7 @@ TEST_CASE("transfer: copies that end late and out of order, in a full ring") {
   {
     PagesWriter out(file.get(), kPages);
     Job job;
-    drain(job.engine, buffers_of(contents), out, {}, job.progress);
+    drain(job.engine, buffers_of(contents), out, kWork, {}, job.progress);
     out.finish();
     job.check_clean();
     CHECK(job.engine.most_in_flight == kRing.slots);
@@ -178,12 +182,15 @@ TEST_CASE("transfer: many small buffers, few imported at a time") {
   CHECK_FALSE(out.drain_all(buffers_of(contents)));
   out.check_clean();
   CHECK(out.engine.imported.size() == contents.size());
-  CHECK(out.engine.most_live <= kRing.slots + 1);
+  CHECK(out.engine.most_live <= kRing.slots * kMaxSegments + 1);
+  // As many as fit share a copy.
+  CHECK(out.engine.starts <= contents.size() / kMaxSegments + 1);
 
   Job in;
   check_upload(in, contents);
-  CHECK(in.engine.most_live <= kRing.slots + 1);
-  CHECK(in.engine.most_in_flight == kRing.slots);
+  CHECK(in.engine.imported.size() == contents.size());
+  CHECK(in.engine.most_live <= kRing.slots * kMaxSegments + 1);
+  CHECK(in.engine.starts <= contents.size() / kMaxSegments + 1);
 }
 
 TEST_CASE("transfer: zeros reach past the zeros a slot already has") {
@@ -219,21 +226,26 @@ TEST_CASE("transfer: cancelled at every point, nothing stays in flight") {
   const auto buffers = buffers_of(contents);
   Job whole;
   REQUIRE_FALSE(whole.drain_all(buffers));
-  const std::size_t events = 2 * whole.engine.starts;  // a start and a wait for each copy
-  for (std::size_t event = 0; event < events; ++event) {
+  Job filled;
+  REQUIRE_FALSE(filled.upload_all(buffers, file.get()));
+  // Each copy has a start and a wait. A stop that comes with the last wait comes too late to
+  // matter.
+  const auto expected = [](const Job& job, std::size_t event) {
+    return event + 1 == 2 * job.engine.starts ? std::nullopt : std::optional(ErrorCode::cancelled);
+  };
+  for (std::size_t event = 0; event < 2 * whole.engine.starts; ++event) {
     CAPTURE(event);
     Job out;
     out.stop_at(event);
-    const auto drained = out.drain_all(buffers);
+    CHECK(out.drain_all(buffers) == expected(whole, event));
     out.check_clean();
+  }
+  for (std::size_t event = 0; event < 2 * filled.engine.starts; ++event) {
+    CAPTURE(event);
     Job in;
     in.stop_at(event);
-    const auto uploaded = in.upload_all(buffers, file.get());
+    CHECK(in.upload_all(buffers, file.get()) == expected(filled, event));
     in.check_clean();
-    // A stop that comes with the last wait comes too late to matter.
-    const bool late = event + 1 == events;
-    CHECK(drained == (late ? std::nullopt : std::optional(ErrorCode::cancelled)));
-    CHECK(uploaded == (late ? std::nullopt : std::optional(ErrorCode::cancelled)));
     CHECK(in.progress.bytes_done <= bytes_of(contents));
   }
 }
@@ -253,18 +265,24 @@ TEST_CASE("transfer: any copy or import that fails ends the job, with nothing in
   const auto contents = sample();
   const UniqueFd file = pages_of(contents);
   const auto buffers = buffers_of(contents);
+  const auto faults_of = [](const FakeEngine& engine) {
+    std::vector<Faults> faults;
+    for (std::size_t n = 0; n < engine.starts; ++n) faults.push_back({.start = n});
+    for (std::size_t n = 0; n < engine.starts; ++n) faults.push_back({.wait = n});
+    for (std::size_t n = 0; n < engine.imported.size(); ++n) faults.push_back({.import = n});
+    return faults;
+  };
   Job whole;
   REQUIRE_FALSE(whole.drain_all(buffers));
-  std::vector<Faults> faults;
-  for (std::size_t n = 0; n < whole.engine.starts; ++n) faults.push_back({.start = n});
-  for (std::size_t n = 0; n < whole.engine.starts; ++n) faults.push_back({.wait = n});
-  for (std::size_t n = 0; n < whole.engine.imported.size(); ++n) faults.push_back({.import = n});
-  for (std::size_t i = 0; i < faults.size(); ++i) {
-    CAPTURE(i);
-    Job out(faults[i]);
+  for (const Faults& fault : faults_of(whole.engine)) {
+    Job out(fault);
     CHECK(out.drain_all(buffers) == ErrorCode::gpu);
     out.check_clean();
-    Job in(faults[i]);
+  }
+  Job filled;
+  REQUIRE_FALSE(filled.upload_all(buffers, file.get()));
+  for (const Faults& fault : faults_of(filled.engine)) {
+    Job in(fault);
     CHECK(in.upload_all(buffers, file.get()) == ErrorCode::gpu);
     in.check_clean();
   }
@@ -279,7 +297,7 @@ TEST_CASE("transfer: errors of the engine name the buffer") {
     PagesWriter out(file.get(), kPages);
     TransferProgress progress;
     try {
-      drain(engine, buffers, out, {}, progress);
+      drain(engine, buffers, out, kWork, {}, progress);
     } catch (const Error& error) {
       return error.what();
     }
@@ -288,6 +306,81 @@ TEST_CASE("transfer: errors of the engine name the buffer") {
   CHECK(message({.start = 1}) == "buffer 11: fake start");
   CHECK(message({.wait = 2}) == "buffer 12: fake wait");
   CHECK(message({.import = 4}) == "buffer 14: fake import");
+
+  std::vector<std::vector<std::byte>> small;
+  for (unsigned i = 0; i < 3; ++i) small.push_back(noise(4096, i));
+  Job job(Faults{.wait = 0});
+  const UniqueFd file = memfd_of({});
+  PagesWriter out(file.get(), kPages);
+  try {
+    drain(job.engine, buffers_of(small), out, kWork, {}, job.progress);
+    FAIL("a copy that fails went unnoticed");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()) == "buffers 10 to 12: fake wait");
+  }
+}
+
+TEST_CASE("transfer: a file that cannot grow ends a drain with its errno, whoever writes") {
+  const auto buffers = buffers_of(sample());
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (const std::size_t workers : {1, 3}) {
+    CAPTURE(workers);
+    const UniqueFd file = memfd_of({});
+    PagesWriter out(file.get(), kPages);
+    Job job;
+    rlimit small = before;
+    small.rlim_cur = 2 * kFrame;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    int err = 0;
+    ErrorCode code = ErrorCode::cancelled;
+    try {
+      drain(job.engine, buffers, out, {.workers = workers}, {}, job.progress);
+    } catch (const Error& error) {
+      code = error.code;
+      err = error.err;
+    }
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(code == ErrorCode::io);
+    CHECK(err == EFBIG);
+    job.check_clean();
+  }
+  std::signal(SIGXFSZ, handler);
+}
+
+TEST_CASE("transfer: however many workers, the file is the same and so is what it restores") {
+  auto contents = sample();
+  for (unsigned i = 0; i < 40; ++i) contents.push_back(std::vector<std::byte>(4096, std::byte{9}));
+  for (const bool compress : {false, true}) {
+    CAPTURE(compress);
+    PagesOptions options = kPages;
+    options.compress = compress ? Compress::zstd : Compress::none;
+    options.share = compress;
+    std::vector<std::byte> first;
+    for (const std::size_t workers : {1, 2, 7}) {
+      CAPTURE(workers);
+      const UniqueFd file = memfd_of({});
+      PagesWriter out(file.get(), options);
+      Job job(EngineOptions{.slots = 8, .slot_bytes = kFrame});
+      const TransferStats stats =
+          drain(job.engine, buffers_of(contents), out, {.workers = workers}, {}, job.progress);
+      out.finish();
+      job.check_clean();
+      CHECK(stats.workers == workers);
+      CHECK(stats.code.bytes == bytes_of(contents));
+      if (first.empty()) first = content_of(file.get());
+      CHECK(content_of(file.get()) == first);
+
+      const auto targets = dirty_buffers_of(contents);
+      Job in(EngineOptions{.slots = 8, .slot_bytes = kFrame});
+      const PagesReader reader(file.get());
+      CHECK(upload(in.engine, targets, reader, {.workers = workers}, {}, in.progress).bytes ==
+            bytes_of(contents));
+      in.check_clean();
+      check_contents(targets, contents);
+    }
+  }
 }
 
 TEST_CASE("transfer: a frame that does not match its checksum is never uploaded") {
@@ -331,6 +424,6 @@ TEST_CASE("transfer: slots smaller than a frame are refused") {
   FakeEngine engine({.slots = 2, .slot_bytes = kFrame / 2});
   const PagesReader in(file.get());
   TransferProgress progress;
-  CHECK(code_of([&] { upload(engine, dirty_buffers_of(contents), in, {}, progress); }) ==
+  CHECK(code_of([&] { upload(engine, dirty_buffers_of(contents), in, kWork, {}, progress); }) ==
         ErrorCode::unsupported);
 }

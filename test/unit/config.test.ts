@@ -47,7 +47,7 @@ test('wrong keys are all named', () => {
   refused(
     '{"paralel":true,"staging_mib":257}',
     /c\.json: .*unknown key "paralel"/,
-    /"staging_mib" must be a whole number from 4 to 256/,
+    /"staging_mib" must be a whole number from 8 to 256/,
   );
   refused('{"compress":"gzip"}', /"compress" must be .*lz4/);
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);

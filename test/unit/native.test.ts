@@ -39,6 +39,7 @@ const engine = {
   engine: 'cpu',
   slots: 4,
   slotBytes: frame,
+  workers: 2,
 } as const;
 
 function startDrain(

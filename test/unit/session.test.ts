@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defaultConfig } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
 import { type Host, readHost } from '../../src/gpu/host.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
@@ -94,16 +93,19 @@ test("a plugin's failure has the code of its kind, a fault of its program E_INTE
   assert.equal(fault.message, 'internal error: map::at');
 });
 
-test('the staging ring stays in its budget and never has fewer than two slots', () => {
-  for (const [mib, slots] of [
-    [1, 2],
-    [4, 2],
-    [7, 3],
-    [64, 32],
-    [256, 32],
+test('ring and workers stay in their budget, and there is room for both', () => {
+  for (const [mib, cores, slots, workers] of [
+    [8, 64, 2, 1],
+    [9, 64, 2, 1],
+    [64, 1, 24, 4],
+    [64, 8, 16, 8],
+    [64, 64, 16, 8],
+    [256, 2, 32, 4],
+    [256, 64, 32, 16],
   ] as const) {
-    const ring = stagingRing({ ...defaultConfig(), staging_mib: mib });
-    assert.deepEqual(ring, { slots, slotBytes: frameBytes });
+    const ring = stagingRing({ staging_mib: mib }, cores);
+    assert.deepEqual(ring, { slots, slotBytes: frameBytes, workers });
+    assert.ok((ring.slots + 2 * ring.workers) * frameBytes <= mib << 20);
   }
 });
 
@@ -172,9 +174,17 @@ test('the composed manifest is sound and says what was dumped', async () => {
     digests: true,
     root: 'ab'.repeat(16),
     bytes: 0,
-    fileUs: 0,
-    copyUs: 0,
     wallUs: 0,
+    workers: 4,
+    stages: {
+      file: { bytes: 0, busyUs: 0 },
+      code: { bytes: 0, busyUs: 0 },
+      copy: { bytes: 0, waitUs: 0 },
+      work: { bytes: 0, waitUs: 0 },
+    },
+    directBytes: 0,
+    turnWaitUs: 0,
+    slowest: 'copy',
     engine: 'cpu',
   } as const;
   const manifest = composeManifest({
