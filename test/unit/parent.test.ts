@@ -70,6 +70,7 @@ async function drain(
         engine: 'cpu',
         slots: 4,
         slotBytes: frame,
+        workers: 2,
         process: 0,
         gpu,
         compress: 'none',
