@@ -100,7 +100,11 @@ bool UploadPlan::add(Load& load, const FrameEntry& frame, const Piece& piece) {
                                                       : Load::Kind::decoded;
   const bool first = load.pieces.empty();
   std::size_t at = 0;
-  if (kind != Load::Kind::zeros) {
+  if (kind == Load::Kind::zeros) {
+    // All of them lie at the slot's begin, but what is in flight stays within the ring's bytes:
+    // a job that is cancelled waits for it.
+    if (frame.raw > slot_bytes_ - used_) return false;
+  } else {
     const std::uint64_t end = frame.offset + frame.stored;
     if (!first && (frame.offset < load.end || frame.offset - load.end > kMaxGap)) return false;
     const std::uint64_t begin = first ? frame.offset : load.begin;
@@ -114,7 +118,9 @@ bool UploadPlan::add(Load& load, const FrameEntry& frame, const Piece& piece) {
   }
   if (!first && kind != load.kind) return false;
   load.kind = kind;
-  if (kind != Load::Kind::zeros) {
+  if (kind == Load::Kind::zeros) {
+    used_ += frame.raw;
+  } else {
     if (first) load.begin = frame.offset;
     load.end = frame.offset + frame.stored;
     used_ = std::min<std::size_t>(slot_bytes_, align_up(at + frame.raw, kPageBytes));

@@ -71,7 +71,7 @@ class UploadPlan {
   std::size_t next_ = 0;     // target
   std::uint64_t frame_ = 0;  // of it
   std::uint64_t offset_ = 0;
-  std::size_t used_ = 0;  // bytes of the slot
+  std::size_t used_ = 0;  // bytes of the slot; of zeros, bytes to be copied
 };
 
 }  // namespace kfdcp

@@ -96,6 +96,7 @@ void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, 
   if (copies_.at(slot)) breaches.push_back("slot started while busy");
   if (segments.empty() || segments.size() > kMaxSegments) breaches.push_back("segments");
   std::size_t used = 0;
+  std::size_t bytes = 0;
   for (const CopySegment& segment : segments) {
     const auto& buffer = dynamic_cast<Buffer&>(*segment.buffer);
     if (segment.bytes == 0 || segment.slot_offset + segment.bytes > options_.slot_bytes ||
@@ -105,7 +106,9 @@ void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, 
     if (segment.slot_offset % 4096 != 0) breaches.push_back("copy not aligned");
     if (!write && segment.slot_offset < used) breaches.push_back("segments overlap");
     used = segment.slot_offset + segment.bytes;
+    bytes += segment.bytes;
   }
+  if (bytes > options_.slot_bytes) breaches.push_back("more bytes in flight than a slot has");
   const std::size_t number = starts++;
   if (faults_.start == number) throw Error(ErrorCode::gpu, "fake start");
   copies_[slot] = Copy{{segments.begin(), segments.end()}, write, faults_.wait == number, false};

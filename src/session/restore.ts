@@ -321,10 +321,11 @@ export class RestoreSession implements Cancellable {
       this.#resumed = true;
       closeBuffers(this.#returning.values());
     } catch (error) {
+      this.#failure ??= fromNative(error, 'restore'); // what follows ends the uploads: not the reason
       // The tree dies when we answer: nothing of ours may keep its GPU memory alive then.
       await this.#uploads?.cancel();
       await this.#release();
-      throw this.#failure ?? error;
+      throw this.#failure;
     }
     this.#context.phases.enter('finish');
   }
