@@ -39,7 +39,8 @@ class CopyEngine {
   /// `dmabuf_fd` is borrowed for the call only.
   virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) = 0;
   /// One copy of 1 to kMaxSegments segments, of different buffers or of the same one, between them
-  /// and the slot; together at most slot_bytes. The segments of a read must not overlap in the slot.
+  /// and the slot; together at most slot_bytes. The segments of a read must not overlap in the
+  /// slot.
   virtual void start_read(std::span<const CopySegment> from, std::size_t slot) = 0;
   virtual void start_write(std::span<const CopySegment> to, std::size_t slot) = 0;
   /// Waits until the copy started last on `slot` is complete.
