@@ -12,4 +12,18 @@ ImportedBuffer::ImportedBuffer(const Runtime& runtime, int dmabuf) {
 
 ImportedBuffer::~ImportedBuffer() { hsa_amd_interop_unmap_buffer(base_); }
 
+AttachedBuffer::AttachedBuffer(const hsa_amd_ipc_memory_t& handle, std::size_t size) : size_(size) {
+  check_hsa(hsa_amd_ipc_memory_attach(&handle, size, 0, nullptr, &base_),
+            "attaching memory by ROCr's IPC");
+}
+
+AttachedBuffer::~AttachedBuffer() { hsa_amd_ipc_memory_detach(base_); }
+
+hsa_amd_ipc_memory_t ipc_handle(const PoolBuffer& buffer) {
+  hsa_amd_ipc_memory_t handle{};
+  check_hsa(hsa_amd_ipc_memory_create(buffer.bytes().data(), buffer.bytes().size(), &handle),
+            "sharing memory by ROCr's IPC");
+  return handle;
+}
+
 }  // namespace lab

@@ -25,4 +25,23 @@ class ImportedBuffer {
   std::size_t size_ = 0;
 };
 
+/// Likewise, by a handle of ROCr's IPC. The exporter must run, for it is asked on a socket.
+class AttachedBuffer {
+ public:
+  /// Throws Error{gpu}.
+  AttachedBuffer(const hsa_amd_ipc_memory_t& handle, std::size_t size);
+  ~AttachedBuffer();
+  AttachedBuffer(const AttachedBuffer&) = delete;
+  AttachedBuffer& operator=(const AttachedBuffer&) = delete;
+
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(base_), size_}; }
+
+ private:
+  void* base_ = nullptr;
+  std::size_t size_;
+};
+
+/// Lets the processes above have `buffer`. Throws Error{gpu}.
+hsa_amd_ipc_memory_t ipc_handle(const PoolBuffer& buffer);
+
 }  // namespace lab

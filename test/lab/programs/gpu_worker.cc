@@ -28,6 +28,8 @@ int main(int argc, char** argv) {
       const auto run = [&options](int socket, kfdcp::UniqueFd place) {
         return lab::run_sharer(socket, std::move(place), options.seed, options.limit);
       };
+      // ROCr's IPC by dma-bufs; the other one needs a call that no kernel but AMD's own has.
+      if (options.ipc) setenv("HSA_ENABLE_IPC_MODE_LEGACY", "0", 0);
       if (options.share) peer.emplace(run, options.limit);
       lab::Worker worker(options, peer ? &*peer : nullptr);
       mailbox.announce(worker.ready_line());

@@ -27,6 +27,7 @@ constexpr Switch kSwitches[] = {
     {"--split", &Options::split},
     {"--map-dmabuf", &Options::map_dmabuf},
     {"--share", &Options::share},
+    {"--ipc", &Options::ipc},
 };
 
 struct Number {
@@ -141,6 +142,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --split            split the mapping of a BO, and put a mapped file between BOs
   --map-dmabuf       map a dma-buf by its descriptor
   --share            share a BO with a second GPU process
+  --ipc              with --share: another one by ROCr's IPC, which wants ROCr 6.4 or newer
   --dispatch-ms MS   start a dispatch that takes MS ms on the GPU (simulated GPU only)
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)
   --timeout-ms MS    limit of every wait for the GPU (60000)

@@ -28,6 +28,7 @@ struct Options {
   bool split = false;
   bool map_dmabuf = false;
   bool share = false;
+  bool ipc = false;
   std::chrono::milliseconds dispatch{0};      // how long one takes on the GPU; 0: none
   std::chrono::milliseconds step_every{100};  // 0: the counter stands still
   std::chrono::milliseconds limit{60'000};    // for every wait for the GPU

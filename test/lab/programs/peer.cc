@@ -27,6 +27,7 @@ struct Request {
   enum Verb : std::uint32_t { kExchange, kAdvance };  // kExchange carries a dma-buf, as its reply
   Verb verb;
   std::uint32_t generation;
+  Note note;
 };
 
 struct Reply {
@@ -43,7 +44,7 @@ bool serve_peer(int socket, PeerWork& work) {
     kfdcp::UniqueFd own;
     try {
       if (request.verb == Request::kExchange) {
-        own = work.exchange(dmabuf);
+        own = work.exchange(dmabuf, request.note);
         dmabuf = {};
       } else {
         work.advance(request.generation);
@@ -75,14 +76,14 @@ Peer::~Peer() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Peer::exchange(const kfdcp::UniqueFd& dmabuf) const {
-  const Request request{Request::kExchange, 0};
+void Peer::exchange(const kfdcp::UniqueFd& dmabuf, const Note& note) const {
+  const Request request{Request::kExchange, 0, note};
   if (!send_passing(socket_.get(), &request, sizeof request, dmabuf.get())) throw io_error("peer");
   fill_descriptor(place_, receive_reply());
 }
 
 void Peer::advance(std::uint32_t generation) const {
-  const Request request{Request::kAdvance, generation};
+  const Request request{Request::kAdvance, generation, {}};
   if (!send_passing(socket_.get(), &request, sizeof request, -1)) throw io_error("peer");
   receive_reply();
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,14 +12,17 @@
 
 namespace lab {
 
+/// What goes with the dma-buf that is exchanged: as much as a handle of ROCr's IPC.
+using Note = std::array<std::uint32_t, 8>;
+
 /// What the child does with the BOs. Errors go to the parent as text.
 class PeerWork {
  public:
   virtual ~PeerWork() = default;
   /// Imports the BO of `dmabuf`, and keeps that descriptor. Returns a dma-buf of a BO of its own,
   /// which it does not keep.
-  virtual kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf) = 0;
-  /// Verifies that both BOs hold `generation` and writes the next one.
+  virtual kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf, const Note& note) = 0;
+  /// Verifies that all BOs hold `generation` and writes the next one.
   virtual void advance(std::uint32_t generation) = 0;
 };
 
@@ -42,7 +46,7 @@ class Peer {
   /// Has the child import the BO of `dmabuf` and hold that descriptor. From then on this process
   /// holds one of the child's BO. Throws Error{gpu} with the child's reason, or when it does not
   /// answer in time.
-  void exchange(const kfdcp::UniqueFd& dmabuf) const;
+  void exchange(const kfdcp::UniqueFd& dmabuf, const Note& note = {}) const;
   /// Has the child verify and write. Throws as exchange() does.
   void advance(std::uint32_t generation) const;
   /// The dma-buf of the child's BO. Nobody else has it open.

@@ -18,7 +18,7 @@ class RenderPeerWork : public PeerWork {
   RenderPeerWork(kfdcp::UniqueFd place, const std::string& node, const Pattern& pattern)
       : place_(std::move(place)), pattern_(pattern), file_(open_node(node)) {}
 
-  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf) override {
+  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf, const Note&) override {
     imported_ = import_gem(file_, dmabuf);
     theirs_ = map_gem(file_, imported_, kBytes);
     fill_descriptor(place_, dmabuf);

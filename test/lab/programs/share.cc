@@ -1,9 +1,12 @@
 #include "share.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "descriptor_place.h"
@@ -19,7 +22,10 @@ class SharerWork : public PeerWork {
   SharerWork(kfdcp::UniqueFd place, std::uint64_t seed, std::chrono::milliseconds limit)
       : place_(std::move(place)), pattern_(seed), dma_(runtime_, limit) {}
 
-  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf) override {
+  kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf, const Note& note) override {
+    std::ranges::copy(note, handle_.handle);
+    by_ipc_ = note != Note{};
+    if (by_ipc_) attached_.emplace(handle_, kSharedBytes);
     imported_.emplace(runtime_, dmabuf.get());
     fill_descriptor(place_, dmabuf);
     own_.emplace(runtime_, runtime_.vram(), kSharedBytes);
@@ -28,12 +34,17 @@ class SharerWork : public PeerWork {
   }
 
   void advance(std::uint32_t generation) override {
-    for (const std::span<std::byte> bytes : {imported_.value().bytes(), own_.value().bytes()}) {
+    std::vector<std::span<std::byte>> all{imported_.value().bytes(), own_.value().bytes()};
+    if (by_ipc_) all.push_back(attached_.value().bytes());
+    for (const std::span<std::byte> bytes : all) {
       dma_.verify(bytes, pattern_, kShared + generation);
       dma_.fill(bytes, pattern_, kShared + generation + 1);
     }
     const ImportedBuffer again(runtime_, place_.get());
     dma_.verify(again.bytes(), pattern_, kShared + generation + 1);
+    if (!by_ipc_) return;
+    attached_.emplace(handle_, kSharedBytes);  // asks the exporter once more
+    dma_.verify(attached_->bytes(), pattern_, kShared + generation + 1);
   }
 
  private:
@@ -41,20 +52,29 @@ class SharerWork : public PeerWork {
   const Runtime runtime_;
   const Pattern pattern_;
   Dma dma_;
+  hsa_amd_ipc_memory_t handle_{};
+  bool by_ipc_ = false;
   std::optional<ImportedBuffer> imported_;
+  std::optional<AttachedBuffer> attached_;
   std::optional<PoolBuffer> own_;
 };
 
 class HeldShare : public Holding {
  public:
-  HeldShare(const Runtime& runtime, Dma& dma, const Pattern& pattern, const Peer& peer)
+  HeldShare(const Runtime& runtime, Dma& dma, const Pattern& pattern, const Peer& peer, bool ipc)
       : runtime_(runtime),
         dma_(dma),
         pattern_(pattern),
         peer_(peer),
         buffer_(runtime, runtime.vram(), kSharedBytes) {
     dma_.fill(buffer_.bytes(), pattern_, kShared);
-    peer_.exchange(export_dmabuf(buffer_));
+    Note note{};
+    if (ipc) {
+      by_ipc_.emplace(runtime, runtime.vram(), kSharedBytes);
+      dma_.fill(by_ipc_->bytes(), pattern_, kShared);
+      note = std::to_array(ipc_handle(*by_ipc_).handle);
+    }
+    peer_.exchange(export_dmabuf(buffer_), note);
     check();
   }
 
@@ -64,7 +84,9 @@ class HeldShare : public Holding {
     dma_.verify(buffer_.bytes(), pattern_, kShared + generation_);
     peer_.advance(generation_);
     const ImportedBuffer theirs(runtime_, peer_.dmabuf().get());
-    for (const std::span<std::byte> bytes : {buffer_.bytes(), theirs.bytes()}) {
+    std::vector<std::span<std::byte>> all{buffer_.bytes(), theirs.bytes()};
+    if (by_ipc_) all.push_back(by_ipc_->bytes());
+    for (const std::span<std::byte> bytes : all) {
       dma_.verify(bytes, pattern_, kShared + generation_ + 1);
       dma_.fill(bytes, pattern_, kShared + generation_ + 2);
     }
@@ -78,14 +100,15 @@ class HeldShare : public Holding {
   const Pattern& pattern_;
   const Peer& peer_;
   PoolBuffer buffer_;
+  std::optional<PoolBuffer> by_ipc_;
   std::uint32_t generation_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
-                                    const Peer& peer) {
-  return std::make_unique<HeldShare>(runtime, dma, pattern, peer);
+                                    const Peer& peer, bool ipc) {
+  return std::make_unique<HeldShare>(runtime, dma, pattern, peer, ipc);
 }
 
 int run_sharer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,

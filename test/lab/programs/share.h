@@ -16,9 +16,11 @@ namespace lab {
 
 /// --share: a VRAM BO of 4 MiB that `peer` has imported, and one of the peer's. Each process holds
 /// the dma-buf of the other's BO, with a number below that of /dev/kfd, and nobody that of its own.
+/// `ipc` (--ipc): and a third one, which the peer has by ROCr's IPC; ROCr here holds its dma-buf,
+/// for those who will ask.
 /// check() sends new contents back and forth, so that two copies of a BO are told from one.
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
-                                    const Peer& peer);
+                                    const Peer& peer, bool ipc);
 
 /// The peer of hold_share(), with a ROCr of its own.
 int run_sharer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,

@@ -44,7 +44,7 @@ Worker::Worker(const Options& options, const Peer* peer)
     held_.push_back(hold_split(runtime_, dma_, pattern_, options_.control_dir + "/split.bin"));
   }
   if (options_.map_dmabuf) held_.push_back(hold_mapping(runtime_, pattern_));
-  if (peer != nullptr) held_.push_back(hold_share(runtime_, dma_, pattern_, *peer));
+  if (peer != nullptr) held_.push_back(hold_share(runtime_, dma_, pattern_, *peer, options.ipc));
   if (options_.fork_holder) held_.push_back(hold_fork());
 }
 
