@@ -90,16 +90,20 @@ export class Containerd {
     this.#events = events;
   }
 
-  /** Starts it, with the test programs' image in its store. */
+  /** Starts it, with the test programs' image in its store. What fails leaves no daemon: this process would never end. */
   static async start(): Promise<Containerd> {
     mkdirSync(temporary, { recursive: true });
     writeConfig('version = 2', 'grpc.v1.cri');
     const daemon = startDaemon();
-    await answers();
-    rmSync(eventLog, { force: true });
-    const events = listen();
-    await run('ctr', 'images', 'import', '/repo/build/lab/programs/image.tar');
-    return new Containerd(daemon, events);
+    try {
+      await answers();
+      rmSync(eventLog, { force: true });
+      await run('ctr', 'images', 'import', '/repo/build/lab/programs/image.tar');
+      return new Containerd(daemon, listen());
+    } catch (error) {
+      daemon.kill();
+      throw error;
+    }
   }
 
   /**
@@ -238,5 +242,6 @@ export class Task {
 export async function shimsLeft(): Promise<string[]> {
   const files = existsSync(sockets) ? readdirSync(sockets) : [];
   const { stdout } = await attempt('pgrep', '-af', 'containerd-shim|dist/shim/');
-  return [...files, ...stdout.split('\n').filter((line) => line !== '')];
+  const processes = stdout.split('\n').filter((line) => line !== '' && !line.includes('<defunct>'));
+  return [...files, ...processes];
 }
