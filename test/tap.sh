@@ -40,6 +40,9 @@ tap_failures() { awk '/^ *not ok / && !/ # TODO/ { shown = 1 } shown { print } /
 # tap_skips FILE: name and sentence of everything that was skipped or is still to do.
 tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
 
+# doctest_skips FILE: the same, from the lines of native/test/main.cc.
+doctest_skips() { sed -n 's/^skipped: //p' "$1"; }
+
 # live PATTERN: copies its input and shows the lines that match at once, for suites that take minutes.
 exec 5>&1
 live() {
@@ -79,7 +82,7 @@ suite() {
 		"$verdict" "$name" "$seconds" "$passed" "$failed" "$skipped"
 	summary+=("$line")
 	echo "$line"
-	[ "$format" != tap ] || tap_skips "$out" | sed 's/^/        skipped: /'
+	[ "$format" = one ] || "${format}_skips" "$out" | sed 's/^/        skipped: /'
 	[ "$failed" != 0 ] || return 0
 
 	[ -z "$trouble" ] || echo "      $name $trouble"

@@ -81,8 +81,10 @@ PagesSummary flatten_pages(const std::vector<const PagesReader*>& chain, int fd,
       const Source source = find(chain, i);
       const FrameEntry& entry = source.entry;
       stored.resize(entry.stored);
-      if (entry.stored > 0) source.file->read_stored(source.index, stored);
-      decoder.decode(entry, source.index, stored, std::span(content).first(entry.raw));
+      if (is_stored(entry.codec)) {
+        source.file->read_stored(source.index, stored);
+        decoder.decode(entry, source.index, stored, std::span(content).first(entry.raw));
+      }
       const EncodedFrame frame{entry.codec, entry.checksum, stored, entry.digest};
       const PlacedFrame placed = writer.place(entry.raw, frame);
       writer.write({&placed, 1}, {&frame, 1});
