@@ -16,8 +16,8 @@ namespace lab {
 
 /// --share: a VRAM BO of 4 MiB that `peer` has imported, and one of the peer's. Each process holds
 /// the dma-buf of the other's BO, with a number below that of /dev/kfd, and nobody that of its own.
-/// `ipc` (--ipc): and a third one, which the peer has by ROCr's IPC; ROCr here holds its dma-buf,
-/// for those who will ask.
+/// `ipc` (--ipc): and a third one, which the peer has by ROCr's IPC: ROCr here gives a dma-buf to
+/// whoever asks on its socket, and keeps none.
 /// check() sends new contents back and forth, so that two copies of a BO are told from one.
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
                                     const Peer& peer, bool ipc);
