@@ -27,6 +27,8 @@ const configSchema = v.strictObject({
   zstd_level: v.optional(whole(1, 19), 1),
   /** Memory for copies per GPU, MiB: the pinned ring, and what its workers keep. */
   staging_mib: v.optional(whole(8, 256), 64),
+  /** The same for all sessions of the host together, MiB. */
+  staging_total_mib: v.optional(whole(8, 1 << 20), 1024),
   /** How contents move: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */

@@ -138,6 +138,26 @@ export interface TransferJob {
   cancel(): void;
 }
 
+/** Pieces of the host's staging memory; a process that ends, however it does, has none. */
+export interface StagingClaim {
+  /** Pieces held; 0 while there are none for it. Throws KFD_IO. */
+  poll(): number;
+  /** Gives them back. */
+  close(): void;
+}
+
+export interface StagingRequest {
+  /** The file that is locked; made if it is missing. */
+  readonly file: string;
+  /** Pieces on the host, and those that are of use. */
+  readonly total: number;
+  readonly wanted: number;
+  /** That the session runs at once. */
+  readonly transfers: number;
+  /** Its pid. */
+  readonly session: number;
+}
+
 export interface StateSummary {
   readonly ordinal: number;
   readonly nsPid: number;
@@ -189,6 +209,7 @@ export interface ZstdDecoder {
 
 export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
+  readonly StagingClaim: new (request: StagingRequest) => StagingClaim;
   readonly TransferJob: new (options: DrainOptions | UploadOptions) => TransferJob;
   /** `index`: path of a new file that gets all but the frames. */
   readonly PagesCheck: new (

@@ -8,6 +8,7 @@
 #include "addon/instance.h"
 #include "addon/listener.h"
 #include "addon/process.h"
+#include "addon/staging.h"
 #include "addon/transfer_job.h"
 
 namespace {
@@ -17,6 +18,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Instance);  // freed by the environment
   Descriptor::init(env, exports);
   Listener::init(env, exports);
+  StagingClaim::init(env, exports);
   TransferJob::init(env, exports);
   init_process(env, exports);
   init_formats(env, exports);

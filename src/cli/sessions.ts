@@ -50,6 +50,13 @@ export function operationOf({ operation }: SessionStatus): string {
   return operations.get(operation) ?? 'unknown';
 }
 
+/** The phase, and what keeps the session from going on in it. */
+export function phaseOf({ phase, cancelled, files }: SessionStatus): string {
+  if (cancelled) return `${phase}, cancelled`;
+  const waits = files.some(({ waiting }) => waiting);
+  return waits ? `${phase}, waiting for memory` : phase;
+}
+
 /** As it is printed: the words of the command line, and no field without a value. */
 export function statusAsJson(status: SessionStatus) {
   const { container_id, result, ...others } = status;
@@ -68,7 +75,7 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
       `${session.criu_pid}`,
       operationOf(session),
       session.container_id.slice(0, 12) || '-',
-      session.cancelled ? `${session.phase}, cancelled` : session.phase,
+      phaseOf(session),
       `${session.processes}`,
       size(session.bytes_done),
       size(session.bytes_total),

@@ -6,7 +6,7 @@ import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import { printable, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
-import { chosenSession, operationOf, rootOption, statusAsJson } from './sessions.js';
+import { chosenSession, operationOf, phaseOf, rootOption, statusAsJson } from './sessions.js';
 import type { Surroundings } from './surroundings.js';
 
 export const sessionArgument = (syntax: string) =>
@@ -47,7 +47,7 @@ function textOf(
 ): (status: SessionStatus) => void {
   let told = '';
   return (status) => {
-    const { phase, bytes_done: done, bytes_total: total, result } = status;
+    const { bytes_done: done, bytes_total: total, result } = status;
     const subject = `${operationOf(status)} ${status.criu_pid}`;
     if (result !== null) {
       progress.end();
@@ -55,7 +55,7 @@ function textOf(
       out(`${printable(`${subject}: ${result.outcome}${bytes}`)}\n`);
       return;
     }
-    const name = printable(`${subject}: ${status.cancelled ? 'cancelled, ' : ''}${phase}`);
+    const name = printable(`${subject}: ${phaseOf(status)}`);
     if (isTerminal) {
       if (total === 0) progress.say(name);
       else progress.update(name, done, total);

@@ -9,6 +9,9 @@ export const stateFolder = '/var/lib/kfd-checkpoint';
 /** Sessions listen below it, by the pid of their CRIU; native/core/session_socket.cc and hooks/criu-action have it, too. */
 export const runFolder = '/run/kfd-checkpoint';
 
+/** Sessions share the host's staging memory by locks on it. Not in the folder, which is for sessions alone; never removed. */
+export const stagingFile = '/run/kfd-checkpoint.staging';
+
 /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
 export const libdir = `${stateFolder}/criu`;
 

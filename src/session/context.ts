@@ -8,6 +8,7 @@ import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
 import { Phases } from './phases.js';
+import { HostStaging } from './staging.js';
 import { Transfers } from './transfers.js';
 
 export type Operation = 'dump' | 'restore';
@@ -24,7 +25,7 @@ export class SessionContext {
   readonly config: Config;
   readonly request: SessionRequest;
   readonly phases = new Phases('prepare');
-  readonly transfers = new Transfers();
+  readonly transfers: Transfers;
   readonly log: Logger;
   readonly logPath: string;
   /** The image directory by a descriptor of our own: CRIU closes its own before we are done. */
@@ -44,6 +45,7 @@ export class SessionContext {
       file: this.logPath,
       base: { operation: request.operation, criu_pid: request.criuPid },
     });
+    this.transfers = new Transfers(new HostStaging(config, this.log));
     this.directory = join(runFolder, String(request.criuPid));
   }
 

@@ -10,7 +10,6 @@ import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
 import type { ParentIndexes } from './parent.js';
 import type { SharedBo } from './sharing.js';
-import { stagingRing } from './staging.js';
 import type { TransferFile } from './transfers.js';
 
 /** One pages file to be. */
@@ -110,13 +109,13 @@ export async function drain(
 ): Promise<DrainedFile> {
   const { config, image, log, transfers } = context;
   const gpu = part.gpu.record.ordinal;
-  const result = await transfers.run(gpu, part.name, () => {
+  const result = await transfers.run(gpu, part.name, (ring) => {
     return new (native().TransferJob)({
       operation: 'drain',
       path: join(image, part.name),
       renderNode: renderNode(part.gpu),
       engine: config.engine,
-      ...stagingRing(config),
+      ...ring,
       process: part.process,
       gpu,
       compress: config.compress,

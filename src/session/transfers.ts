@@ -1,7 +1,9 @@
 /** The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to stop them. */
 
+import { KfdError } from '../errors.js';
 import { fromNative, type TransferJob, type TransferResult } from '../native.js';
 import { Lanes } from './lanes.js';
+import type { StagingRing, StagingSource } from './staging.js';
 
 /** A pages file that is to be written or read. */
 export interface TransferFile {
@@ -16,13 +18,22 @@ export interface TransferFile {
 
 export interface TransferProgress extends TransferFile {
   readonly done: number;
+  /** For staging memory, which other sessions have. */
+  readonly waiting: boolean;
 }
 
 export class Transfers {
   readonly #lanes = new Lanes();
   readonly #jobs = new Map<string, TransferJob>();
   readonly #finished = new Set<string>();
+  readonly #waiting = new Set<string>();
+  readonly #staging: StagingSource;
+  #cancelled = false;
   #expected: () => readonly TransferFile[] = () => [];
+
+  constructor(staging: StagingSource) {
+    this.#staging = staging;
+  }
 
   /** What will be moved. Called when somebody asks for the progress, and not before. */
   expect(files: () => readonly TransferFile[]): void {
@@ -35,30 +46,54 @@ export class Transfers {
 
   /**
    * `start` begins the transfer of `file` when the earlier ones of `lane`, a GPU, are done: they share its link and the
-   * staging budget. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   * staging budget; and when the host has staging memory for it. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
-  run(lane: number, file: string, start: () => TransferJob): Promise<TransferResult> {
+  run(
+    lane: number,
+    file: string,
+    start: (ring: StagingRing) => TransferJob,
+  ): Promise<TransferResult> {
     return this.#lanes.run(lane, async () => {
       try {
-        const job = start();
-        this.#jobs.set(file, job);
-        const result = await job.done;
-        this.#finished.add(file);
-        return result;
+        const { ring, giveBack } = await this.#claim(file);
+        try {
+          if (this.#cancelled) throw new KfdError('E_CANCELLED', 'transfer: cancelled as it began');
+          const job = start(ring);
+          this.#jobs.set(file, job);
+          const result = await job.done;
+          this.#finished.add(file);
+          return result;
+        } finally {
+          giveBack();
+        }
       } catch (error) {
         throw fromNative(error, file);
       }
     });
   }
 
+  /** All GPUs of the session move contents at once. */
+  #claim(file: string) {
+    const gpus = new Set(this.#expected().map(({ renderNode }) => renderNode));
+    return this.#staging.claim(file, Math.max(1, gpus.size), {
+      waiting: (is) => (is ? this.#waiting.add(file) : this.#waiting.delete(file)),
+      cancelled: () => this.#cancelled,
+    });
+  }
+
   /** Stops what runs; what has not begun never does. They reject with E_CANCELLED. */
   cancel(): void {
+    this.#cancelled = true;
     this.#lanes.close();
     for (const job of this.#jobs.values()) job.cancel();
   }
 
   progress(): TransferProgress[] {
-    return this.#expected().map((file) => ({ ...file, done: this.#doneOf(file) }));
+    return this.#expected().map((file) => ({
+      ...file,
+      done: this.#doneOf(file),
+      waiting: this.#waiting.has(file.name),
+    }));
   }
 
   #doneOf({ name, bytes }: TransferFile): number {

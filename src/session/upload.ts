@@ -7,7 +7,6 @@ import { type Descriptor, native } from '../native.js';
 import type { SessionContext } from './context.js';
 import { renderNode } from './drain.js';
 import type { Preflight } from './preflight.js';
-import { stagingRing } from './staging.js';
 import type { TransferFile } from './transfers.js';
 
 export class Uploads {
@@ -77,13 +76,13 @@ export class Uploads {
     );
     const [first] = buffers;
     if (first === undefined) return;
-    const result = await transfers.run(recorded.ordinal, first.pages_file, () => {
+    const result = await transfers.run(recorded.ordinal, first.pages_file, (ring) => {
       return new (native().TransferJob)({
         operation: 'upload',
         path: join(image, first.pages_file),
         renderNode: renderNode(present),
         engine: config.engine,
-        ...stagingRing(config),
+        ...ring,
         buffers: buffers.map(({ id, size, bo_index }) => ({
           id,
           size,

@@ -26,14 +26,20 @@ test('sessions: what runs, and not what was killed', async (t) => {
     phase: 'gate\u001b[2J',
     cancelled: true,
   });
-  t.after(() => Promise.all([dump.end(sealed), restore.end(sealed)]));
+  const waits = await FakeSession.start(root, {
+    ...running,
+    criu_pid: 5000,
+    files: running.files.map((file) => ({ ...file, waiting: true })),
+  });
+  t.after(() => Promise.all([dump.end(sealed), restore.end(sealed), waits.end(sealed)]));
   const listed = await cli(['sessions', '--root', root]);
   assert.equal(
     listed.stdout,
     [
-      'PID   OPERATION   CONTAINER     PHASE                PROCESSES  DONE     TOTAL     TIME',
-      '17    restore     -             gate?[2J, cancelled  2          3.0 MiB  12.0 MiB  1.50 s',
-      '4711  checkpoint  abababababab  overlap              2          3.0 MiB  12.0 MiB  1.50 s',
+      'PID   OPERATION   CONTAINER     PHASE                        PROCESSES  DONE     TOTAL     TIME',
+      '17    restore     -             gate?[2J, cancelled          2          3.0 MiB  12.0 MiB  1.50 s',
+      '4711  checkpoint  abababababab  overlap                      2          3.0 MiB  12.0 MiB  1.50 s',
+      '5000  checkpoint  abababababab  overlap, waiting for memory  2          3.0 MiB  12.0 MiB  1.50 s',
       '',
     ].join('\n'),
   );
@@ -47,7 +53,7 @@ test('sessions: what runs, and not what was killed', async (t) => {
 
   const several = await cli(['watch', '--root', root]);
   assert.equal(several.code, 2);
-  assert.match(several.stderr, /several are running: 17, 4711/);
+  assert.match(several.stderr, /several are running: 17, 4711, 5000/);
 });
 
 test('sessions: one that does not answer as it should keeps none from being shown', async (t) => {

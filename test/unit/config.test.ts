@@ -16,6 +16,7 @@ test('a missing file means the defaults', async (t) => {
     compress: 'auto',
     zstd_level: 1,
     staging_mib: 64,
+    staging_total_mib: 1024,
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
@@ -25,11 +26,12 @@ test('a missing file means the defaults', async (t) => {
 
 test('a file overrides what it names', async (t) => {
   const path = join(await temporaryFolder(t), 'config.json');
-  await writeFile(path, '{"compress":"zstd","staging_mib":256}');
+  await writeFile(path, '{"compress":"zstd","staging_mib":256,"staging_total_mib":8}');
   assert.deepEqual(await loadConfig(path), {
     ...defaultConfig(),
     compress: 'zstd',
     staging_mib: 256,
+    staging_total_mib: 8,
   });
   await writeFile(path, '{"gpu_map":{"renderD128":"0000:03:00.0","51966":"renderD129"}}');
   assert.deepEqual((await loadConfig(path)).gpu_map, {
@@ -48,6 +50,10 @@ test('wrong keys are all named', () => {
     '{"paralel":true,"staging_mib":257}',
     /c\.json: .*unknown key "paralel"/,
     /"staging_mib" must be a whole number from 8 to 256/,
+  );
+  refused(
+    '{"staging_total_mib":7}',
+    /"staging_total_mib" must be a whole number from 8 to 1048576/,
   );
   refused('{"compress":"gzip"}', /"compress" must be .*lz4/);
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);

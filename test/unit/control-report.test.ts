@@ -11,6 +11,7 @@ import type { SessionContext } from '../../src/session/context.js';
 import { ControlledSession } from '../../src/session/control/report.js';
 import { type Cancellable, tooLate } from '../../src/session/control/types.js';
 import { Phases } from '../../src/session/phases.js';
+import { type StagingSource, stagingRing } from '../../src/session/staging.js';
 import { type TransferFile, Transfers } from '../../src/session/transfers.js';
 import { sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
@@ -40,6 +41,10 @@ class FakeJob implements TransferJob {
   }
 }
 
+const plenty: StagingSource = {
+  claim: async () => ({ ring: stagingRing({ staging_mib: 64 }), giveBack: () => undefined }),
+};
+
 const files: readonly TransferFile[] = [
   { name: 'a', process: 0, renderNode: '/dev/dri/renderD128', bytes: 100 },
   { name: 'b', process: 0, renderNode: '/dev/dri/renderD129', bytes: 50 },
@@ -47,7 +52,7 @@ const files: readonly TransferFile[] = [
 ];
 
 test('transfers tell what is done, as far as it is expected, and are asked only when somebody looks', async () => {
-  const transfers = new Transfers();
+  const transfers = new Transfers(plenty);
   assert.deepEqual(transfers.progress(), []);
   let asked = 0;
   transfers.expect(() => {
@@ -74,7 +79,7 @@ test('transfers tell what is done, as far as it is expected, and are asked only 
 });
 
 test('a cancel ends what runs and what waits', async () => {
-  const transfers = new Transfers();
+  const transfers = new Transfers(plenty);
   const job = new FakeJob();
   let begun = false;
   const running = transfers.run(0, 'a', () => job);
@@ -114,7 +119,7 @@ async function controlled(t: TestContext, ...path: string[]) {
   const context = {
     request: { operation: 'restore', criuPid: 7, imageDirectory: '/proc/7/fd/3' },
     phases: new Phases('prepare'),
-    transfers: new Transfers(),
+    transfers: new Transfers(plenty),
     log: createLogger({ file: logPath }),
     logPath,
     image: join(folder, 'image'),

@@ -33,6 +33,7 @@ export const running: SessionStatus = {
       render_node: '/dev/dri/renderD128',
       bytes_done: 3 * mib,
       bytes_total: 12 * mib,
+      waiting: false,
     },
   ],
   log_path: '/var/log/kfd-checkpoint/x.log',

@@ -48,6 +48,7 @@ export class ControlledSession implements Controlled {
         process: file.process,
         render_node: file.renderNode,
         ...sum([file]),
+        waiting: file.waiting,
       })),
       log_path: logPath,
       cancelled: this.#cancelled,

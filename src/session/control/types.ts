@@ -20,6 +20,8 @@ export interface SessionStatus extends Bytes {
     readonly name: string;
     readonly process: number;
     readonly render_node: string;
+    /** For staging memory, which other sessions have. */
+    readonly waiting: boolean;
   })[];
   readonly log_path: string;
   readonly cancelled: boolean;
