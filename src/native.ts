@@ -118,6 +118,8 @@ export interface TransferResult extends PagesSummary {
   readonly stages: {
     readonly file: { readonly bytes: number; readonly busyUs: number };
     readonly code: { readonly bytes: number; readonly busyUs: number };
+    /** Of `code`: checksums. */
+    readonly hash: { readonly bytes: number; readonly busyUs: number };
     readonly copy: { readonly bytes: number; readonly waitUs: number };
     readonly work: { readonly bytes: number; readonly waitUs: number };
   };

@@ -131,6 +131,7 @@ Napi::Object stages(Napi::Env env, const TransferStats& stats) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("file", stage(stats.file.bytes, "busyUs", stats.file.busy_us));
   object.Set("code", stage(stats.code.bytes, "busyUs", stats.code.busy_us));
+  object.Set("hash", stage(stats.hash.bytes, "busyUs", stats.hash.busy_us));
   object.Set("copy", stage(stats.bytes, "waitUs", stats.copy_wait_us));
   object.Set("work", stage(stats.bytes, "waitUs", stats.work_wait_us));
   return object;

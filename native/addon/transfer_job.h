@@ -14,10 +14,10 @@ struct JobState;
 ///   renderNode path; engine "auto" | "sdma" | "cpu"; slots, slotBytes, workers; buffers {id, size,
 ///   dmabuf}[]; drain only: process, gpu, compress, zstdLevel, parent (optional: path of a pages
 ///   file, or of its index).
-/// `done` is a promise of {bytes, wallUs, workers, stages {file, code {bytes, busyUs}, copy, work
-/// {bytes, waitUs}}, directBytes, turnWaitUs, slowest, engine, contentBytes, fileBytes, frames,
-/// zeroFrames, references, root, parent (root of the parent, if any)}; `progress()` returns bytes
-/// done; `cancel()` makes `done` reject with KFD_CANCELLED. It lives until `done` is settled,
+/// `done` is a promise of {bytes, wallUs, workers, stages {file, code, hash {bytes, busyUs}, copy,
+/// work {bytes, waitUs}}, directBytes, turnWaitUs, slowest, engine, contentBytes, fileBytes,
+/// frames, zeroFrames, references, root, parent (root of the parent, if any)}; `progress()` returns
+/// bytes done; `cancel()` makes `done` reject with KFD_CANCELLED. It lives until `done` is settled,
 /// whoever holds it.
 class TransferJob : public Napi::ObjectWrap<TransferJob> {
  public:

@@ -1,11 +1,11 @@
-// pipeline DIR MIB LINK_MB_S RUNS
+// pipeline DIR MIB LINK_MB_S RUNS [transfers]
 //
 // Drains and uploads MIB MiB through a modelled link and real files in DIR, RUNS times, and beside
-// it what they are to be compared with: a serial loop as peers have it, and the file alone. Prints
-// one JSON object a line: case, run, bytes, seconds, resident (part of the file in the page cache
-// before), for transfers their stages. The device is a clock: a copy takes its bytes at LINK_MB_S
-// (10^6 bytes a second) after the one before it and 5 us, and no time of a processor. Exits 0, 1 on
-// an error, 2 on wrong usage.
+// it what they are to be compared with: a serial loop as peers have it, and the file alone. Warm
+// restores also at other rates of the link. Prints one JSON object a line: case, link_mb_s, run,
+// bytes, seconds, resident (part of the file in the page cache before), for transfers their stages.
+// The device is a clock: a copy takes its bytes at LINK_MB_S (10^6 bytes a second) after the one
+// before it and 5 us, and no time of a processor. Exits 0, 1 on an error, 2 on wrong usage.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -36,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kFrame = 2u << 20;
 constexpr std::size_t kWorkers = 4;
+constexpr double kOtherLinks[] = {2e9, 6e9, 8e9};  // bytes per second
 constexpr auto kPerCopy = std::chrono::microseconds(5);
 
 /// When copies of a link end.
@@ -84,6 +85,8 @@ class ModelEngine final : public CopyEngine {
     ends_[slot] = link_.start(bytes);
   }
   void wait(std::size_t slot) override { std::this_thread::sleep_until(ends_[slot]); }
+  /// Between transfers.
+  void set_link(double bytes_per_s) { link_ = Link(bytes_per_s); }
 
  private:
   Staging staging_;
@@ -146,14 +149,18 @@ void warm(const Bench& bench) {
 
 void print(const Bench& bench, const char* name, double seconds, double resident,
            const TransferStats* stats) {
-  std::printf("{\"case\":\"%s\",\"run\":%d,\"bytes\":%llu,\"seconds\":%.6f,\"resident\":%.4f", name,
-              bench.run, static_cast<unsigned long long>(bench.bytes), seconds, resident);
+  std::printf(
+      "{\"case\":\"%s\",\"link_mb_s\":%.0f,\"run\":%d,\"bytes\":%llu,\"seconds\":%.6f,"
+      "\"resident\":%.4f",
+      name, bench.link / 1e6, bench.run, static_cast<unsigned long long>(bench.bytes), seconds,
+      resident);
   if (stats != nullptr) {
     std::printf(
-        ",\"slowest\":\"%s\",\"file_us\":%llu,\"code_us\":%llu,\"copy_wait_us\":%llu,"
-        "\"work_wait_us\":%llu,\"direct_bytes\":%llu",
+        ",\"slowest\":\"%s\",\"file_us\":%llu,\"code_us\":%llu,\"hash_us\":%llu,"
+        "\"copy_wait_us\":%llu,\"work_wait_us\":%llu,\"direct_bytes\":%llu",
         stats->slowest(), static_cast<unsigned long long>(stats->file.busy_us),
         static_cast<unsigned long long>(stats->code.busy_us),
+        static_cast<unsigned long long>(stats->hash.busy_us),
         static_cast<unsigned long long>(stats->copy_wait_us),
         static_cast<unsigned long long>(stats->work_wait_us),
         static_cast<unsigned long long>(stats->direct_bytes));
@@ -271,6 +278,15 @@ void run(const Bench& bench) {
   measure(bench, "read_warm", [&](auto&) { return file_alone(bench, O_RDONLY, kWorkers); });
   measure(bench, "restore_warm", [&](auto& stats) { return restore(bench, large, stats); });
   measure(bench, "restore_warm_serial", [&](auto&) { return serial(bench, false); });
+  // How that depends on the link.
+  for (const double link : kOtherLinks) {
+    Bench other = bench;
+    other.link = link;
+    other.engine.set_link(link);
+    measure(other, "restore_warm", [&](auto& stats) { return restore(other, large, stats); });
+    measure(other, "restore_warm_serial", [&](auto&) { return serial(other, false); });
+  }
+  bench.engine.set_link(bench.link);
 
   Bench small = bench;
   constexpr std::uint64_t kSmall = 64u << 10;
@@ -286,6 +302,14 @@ void run(const Bench& bench) {
   ::unlink(bench.path.c_str());
 }
 
+void run_transfers(const Bench& bench) {
+  const std::uint64_t large = bench.bytes / 8;
+  measure(bench, "checkpoint", [&](auto& stats) { return checkpoint(bench, large, stats); });
+  warm(bench);
+  measure(bench, "restore_warm", [&](auto& stats) { return restore(bench, large, stats); });
+  ::unlink(bench.path.c_str());
+}
+
 bool number(const char* text, std::uint64_t& value) {
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, value);
@@ -298,8 +322,10 @@ int main(int argc, char** argv) {
   std::uint64_t mib = 0;
   std::uint64_t link = 0;
   std::uint64_t runs = 0;
-  if (argc != 5 || !number(argv[2], mib) || !number(argv[3], link) || !number(argv[4], runs)) {
-    std::fprintf(stderr, "usage: pipeline DIR MIB LINK_MB_S RUNS\n");
+  const bool transfers = argc == 6 && std::strcmp(argv[5], "transfers") == 0;
+  if ((argc != 5 && !transfers) || !number(argv[2], mib) || !number(argv[3], link) ||
+      !number(argv[4], runs)) {
+    std::fprintf(stderr, "usage: pipeline DIR MIB LINK_MB_S RUNS [transfers]\n");
     return 2;
   }
   (void)::prctl(PR_SET_TIMERSLACK, 1000);
@@ -309,7 +335,9 @@ int main(int argc, char** argv) {
     Bench bench{std::string(argv[1]) + "/pipeline.img", (mib << 20) & ~(8 * kFrame - 1), rate,
                 engine};
     if (bench.bytes == 0) throw Error(ErrorCode::unsupported, "MIB: 16 at least");
-    for (; bench.run < static_cast<int>(runs); ++bench.run) run(bench);
+    for (; bench.run < static_cast<int>(runs); ++bench.run) {
+      transfers ? run_transfers(bench) : run(bench);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipeline: %s\n", error.what());
     return 1;

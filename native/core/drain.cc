@@ -96,7 +96,11 @@ class Drain {
   /// To be called in a handler: workers need not wait for their turns any more.
   void give_up() { turnstile_.close(std::current_exception()); }
   std::size_t workers() const { return times_.size(); }
-  TransferStats stats() const { return sum_up(times_); }
+  TransferStats stats() const {
+    HashCost hash;
+    for (const Encoder& encoder : encoders_) hash += encoder.frames->hash_cost();
+    return sum_up(times_, hash);
+  }
 
  private:
   void encode(Encoder& mine, const Load& load, std::size_t slot) {

@@ -21,6 +21,18 @@ namespace {
   throw Error(ErrorCode::corrupt, "pages file: frame " + std::to_string(index) + ": " + reason);
 }
 
+/// Runs `work` on `content`, and adds what it took to `cost`.
+template <class Work>
+auto hashing(HashCost& cost, std::span<const std::byte> content, Work&& work) {
+  struct Account {
+    HashCost& cost;
+    std::uint64_t bytes;
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    ~Account() { cost += {bytes, std::chrono::steady_clock::now() - begin}; }
+  } const account{cost, content.size()};
+  return work();
+}
+
 }  // namespace
 
 FrameEncoder::FrameEncoder(const PagesOptions& options, const WriteCost& write,
@@ -35,7 +47,9 @@ FrameEncoder::~FrameEncoder() = default;
 
 EncodedFrame FrameEncoder::encode(std::span<const std::byte> content) {
   if (all_zero(content)) return {Codec::zero, 0, {}, {}};
-  const HashPair hash = share_ ? xxh3_both(content) : HashPair{xxh3_64(content), {}};
+  const HashPair hash = hashing(hash_cost_, content, [&] {
+    return share_ ? xxh3_both(content) : HashPair{xxh3_64(content), {}};
+  });
   const EncodedFrame raw{Codec::raw, hash.h64, content, hash.h128};
   if (!chooser_) return raw;
   const auto length = static_cast<std::uint32_t>(content.size());
@@ -83,7 +97,7 @@ void FrameDecoder::decode(const FrameEntry& frame, std::uint64_t index,
     case Codec::reference:
       throw Error(ErrorCode::protocol, "pages file: a reference has nothing to decode");
   }
-  check_content(frame, index, out);
+  hashing(hash_cost_, out, [&] { check_content(frame, index, out); });
 }
 
 void FrameDecoder::zstd(std::uint64_t index, std::span<const std::byte> stored,

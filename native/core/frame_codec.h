@@ -1,6 +1,7 @@
 // One frame: content to stored bytes and back.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,17 @@ struct EncodedFrame {
   Digest128 digest{};  // XXH3-128 of the content with options.share; 0 for Codec::zero
 };
 
+/// What checksums of contents took.
+struct HashCost {
+  std::uint64_t bytes = 0;
+  std::chrono::nanoseconds time{0};
+  HashCost& operator+=(const HashCost& other) {
+    bytes += other.bytes;
+    time += other.time;
+    return *this;
+  }
+};
+
 /// Encodes frames: each with the codec chosen for it. One thread at a time; never compresses with
 /// Compress::none.
 class FrameEncoder {
@@ -38,12 +50,15 @@ class FrameEncoder {
   /// At most options.frame_bytes. Throws Error{io} when zstd fails for another reason than lack of
   /// gain.
   EncodedFrame encode(std::span<const std::byte> content);
+  /// So far.
+  const HashCost& hash_cost() const { return hash_cost_; }
 
  private:
   const bool share_;
   const KnownFrames& known_;
   std::optional<Compressor> compressor_;  // none: no compression
   std::optional<CodecChooser> chooser_;
+  HashCost hash_cost_;
 };
 
 /// Throws Error{corrupt} unless `content` is what the checksums of `frame` were made of. `index` is
@@ -63,6 +78,8 @@ class FrameDecoder {
               std::span<std::byte> out);
   /// Room of `bytes` for stored bytes, valid until the next call.
   std::span<std::byte> scratch(std::size_t bytes);
+  /// So far.
+  const HashCost& hash_cost() const { return hash_cost_; }
 
  private:
   struct FreeContext {
@@ -74,6 +91,7 @@ class FrameDecoder {
   std::unique_ptr<ZSTD_DCtx_s, FreeContext> context_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> planes_;
+  HashCost hash_cost_;
 };
 
 }  // namespace kfdcp

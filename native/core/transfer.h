@@ -43,6 +43,7 @@ struct TransferStats {
   StageStats file;                 // stored bytes read or written
   std::uint64_t direct_bytes = 0;  // of these, past the page cache
   StageStats code;                 // content tested, hashed, compressed or decompressed
+  StageStats hash;                 // of that: content hashed
   std::uint64_t copy_wait_us = 0;  // the engine's thread: for copies
   std::uint64_t work_wait_us = 0;  // the engine's thread: for workers
   std::uint64_t turn_wait_us = 0;  // workers: for their turn

@@ -2,7 +2,7 @@
 
 namespace kfdcp {
 
-TransferStats sum_up(const std::vector<WorkerTimes>& times) {
+TransferStats sum_up(const std::vector<WorkerTimes>& times, const HashCost& hash) {
   WorkerTimes sum;
   for (const WorkerTimes& one : times) {
     sum.file += one.file;
@@ -15,6 +15,7 @@ TransferStats sum_up(const std::vector<WorkerTimes>& times) {
   stats.workers = times.size();
   stats.file = {sum.file_bytes, microseconds(sum.file)};
   stats.code = {sum.code_bytes, microseconds(sum.code)};
+  stats.hash = {hash.bytes, microseconds(hash.time)};
   stats.turn_wait_us = microseconds(sum.turn);
   return stats;
 }

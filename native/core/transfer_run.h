@@ -8,6 +8,7 @@
 
 #include "core/copy_engine.h"
 #include "core/error.h"
+#include "core/frame_codec.h"
 #include "core/transfer.h"
 #include "core/transfer_plan.h"
 #include "core/transfer_ring.h"
@@ -45,8 +46,8 @@ decltype(auto) timed(Clock::duration& sum, Work&& work) {
   return work();
 }
 
-/// The account of a job whose workers are done.
-TransferStats sum_up(const std::vector<WorkerTimes>& times);
+/// The account of a job whose workers are done. `hash`: of all of them.
+TransferStats sum_up(const std::vector<WorkerTimes>& times, const HashCost& hash);
 
 /// Opens the buffers of one load after the other. A buffer is held open until the next one comes.
 class LoadBuffers {

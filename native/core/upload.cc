@@ -54,7 +54,11 @@ class Upload {
   }
 
   std::size_t workers() const { return times_.size(); }
-  TransferStats stats() const { return sum_up(times_); }
+  TransferStats stats() const {
+    HashCost hash;
+    for (const Decoder& decoder : decoders_) hash += decoder.frames.hash_cost();
+    return sum_up(times_, hash);
+  }
 
  private:
   /// Sparse buffers are common: what a slot has of zeros already is remembered.

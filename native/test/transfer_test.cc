@@ -137,11 +137,23 @@ TEST_CASE("transfer: what the CPU engine drained it puts back, whatever was ther
   CHECK(drained.bytes_done == bytes_of(contents));
   CHECK(summary.content_bytes == bytes_of(contents));
   CHECK(summary.zero_frames == 6);
+  // Zeros have no checksum.
+  std::uint64_t zeros = 0;
+  for (std::uint64_t i = 0; i < summary.frames; ++i) {
+    const FrameEntry frame = PagesReader(file.get()).frame(i);
+    if (frame.codec == Codec::zero) zeros += frame.raw;
+  }
+  CHECK(stats.hash.bytes == stats.bytes - zeros);
+  CHECK(stats.hash.busy_us > 0);
+  CHECK(stats.hash.busy_us <= stats.code.busy_us);
 
   const auto targets = dirty_buffers_of(contents);
   const PagesReader in(file.get());
   TransferProgress uploaded;
-  CHECK(upload(*engine, targets, in, kWork, {}, uploaded).bytes == bytes_of(contents));
+  const TransferStats filled = upload(*engine, targets, in, kWork, {}, uploaded);
+  CHECK(filled.bytes == bytes_of(contents));
+  CHECK(filled.hash.bytes == stats.hash.bytes);
+  CHECK(filled.hash.busy_us <= filled.code.busy_us);
   CHECK(uploaded.bytes_done == bytes_of(contents));
   check_contents(targets, contents);
 }

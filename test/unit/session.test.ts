@@ -179,6 +179,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     stages: {
       file: { bytes: 0, busyUs: 0 },
       code: { bytes: 0, busyUs: 0 },
+      hash: { bytes: 0, busyUs: 0 },
       copy: { bytes: 0, waitUs: 0 },
       work: { bytes: 0, waitUs: 0 },
     },
