@@ -29,6 +29,10 @@ const configSchema = v.strictObject({
   staging_mib: v.optional(whole(8, 256), 64),
   /** The same for all sessions of the host together, MiB. */
   staging_total_mib: v.optional(whole(8, 1 << 20), 1024),
+  /** With --leave-running: contents are copied aside, and the container goes on while the copies are written. */
+  short_freeze: v.optional(v.boolean(), true),
+  /** Most host memory for such copies, MiB, where VRAM has no room; never more than half of what is free. */
+  freeze_host_mib: v.optional(whole(0, 1 << 20), 4096),
   /** How contents move: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */

@@ -52,11 +52,11 @@ export interface TransferBuffer {
   /** Bytes. */
   readonly size: number;
   readonly dmabuf: Descriptor;
+  /** Where its content begins in the dma-buf, bytes; a multiple of 4096. Missing: at 0. */
+  readonly offset?: number;
 }
 
 interface TransferOptions {
-  /** The pages file. */
-  readonly path: string;
   readonly renderNode: string;
   readonly engine: 'auto' | 'sdma' | 'cpu';
   /** Staging ring: `slots` pieces of `slotBytes`, pinned. */
@@ -69,6 +69,8 @@ interface TransferOptions {
 
 export interface DrainOptions extends TransferOptions {
   readonly operation: 'drain';
+  /** The pages file. */
+  readonly path: string;
   readonly process: number;
   readonly gpu: number;
   readonly compress: 'none' | 'auto' | 'lz4' | 'zstd';
@@ -79,6 +81,25 @@ export interface DrainOptions extends TransferOptions {
 
 export interface UploadOptions extends TransferOptions {
   readonly operation: 'upload';
+  /** The pages file. */
+  readonly path: string;
+}
+
+export interface SnapshotOptions extends TransferOptions {
+  readonly operation: 'snapshot';
+  /** Most of host memory that it may take; VRAM comes first. */
+  readonly hostBytes: number;
+}
+
+/** Copies of buffers, which go when `memory` is closed. */
+export interface Snapshot {
+  /** none: there was no room. */
+  readonly place: 'vram' | 'host' | 'none';
+  /** dma-bufs, or a memfd. */
+  readonly memory: readonly Descriptor[];
+  /** In the order of the buffers: index in `memory`, and offset there. */
+  readonly places: readonly { readonly memory: number; readonly offset: number }[];
+  readonly wallUs: number;
 }
 
 export interface PagesSummary {
@@ -132,8 +153,8 @@ export interface TransferResult extends PagesSummary {
 }
 
 /** Starts when made. The dma-bufs are duplicated: close yours whenever you like. */
-export interface TransferJob {
-  readonly done: Promise<TransferResult>;
+export interface TransferJob<Result = TransferResult> {
+  readonly done: Promise<Result>;
   /** Bytes moved so far. */
   progress(): number;
   /** `done` rejects with KFD_CANCELLED soon after. */
@@ -212,7 +233,10 @@ export interface ZstdDecoder {
 export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
   readonly StagingClaim: new (request: StagingRequest) => StagingClaim;
-  readonly TransferJob: new (options: DrainOptions | UploadOptions) => TransferJob;
+  readonly TransferJob: {
+    new (options: DrainOptions | UploadOptions): TransferJob;
+    new (options: SnapshotOptions): TransferJob<Snapshot>;
+  };
   /** `index`: path of a new file that gets all but the frames. */
   readonly PagesCheck: new (
     index?: string,

@@ -11,12 +11,15 @@
 #include "addon/formats.h"
 #include "addon/threads.h"
 #include "core/copy_engine.h"
+#include "core/snapshot.h"
 #include "core/transfer.h"
 
 namespace kfdcp::addon {
 
+enum class Operation { drain, upload, snapshot };
+
 struct JobOptions {
-  bool upload = false;
+  Operation operation = Operation::drain;
   std::string path;
   std::string parent;  // of a drain; empty: none
   std::string render_node;
@@ -25,6 +28,7 @@ struct JobOptions {
   TransferOptions transfer;
   PagesOptions pages;
   std::vector<ContentBuffer> buffers;
+  std::uint64_t host_bytes = 0;  // of a snapshot: most of host memory
 };
 
 struct JobState {
@@ -33,6 +37,8 @@ struct JobState {
   std::stop_source stop;
   TransferStats stats;
   PagesSummary summary;
+  Snapshot snapshot;
+  const char* place = "none";  // of the snapshot
   std::uint64_t wall_us = 0;
   std::exception_ptr failure;
 };
@@ -45,11 +51,11 @@ UniqueFd open_at(const std::string& path, int flags) {
   return fd;
 }
 
-std::unique_ptr<CopyEngine> make_engine(JobOptions& options) {
+std::unique_ptr<CopyEngine> make_engine(JobOptions& options, const EngineOptions& ring) {
   if (options.engine != "cpu") {
     try {
       const UniqueFd render = open_at(options.render_node, O_RDWR);
-      auto engine = make_sdma_engine(render.get(), options.ring);
+      auto engine = make_sdma_engine(render.get(), ring);
       options.engine = "sdma";
       return engine;
     } catch (const Error&) {
@@ -57,13 +63,36 @@ std::unique_ptr<CopyEngine> make_engine(JobOptions& options) {
     }
   }
   options.engine = "cpu";
-  return make_cpu_engine(options.ring);
+  return make_cpu_engine(ring);
+}
+
+/// In VRAM, else in host memory, else nowhere.
+void take_snapshot(JobState& job) {
+  JobOptions& options = job.options;
+  const std::stop_token stop = job.stop.get_token();
+  // Copies between buffers take turns, not memory, and pinning that takes time.
+  constexpr std::size_t kNoMemory = 4096;
+  if (auto in_vram = snapshot_to_vram(*make_engine(options, {options.ring.slots, kNoMemory}),
+                                      options.buffers, stop)) {
+    job.snapshot = std::move(*in_vram);
+    job.place = "vram";
+    return;
+  }
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t part : plan_snapshot(options.buffers, ~std::uint64_t{0}).memory) {
+    bytes += part;
+  }
+  if (bytes > options.host_bytes) return;
+  job.snapshot = snapshot_to_host(*make_engine(options, options.ring), options.buffers,
+                                  options.transfer, stop);
+  job.place = "host";
 }
 
 void run(JobState& job) {
   JobOptions& options = job.options;
-  const auto engine = make_engine(options);
-  if (options.upload) {
+  if (options.operation == Operation::snapshot) return take_snapshot(job);
+  const auto engine = make_engine(options, options.ring);
+  if (options.operation == Operation::upload) {
     const UniqueFd file = open_at(options.path, O_RDONLY);
     const PagesReader reader(file.get());
     job.stats = upload(*engine, options.buffers, reader, options.transfer, job.stop.get_token(),
@@ -91,17 +120,29 @@ Compress to_compress(const Napi::Value& value) {
   throw Napi::TypeError::New(value.Env(), "compress: not one of none, auto, lz4, zstd");
 }
 
+Operation to_operation(const Napi::Value& value) {
+  const std::string name = to_string(value, "operation");
+  if (name == "drain") return Operation::drain;
+  if (name == "upload") return Operation::upload;
+  if (name == "snapshot") return Operation::snapshot;
+  throw Napi::TypeError::New(value.Env(), "operation: not one of drain, upload, snapshot");
+}
+
 JobOptions read_options(const Napi::Value& value) {
   const Napi::Object object = to_object(value, "options");
   JobOptions options;
-  options.upload = to_string(object.Get("operation"), "operation") == "upload";
-  options.path = to_string(object.Get("path"), "path");
+  options.operation = to_operation(object.Get("operation"));
   options.render_node = to_string(object.Get("renderNode"), "renderNode");
   options.engine = to_string(object.Get("engine"), "engine");
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
   options.transfer.workers = to_uint32(object.Get("workers"), "workers");
-  if (!options.upload) {
+  if (options.operation == Operation::snapshot) {
+    options.host_bytes = to_uint64(object.Get("hostBytes"), "hostBytes");
+  } else {
+    options.path = to_string(object.Get("path"), "path");
+  }
+  if (options.operation == Operation::drain) {
     options.pages.compress = to_compress(object.Get("compress"));
     options.pages.zstd_level = static_cast<int>(to_uint32(object.Get("zstdLevel"), "zstdLevel"));
     options.pages.frame_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
@@ -114,9 +155,11 @@ JobOptions read_options(const Napi::Value& value) {
   const auto buffers = object.Get("buffers").As<Napi::Array>();
   for (std::uint32_t i = 0; i < buffers.Length(); ++i) {
     const Napi::Object buffer = to_object(buffers.Get(i), "buffers");
+    const Napi::Value offset = buffer.Get("offset");
     options.buffers.push_back({to_uint32(buffer.Get("id"), "buffers.id"),
                                to_uint64(buffer.Get("size"), "buffers.size"),
-                               Descriptor::copy(buffer.Get("dmabuf"), "buffers.dmabuf")});
+                               Descriptor::copy(buffer.Get("dmabuf"), "buffers.dmabuf"),
+                               offset.IsUndefined() ? 0 : to_uint64(offset, "buffers.offset")});
   }
   return options;
 }
@@ -137,7 +180,30 @@ Napi::Object stages(Napi::Env env, const TransferStats& stats) {
   return object;
 }
 
-Napi::Object result(Napi::Env env, const JobState& job) {
+Napi::Object snapshot_result(Napi::Env env, JobState& job) {
+  const auto array = [&](std::size_t size, auto&& element) {
+    Napi::Array values = Napi::Array::New(env, size);
+    for (std::uint32_t i = 0; i < size; ++i) values.Set(i, element(i));
+    return values;
+  };
+  std::vector<SnapshotPlace>& places = job.snapshot.places;
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("place", job.place);
+  object.Set("wallUs", to_number(env, job.wall_us));
+  object.Set("memory", array(job.snapshot.memory.size(), [&](std::uint32_t i) {
+               return Descriptor::wrap(env, std::move(job.snapshot.memory[i]));
+             }));
+  object.Set("places", array(places.size(), [&](std::uint32_t i) {
+               Napi::Object place = Napi::Object::New(env);
+               place.Set("memory", to_number(env, places[i].memory));
+               place.Set("offset", to_number(env, places[i].offset));
+               return place;
+             }));
+  return object;
+}
+
+Napi::Object result(Napi::Env env, JobState& job) {
+  if (job.options.operation == Operation::snapshot) return snapshot_result(env, job);
   Napi::Object object = summary_to_js(env, job.summary);
   object.Set("bytes", to_number(env, job.stats.bytes));
   object.Set("wallUs", to_number(env, job.wall_us));

@@ -69,7 +69,7 @@ class ModelEngine final : public CopyEngine {
   std::size_t slots() const override { return staging_.slots(); }
   std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
-  std::unique_ptr<DeviceBuffer> import(int, std::uint64_t) override {
+  std::unique_ptr<DeviceBuffer> import(int, std::uint64_t, std::uint64_t) override {
     return std::make_unique<DeviceBuffer>();
   }
   void start_read(std::span<const CopySegment> from, std::size_t slot) override {

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+
+#include "core/fd.h"
 
 namespace kfdcp {
 
@@ -22,8 +25,26 @@ struct CopySegment {
   std::size_t bytes;
 };
 
-/// Most segments of one copy.
+/// Bytes of a buffer and their place in another one.
+struct CopyMove {
+  DeviceBuffer* from;
+  std::uint64_t from_offset;  // in the buffer, bytes
+  DeviceBuffer* to;
+  std::uint64_t to_offset;
+  std::uint64_t bytes;
+};
+
+/// Memory of the GPU's own; a dma-buf of it, which keeps it when the buffer and its engine are
+/// gone.
+struct AllocatedBuffer {
+  std::unique_ptr<DeviceBuffer> buffer;
+  UniqueFd dmabuf;
+};
+
+/// Most segments, or moves, of one copy.
 inline constexpr std::size_t kMaxSegments = 32;
+/// Most bytes of one copy between buffers: what a cancel has to wait for, in each slot.
+inline constexpr std::size_t kMaxMoveBytes = 16u << 20;
 
 /// A ring of pinned staging slots and asynchronous copies between them and buffers of one GPU.
 /// Not thread-safe: one thread drives one engine. Each slot has at most one copy in flight.
@@ -36,13 +57,20 @@ class CopyEngine {
   virtual std::size_t slot_bytes() const = 0;
   virtual std::span<std::byte> slot(std::size_t index) = 0;
 
-  /// `dmabuf_fd` is borrowed for the call only.
-  virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) = 0;
+  /// `size` bytes from `offset` on of a dma-buf, which is borrowed for the call only. `offset` is a
+  /// multiple of 4096.
+  virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
+                                               std::uint64_t offset) = 0;
+  /// VRAM that applications can do without. None: there is not as much, or this engine has none.
+  virtual std::optional<AllocatedBuffer> allocate(std::uint64_t bytes);
   /// One copy of 1 to kMaxSegments segments, of different buffers or of the same one, between them
   /// and the slot; together at most slot_bytes. The segments of a read must not overlap in the
   /// slot.
   virtual void start_read(std::span<const CopySegment> from, std::size_t slot) = 0;
   virtual void start_write(std::span<const CopySegment> to, std::size_t slot) = 0;
+  /// One copy of 1 to kMaxSegments moves into buffers of allocate(), together at most
+  /// kMaxMoveBytes. It takes the slot's turn, not its memory.
+  virtual void start_move(std::span<const CopyMove> moves, std::size_t slot);
   /// Waits until the copy started last on `slot` is complete.
   virtual void wait(std::size_t slot) = 0;
 };

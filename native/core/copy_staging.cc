@@ -49,10 +49,23 @@ std::span<std::byte> Staging::slot(std::size_t index) const {
   return all().subspan(index * options_.slot_bytes, options_.slot_bytes);
 }
 
-void check_count(std::span<const CopySegment> segments) {
-  if (segments.empty() || segments.size() > kMaxSegments) {
-    throw Error(ErrorCode::gpu, "copy of " + std::to_string(segments.size()) + " segments: 1 to " +
+void check_count(std::size_t segments) {
+  if (segments == 0 || segments > kMaxSegments) {
+    throw Error(ErrorCode::gpu, "copy of " + std::to_string(segments) + " segments: 1 to " +
                                     std::to_string(kMaxSegments) + " possible");
+  }
+}
+
+void check_move(const CopyMove& move, std::uint64_t from_size, std::uint64_t to_size) {
+  const auto outside = [&](std::uint64_t offset, std::uint64_t size) {
+    return offset > size || move.bytes > size - offset;
+  };
+  if (move.bytes == 0 || outside(move.from_offset, from_size) || outside(move.to_offset, to_size)) {
+    throw Error(ErrorCode::gpu, "copy of " + std::to_string(move.bytes) + " bytes at " +
+                                    std::to_string(move.from_offset) + " of a buffer of " +
+                                    std::to_string(from_size) + " bytes to " +
+                                    std::to_string(move.to_offset) + " of one of " +
+                                    std::to_string(to_size) + ": outside one of them");
   }
 }
 

@@ -36,9 +36,11 @@ class Staging {
 };
 
 /// Throws Error{gpu} unless there are 1 to kMaxSegments segments.
-void check_count(std::span<const CopySegment> segments);
+void check_count(std::size_t segments);
 /// Throws Error{gpu} unless the segment, of at least one byte, lies inside a slot, at a whole page,
 /// and inside the `buffer_size` bytes of its buffer.
 void check_segment(const Staging& staging, const CopySegment& segment, std::uint64_t buffer_size);
+/// Throws Error{gpu} unless the move, of at least one byte, lies inside both buffers.
+void check_move(const CopyMove& move, std::uint64_t from_size, std::uint64_t to_size);
 
 }  // namespace kfdcp

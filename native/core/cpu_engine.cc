@@ -27,14 +27,17 @@ Error cpu_error(const std::string& call, std::uint64_t size) {
 
 class CpuBuffer final : public DeviceBuffer {
  public:
-  CpuBuffer(int dmabuf_fd, std::uint64_t size) : size_(size) {
+  CpuBuffer(int dmabuf_fd, std::uint64_t size, std::uint64_t offset)
+      : size_(size), offset_(offset) {
     // dma-bufs know their size by lseek alone. A mapping past the end would raise SIGBUS later.
     const off_t end = ::lseek(dmabuf_fd, 0, SEEK_END);
     if (end < 0) throw cpu_error("lseek", size);
     if (::lseek(dmabuf_fd, 0, SEEK_SET) < 0) throw cpu_error("lseek", size);
-    if (size == 0 || size > static_cast<std::uint64_t>(end)) {
-      throw Error(ErrorCode::gpu, "import of a buffer of " + std::to_string(size) +
-                                      " bytes: the dma-buf has " + std::to_string(end));
+    const auto whole = static_cast<std::uint64_t>(end);
+    if (size == 0 || offset > whole || size > whole - offset) {
+      throw Error(ErrorCode::gpu, "import of a buffer of " + std::to_string(size) + " bytes at " +
+                                      std::to_string(offset) + ": the dma-buf has " +
+                                      std::to_string(whole));
     }
     fd_ = UniqueFd(::fcntl(dmabuf_fd, F_DUPFD_CLOEXEC, 0));
     if (!fd_) throw cpu_error("dup", size);
@@ -90,7 +93,8 @@ class CpuBuffer final : public DeviceBuffer {
   };
 
   bool map(int protection) {
-    void* base = ::mmap(nullptr, size_, protection, MAP_SHARED, fd_.get(), 0);
+    void* base =
+        ::mmap(nullptr, size_, protection, MAP_SHARED, fd_.get(), static_cast<off_t>(offset_));
     if (base == MAP_FAILED) return false;
     memory_ = Mapping(base, size_);
     writable_ = (protection & PROT_WRITE) != 0;
@@ -98,6 +102,7 @@ class CpuBuffer final : public DeviceBuffer {
   }
 
   std::uint64_t size_;
+  std::uint64_t offset_;
   UniqueFd fd_;
   Mapping memory_;
   bool writable_ = false;
@@ -112,12 +117,13 @@ class CpuEngine final : public CopyEngine {
   std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
 
-  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override {
-    return std::make_unique<CpuBuffer>(dmabuf_fd, size);
+  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
+                                       std::uint64_t offset) override {
+    return std::make_unique<CpuBuffer>(dmabuf_fd, size, offset);
   }
 
   void start_read(std::span<const CopySegment> from, std::size_t slot) override {
-    check_count(from);
+    check_count(from.size());
     for (const CopySegment& segment : from) {
       const auto [buffer, memory] = checked(segment, slot);
       buffer.read(segment.offset, memory);
@@ -125,7 +131,7 @@ class CpuEngine final : public CopyEngine {
   }
 
   void start_write(std::span<const CopySegment> to, std::size_t slot) override {
-    check_count(to);
+    check_count(to.size());
     for (const CopySegment& segment : to) {
       const auto [buffer, memory] = checked(segment, slot);
       buffer.write(segment.offset, memory);

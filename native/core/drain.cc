@@ -147,34 +147,13 @@ TransferStats drain(CopyEngine& engine, const std::vector<ContentBuffer>& buffer
                     const TransferOptions& options, std::stop_token stop,
                     TransferProgress& progress) {
   const auto begin = Clock::now();
-  DrainPlan plan(buffers, engine.slot_bytes());
   Drain job(engine, out, std::clamp<std::size_t>(options.workers, 1, engine.slots()), progress);
   SlotWorkers workers(job.workers(),
                       [&](std::size_t worker, std::size_t slot) { job.work(worker, slot); });
   TransferRing ring(engine);
-  LoadBuffers open(ring);
   try {
-    for (;;) {
-      while (const auto slot = workers.poll()) ring.give_back(*slot);
-      if (!plan.done() && ring.has_free()) {
-        check_stop(stop);
-        const std::size_t slot = ring.take();
-        Load load = plan.next();
-        ring.read(slot, open.open(load));
-        job.expect(slot, std::move(load));
-        if (plan.done()) open.close();
-      } else if (ring.in_flight() > 0 &&
-                 (plan.done() || ring.in_flight() > 1 || workers.busy() == 0)) {
-        check_stop(stop);
-        workers.hand(ring.wait());
-      } else if (workers.busy() > 0) {
-        // With one copy in flight the next one is started before this one is waited for: the
-        // engine is never idle while there is a slot.
-        ring.give_back(workers.wait());
-      } else {
-        break;
-      }
-    }
+    read_ahead(buffers, engine.slot_bytes(), ring, workers, stop,
+               [&](std::size_t slot, Load load) { job.expect(slot, std::move(load)); });
   } catch (...) {
     job.give_up();
     throw;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/fd.h"
 
 namespace kfdcp {
 
@@ -36,20 +37,27 @@ using GpuBoList = std::unique_ptr<amdgpu_bo_list, GpuDelete<amdgpu_bo_list_destr
 GpuDevice open_gpu(int render_fd);
 std::uint32_t gpu_family(const GpuDevice& device);  // AMDGPU_FAMILY_*
 GpuContext create_context(const GpuDevice& device);
-/// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes.
-GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes);
+/// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes from `offset`
+/// on.
+GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes,
+                    std::uint64_t offset);
+UniqueFd export_dmabuf(const GpuBo& bo, std::uint64_t bytes);
 /// Makes page-aligned memory of this process a BO; it must outlive the BO.
 GpuBo pin_memory(const GpuDevice& device, std::span<std::byte> memory);
 /// A BO in system memory (GTT) that the CPU may map.
 GpuBo allocate_gtt(const GpuDevice& device, std::uint64_t bytes);
+/// A BO in VRAM that the CPU need not reach. None when a sixteenth of the VRAM would not stay free:
+/// the kernel would put it elsewhere, or others' BOs out of its way.
+GpuBo allocate_spare_vram(const GpuDevice& device, std::uint64_t bytes);
 GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_handle> bos);
 
 /// A BO mapped at a GPU virtual address of its own for as long as this lives. The BO and the
 /// device must outlive it.
 class GpuMapping {
  public:
-  /// `flags` are AMDGPU_VM_PAGE_*; `bytes` is rounded up to 4 KiB pages.
-  GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t bytes, std::uint64_t flags);
+  /// `flags` are AMDGPU_VM_PAGE_*; `bytes`, from `offset` on, is rounded up to 4 KiB pages.
+  GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t bytes, std::uint64_t flags,
+             std::uint64_t offset = 0);
   ~GpuMapping();
   GpuMapping(const GpuMapping&) = delete;
   GpuMapping& operator=(const GpuMapping&) = delete;
@@ -62,6 +70,7 @@ class GpuMapping {
   amdgpu_device_handle device_;
   amdgpu_bo_handle bo_;
   std::uint64_t bytes_;
+  std::uint64_t offset_;
   std::uint64_t address_ = 0;
   Range range_;
 };

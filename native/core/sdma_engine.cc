@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -116,12 +117,14 @@ class BoLists {
 
 class SdmaBuffer final : public DeviceBuffer {
  public:
-  SdmaBuffer(const GpuDevice& device, Ring& ring, BoLists& lists, int dmabuf_fd, std::uint64_t size)
+  /// `size` bytes of `bo` from `offset` on.
+  SdmaBuffer(const GpuDevice& device, Ring& ring, BoLists& lists, GpuBo bo, std::uint64_t size,
+             std::uint64_t offset)
       : ring_(ring),
         lists_(lists),
         size_(size),
-        bo_(import_dmabuf(device, dmabuf_fd, size)),
-        mapping_(device, bo_, size, kData) {}
+        bo_(std::move(bo)),
+        mapping_(device, bo_, size, kData, offset) {}
   ~SdmaBuffer() override {
     ring_.settle(last_);
     lists_.forget(bo_.get());
@@ -155,34 +158,64 @@ class SdmaEngine final : public CopyEngine {
         ib_cpu_(ib_bo_, kIbBytes * options.slots),
         ring_(device_),
         lists_(device_, staging_bo_.get(), ib_bo_.get()),
-        copies_(options.slots) {}
+        submissions_(options.slots) {}
   ~SdmaEngine() override {
-    for (const Copy& copy : copies_) ring_.settle(copy.sequence);
+    for (const Submission& one : submissions_) ring_.settle(one.sequence);
   }
 
   std::size_t slots() const override { return staging_.slots(); }
   std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
 
-  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override {
-    return std::make_unique<SdmaBuffer>(device_, ring_, lists_, dmabuf_fd, size);
+  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
+                                       std::uint64_t offset) override {
+    return open(import_dmabuf(device_, dmabuf_fd, size, offset), size, offset);
+  }
+
+  std::optional<AllocatedBuffer> allocate(std::uint64_t bytes) override {
+    GpuBo bo = allocate_spare_vram(device_, bytes);
+    if (!bo) return std::nullopt;
+    UniqueFd dmabuf = export_dmabuf(bo, bytes);
+    return AllocatedBuffer{open(std::move(bo), bytes, 0), std::move(dmabuf)};
   }
 
   void start_read(std::span<const CopySegment> from, std::size_t slot) override {
-    start(from, slot, [](std::uint64_t buffer, std::uint64_t memory) {
-      return Ends{.from = buffer, .to = memory};
-    });
+    std::vector<Copy> copies;
+    for (const CopySegment& segment : from) {
+      SdmaBuffer& buffer = checked(segment);
+      copies.push_back(
+          {buffer.address() + segment.offset, address_of(slot, segment), segment.bytes, {&buffer}});
+    }
+    start(copies, slot);
   }
 
   void start_write(std::span<const CopySegment> to, std::size_t slot) override {
-    start(to, slot, [](std::uint64_t buffer, std::uint64_t memory) {
-      return Ends{.from = memory, .to = buffer};
-    });
+    std::vector<Copy> copies;
+    for (const CopySegment& segment : to) {
+      SdmaBuffer& buffer = checked(segment);
+      copies.push_back(
+          {address_of(slot, segment), buffer.address() + segment.offset, segment.bytes, {&buffer}});
+    }
+    start(copies, slot);
+  }
+
+  void start_move(std::span<const CopyMove> moves, std::size_t slot) override {
+    std::vector<Copy> copies;
+    for (const CopyMove& move : moves) {
+      SdmaBuffer& from = ours(*move.from);
+      SdmaBuffer& to = ours(*move.to);
+      check_move(move, from.size(), to.size());
+      copies.push_back({from.address() + move.from_offset,
+                        to.address() + move.to_offset,
+                        move.bytes,
+                        {&from, &to}});
+    }
+    start(copies, slot);
   }
 
   void wait(std::size_t slot) override {
     (void)staging_.slot(slot);
-    Copy& copy = copies_[slot];
+    Submission& copy = submissions_[slot];
     if (!copy.in_flight) return;
     try {
       ring_.wait(copy.sequence, copy.bytes);
@@ -195,55 +228,73 @@ class SdmaEngine final : public CopyEngine {
   }
 
  private:
-  struct Copy {
+  struct Submission {
     std::uint64_t sequence = 0;
     std::size_t bytes = 0;
     bool in_flight = false;
   };
 
-  struct Ends {
+  /// By GPU addresses, and the buffers that they are of.
+  struct Copy {
     std::uint64_t from;
     std::uint64_t to;
+    std::size_t bytes;
+    std::array<SdmaBuffer*, 2> buffers;
   };
 
-  SdmaBuffer& checked(const CopySegment& segment) const {
-    auto& buffer = dynamic_cast<SdmaBuffer&>(*segment.buffer);
+  std::unique_ptr<SdmaBuffer> open(GpuBo bo, std::uint64_t size, std::uint64_t offset) {
+    return std::make_unique<SdmaBuffer>(device_, ring_, lists_, std::move(bo), size, offset);
+  }
+
+  SdmaBuffer& ours(DeviceBuffer& any) const {
+    auto& buffer = dynamic_cast<SdmaBuffer&>(any);
     if (buffer.ring() != &ring_) {
       throw Error(ErrorCode::gpu, "sdma copy: the buffer is another engine's");
     }
+    return buffer;
+  }
+
+  SdmaBuffer& checked(const CopySegment& segment) const {
+    SdmaBuffer& buffer = ours(*segment.buffer);
     check_segment(staging_, segment, buffer.size());
     return buffer;
   }
 
-  /// One submission. `ends` tells the direction from the addresses of buffer and slot.
-  template <class Direction>
-  void start(std::span<const CopySegment> segments, std::size_t slot, Direction&& ends) {
+  std::uint64_t address_of(std::size_t slot, const CopySegment& segment) const {
+    return staging_map_.address() + slot * staging_.slot_bytes() + segment.slot_offset;
+  }
+
+  /// One submission.
+  void start(std::span<const Copy> copies, std::size_t slot) {
     (void)staging_.slot(slot);
-    check_count(segments);
-    if (copies_[slot].in_flight) {
+    check_count(copies.size());
+    if (submissions_[slot].in_flight) {
       throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) + ": it is busy");
     }
     const std::size_t ib_offset = slot * kIbBytes;
-    const std::uint64_t slot_address = staging_map_.address() + slot * staging_.slot_bytes();
     const std::span<std::uint32_t> ib(
         reinterpret_cast<std::uint32_t*>(ib_cpu_.bytes().subspan(ib_offset).data()),
         kIbBytes / sizeof(std::uint32_t));
     std::vector<amdgpu_bo_handle> bos;
     std::uint32_t dwords = 0;
     std::size_t bytes = 0;
-    for (const CopySegment& segment : segments) {
-      const SdmaBuffer& buffer = checked(segment);
-      const Ends copy = ends(buffer.address() + segment.offset, slot_address + segment.slot_offset);
-      dwords += sdma_linear_copy(rules_, ib.subspan(dwords), copy.from, copy.to, segment.bytes);
-      bytes += segment.bytes;
-      if (std::find(bos.begin(), bos.end(), buffer.bo()) == bos.end()) bos.push_back(buffer.bo());
+    for (const Copy& copy : copies) {
+      dwords += sdma_linear_copy(rules_, ib.subspan(dwords), copy.from, copy.to, copy.bytes);
+      bytes += copy.bytes;
+      for (const SdmaBuffer* buffer : copy.buffers) {
+        if (buffer == nullptr) continue;
+        if (std::find(bos.begin(), bos.end(), buffer->bo()) == bos.end())
+          bos.push_back(buffer->bo());
+      }
     }
     const std::uint64_t sequence =
         ring_.submit(lists_.of(std::move(bos)), ib_map_.address() + ib_offset, dwords, bytes);
-    for (const CopySegment& segment : segments) {
-      dynamic_cast<SdmaBuffer&>(*segment.buffer).used_by(sequence);
+    for (const Copy& copy : copies) {
+      for (SdmaBuffer* buffer : copy.buffers) {
+        if (buffer != nullptr) buffer->used_by(sequence);
+      }
     }
-    copies_[slot] = {.sequence = sequence, .bytes = bytes, .in_flight = true};
+    submissions_[slot] = {.sequence = sequence, .bytes = bytes, .in_flight = true};
   }
 
   Staging staging_;
@@ -256,7 +307,7 @@ class SdmaEngine final : public CopyEngine {
   GpuCpuMapping ib_cpu_;
   Ring ring_;
   BoLists lists_;
-  std::vector<Copy> copies_;
+  std::vector<Submission> submissions_;  // by slot
 };
 
 }  // namespace

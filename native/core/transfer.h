@@ -16,6 +16,7 @@ struct ContentBuffer {
   std::uint32_t id;    // buffer id of the manifest
   std::uint64_t size;  // bytes
   UniqueFd dmabuf;
+  std::uint64_t offset = 0;  // of the content in the dma-buf, bytes; a multiple of 4096
 };
 
 /// Read by other threads while a job runs.

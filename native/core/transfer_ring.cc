@@ -25,6 +25,16 @@ std::string name(const std::vector<LiveSegment>& segments) {
   return "buffers " + std::to_string(first) + " to " + std::to_string(last);
 }
 
+std::vector<CopySegment> without_owners(const std::vector<LiveSegment>& segments) {
+  std::vector<CopySegment> plain;
+  plain.reserve(segments.size());
+  for (const LiveSegment& segment : segments) {
+    plain.push_back(
+        {segment.buffer->device.get(), segment.offset, segment.slot_offset, segment.bytes});
+  }
+  return plain;
+}
+
 }  // namespace
 
 TransferRing::TransferRing(CopyEngine& engine) : engine_(engine) {
@@ -42,13 +52,13 @@ TransferRing::~TransferRing() {
   }
 }
 
-std::shared_ptr<LiveBuffer> TransferRing::open(std::uint32_t id, int dmabuf_fd,
-                                               std::uint64_t size) {
-  return naming(
-      [&] { return "buffer " + std::to_string(id); },
-      [&] {
-        return std::make_shared<LiveBuffer>(LiveBuffer{id, engine_.import(dmabuf_fd, size)});
-      });
+std::shared_ptr<LiveBuffer> TransferRing::open(std::uint32_t id, int dmabuf_fd, std::uint64_t size,
+                                               std::uint64_t offset) {
+  return naming([&] { return "buffer " + std::to_string(id); },
+                [&] {
+                  return std::make_shared<LiveBuffer>(
+                      LiveBuffer{id, engine_.import(dmabuf_fd, size, offset)});
+                });
 }
 
 std::size_t TransferRing::take() {
@@ -57,18 +67,13 @@ std::size_t TransferRing::take() {
   return slot;
 }
 
-void TransferRing::start(Start how, std::size_t slot, std::vector<LiveSegment> segments) {
-  std::vector<CopySegment> plain;
-  plain.reserve(segments.size());
-  for (const LiveSegment& segment : segments) {
-    plain.push_back(
-        {segment.buffer->device.get(), segment.offset, segment.slot_offset, segment.bytes});
-  }
+void TransferRing::start(std::size_t slot, std::vector<LiveSegment> segments,
+                         const std::function<void()>& how) {
   // Queued first: once the copy runs, nothing between here and its wait may throw.
   copies_.push_back({slot, std::move(segments), false});
   Copy& copy = copies_.back();
   try {
-    naming([&] { return name(copy.segments); }, [&] { (engine_.*how)(plain, slot); });
+    naming([&] { return name(copy.segments); }, how);
   } catch (...) {
     copies_.pop_back();
     throw;
@@ -77,11 +82,24 @@ void TransferRing::start(Start how, std::size_t slot, std::vector<LiveSegment> s
 }
 
 void TransferRing::read(std::size_t slot, std::vector<LiveSegment> from) {
-  start(&CopyEngine::start_read, slot, std::move(from));
+  const std::vector<CopySegment> plain = without_owners(from);
+  start(slot, std::move(from), [&] { engine_.start_read(plain, slot); });
 }
 
 void TransferRing::write(std::size_t slot, std::vector<LiveSegment> to) {
-  start(&CopyEngine::start_write, slot, std::move(to));
+  const std::vector<CopySegment> plain = without_owners(to);
+  start(slot, std::move(to), [&] { engine_.start_write(plain, slot); });
+}
+
+void TransferRing::move(std::size_t slot, std::vector<LiveSegment> from,
+                        std::span<const MoveTarget> to) {
+  std::vector<CopyMove> moves;
+  moves.reserve(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    moves.push_back(
+        {from[i].buffer->device.get(), from[i].offset, to[i].buffer, to[i].offset, from[i].bytes});
+  }
+  start(slot, std::move(from), [&] { engine_.start_move(moves, slot); });
 }
 
 std::size_t TransferRing::wait() {

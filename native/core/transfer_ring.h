@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,6 +28,12 @@ struct LiveSegment {
   std::size_t bytes;
 };
 
+/// A place in a buffer of CopyEngine::allocate().
+struct MoveTarget {
+  DeviceBuffer* buffer;
+  std::uint64_t offset;
+};
+
 /// Keeps copies in flight and what they need alive. Destroying it waits for all of them, so that
 /// no copy outlives its slot or its buffer, however a job ends. Errors of the engine come out
 /// with the ids of the buffers in front.
@@ -40,7 +47,8 @@ class TransferRing {
 
   /// Imports a buffer; `dmabuf_fd` is borrowed. It is released when neither the caller nor a copy
   /// holds it any more.
-  std::shared_ptr<LiveBuffer> open(std::uint32_t id, int dmabuf_fd, std::uint64_t size);
+  std::shared_ptr<LiveBuffer> open(std::uint32_t id, int dmabuf_fd, std::uint64_t size,
+                                   std::uint64_t offset = 0);
 
   bool has_free() const { return !free_.empty(); }
   /// Takes the slot that was free longest; there must be one.
@@ -51,6 +59,9 @@ class TransferRing {
   /// Start a copy between a slot that was taken and buffers.
   void read(std::size_t slot, std::vector<LiveSegment> from);
   void write(std::size_t slot, std::vector<LiveSegment> to);
+  /// Starts a copy from buffers to `to`, one place for each segment, in a slot that was taken. What
+  /// the places are in must outlive it.
+  void move(std::size_t slot, std::vector<LiveSegment> from, std::span<const MoveTarget> to);
 
   std::size_t in_flight() const { return copies_.size(); }
   /// Waits for the oldest copy; returns its slot, still taken. Its buffers are released.
@@ -65,9 +76,8 @@ class TransferRing {
     std::vector<LiveSegment> segments;
     bool in_flight;
   };
-  using Start = void (CopyEngine::*)(std::span<const CopySegment>, std::size_t);
 
-  void start(Start how, std::size_t slot, std::vector<LiveSegment> segments);
+  void start(std::size_t slot, std::vector<LiveSegment> segments, const std::function<void()>& how);
 
   CopyEngine& engine_;
   std::deque<std::size_t> free_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/copy_engine.h"
 #include "core/error.h"
 #include "core/frame_codec.h"
+#include "core/slot_workers.h"
 #include "core/transfer.h"
 #include "core/transfer_plan.h"
 #include "core/transfer_ring.h"
@@ -62,5 +64,11 @@ class LoadBuffers {
   const ContentBuffer* last_ = nullptr;
   std::shared_ptr<LiveBuffer> live_;
 };
+
+/// Reads all of `buffers` into slots, as far ahead as there are any, and hands each to `workers`;
+/// `expect` is told before what will be in it. Throws what copies or workers throw.
+void read_ahead(const std::vector<ContentBuffer>& buffers, std::size_t slot_bytes,
+                TransferRing& ring, SlotWorkers& workers, const std::stop_token& stop,
+                const std::function<void(std::size_t, Load)>& expect);
 
 }  // namespace kfdcp

@@ -22,6 +22,7 @@
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
 #include "criu-plugin/dump_render.h"
+#include "criu-plugin/hold.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/name.h"
 
@@ -31,6 +32,10 @@ namespace {
 
 // The session only has to open files and start a thread before it answers.
 constexpr int kAnswerTimeoutMs = 60'000;
+
+// Answers to dump_end.
+constexpr std::uint64_t kStayPaused = 1;
+constexpr std::uint64_t kSealedLater = 2;
 
 struct DumpState {
   UniqueFd session;
@@ -241,7 +246,8 @@ void checkpoint_tree(int root_pid) {
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
-  const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size()});
+  const std::uint64_t goes_on = final_task_state() == kTasksStayAlive ? 1 : 0;
+  const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), goes_on});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
   }
@@ -264,6 +270,7 @@ bool dump_file(int fd, int id) {
 void finish_dump(int result) noexcept {
   if (!dump) return;
   bool stay_paused = false;
+  bool sealed_later = false;
   const int state = final_task_state();
   try {
     if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
@@ -271,8 +278,9 @@ void finish_dump(int result) noexcept {
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
       // A tree that is about to be killed must not compute on: its shared memory is archived later.
-      stay_paused = answer.type == MessageType::ok && answer.args[0] == 1 && result == 0 &&
-                    state != -1 && state != kTasksStayAlive;
+      const bool saved = answer.type == MessageType::ok && result == 0 && state != -1;
+      stay_paused = saved && answer.args[0] == kStayPaused && state != kTasksStayAlive;
+      sealed_later = saved && answer.args[0] == kSealedLater && state == kTasksStayAlive;
     }
   } catch (const std::exception& error) {
     log_error(describe(error));
@@ -286,6 +294,7 @@ void finish_dump(int result) noexcept {
     }
   }
   if (!dump->paused.empty()) report_end(stay_paused);
+  if (sealed_later) hold_exit(std::move(dump->session));
   dump.reset();
 }
 

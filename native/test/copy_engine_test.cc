@@ -75,7 +75,7 @@ TEST_CASE("cpu engine: reads and writes where told, and nowhere else") {
   const auto engine = make_cpu_engine(kSmall);
   const auto content = noise(5 * 4096, 1);
   const UniqueFd fd = memfd_of(content);
-  const auto buffer = engine->import(fd.get(), content.size());
+  const auto buffer = engine->import(fd.get(), content.size(), 0);
 
   engine->start_read(one(*buffer, 4096, 8192), 2);
   engine->wait(2);
@@ -96,7 +96,7 @@ TEST_CASE("cpu engine: a buffer lives on after its descriptor was closed") {
   std::unique_ptr<DeviceBuffer> buffer;
   {
     const UniqueFd fd = memfd_of(content);
-    buffer = engine->import(fd.get(), content.size());
+    buffer = engine->import(fd.get(), content.size(), 0);
   }
   engine->start_read(one(*buffer, 0, 4096), 0);
   CHECK(std::equal(content.begin(), content.end(), engine->slot(0).begin()));
@@ -105,9 +105,9 @@ TEST_CASE("cpu engine: a buffer lives on after its descriptor was closed") {
 TEST_CASE("cpu engine: import refuses what is no buffer or is smaller than told") {
   const auto engine = make_cpu_engine(kSmall);
   const UniqueFd fd = memfd_of(noise(4096, 4));
-  CHECK(code_of([&] { (void)engine->import(fd.get(), 4097); }) == ErrorCode::gpu);
-  CHECK(code_of([&] { (void)engine->import(fd.get(), 0); }) == ErrorCode::gpu);
-  CHECK(code_of([&] { (void)engine->import(-1, 4096); }) == ErrorCode::gpu);
+  CHECK(code_of([&] { (void)engine->import(fd.get(), 4097, 0); }) == ErrorCode::gpu);
+  CHECK(code_of([&] { (void)engine->import(fd.get(), 0, 0); }) == ErrorCode::gpu);
+  CHECK(code_of([&] { (void)engine->import(-1, 4096, 0); }) == ErrorCode::gpu);
 }
 
 TEST_CASE("cpu engine: a read-only buffer can be read, not written") {
@@ -117,7 +117,7 @@ TEST_CASE("cpu engine: a read-only buffer can be read, not written") {
   const UniqueFd reader(
       ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(reader);
-  const auto buffer = engine->import(reader.get(), content.size());
+  const auto buffer = engine->import(reader.get(), content.size(), 0);
   engine->start_read(one(*buffer, 0, 4096), 1);
   CHECK(std::equal(content.begin(), content.end(), engine->slot(1).begin()));
   CHECK(code_of([&] { engine->start_write(one(*buffer, 0, 4096), 1); }) == ErrorCode::gpu);

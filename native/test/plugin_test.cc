@@ -24,7 +24,7 @@ std::string plugin_path() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "criu/kfd_checkpoint.so";
 }
 
-/// The plugin, unloaded at the end of the test: each test meets it fresh.
+/// The plugin as CRIU loads it. It is never unloaded.
 class Plugin {
  public:
   Plugin() : library_(::dlopen(plugin_path().c_str(), RTLD_NOW | RTLD_LOCAL)) {

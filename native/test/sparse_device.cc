@@ -101,7 +101,9 @@ std::span<std::byte> SparseEngine::slot(std::size_t index) {
   return memory_.bytes().subspan(index * options_.slot_bytes, options_.slot_bytes);
 }
 
-std::unique_ptr<DeviceBuffer> SparseEngine::import(int dmabuf_fd, std::uint64_t size) {
+std::unique_ptr<DeviceBuffer> SparseEngine::import(int dmabuf_fd, std::uint64_t size,
+                                                   std::uint64_t offset) {
+  if (offset != 0) breaches.push_back("imported from its middle");
   return std::make_unique<Buffer>(*this, dmabuf_fd, size);
 }
 

@@ -53,13 +53,18 @@ class FakeEngine final : public CopyEngine {
   std::size_t slots() const override { return options_.slots; }
   std::size_t slot_bytes() const override { return options_.slot_bytes; }
   std::span<std::byte> slot(std::size_t index) override;
-  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size) override;
+  std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
+                                       std::uint64_t offset) override;
+  std::optional<AllocatedBuffer> allocate(std::uint64_t bytes) override;
   void start_read(std::span<const CopySegment> from, std::size_t slot) override;
   void start_write(std::span<const CopySegment> to, std::size_t slot) override;
+  void start_move(std::span<const CopyMove> moves, std::size_t slot) override;
   void wait(std::size_t slot) override;
 
   /// Called before every start and every wait.
   std::function<void()> on_event = [] {};
+
+  std::uint64_t spare_vram = 0;  // bytes; what is allocated is taken off
 
   std::size_t in_flight() const;
   std::size_t most_in_flight = 0;
@@ -73,12 +78,14 @@ class FakeEngine final : public CopyEngine {
   class Buffer;
   struct Copy {
     std::vector<CopySegment> segments;
+    std::vector<CopyMove> moves;
     bool write;
     bool fails;
     bool done;
   };
 
   void start(std::span<const CopySegment> segments, std::size_t slot, bool write);
+  void begin(std::size_t slot, Copy copy);
   std::span<std::byte> device(const CopySegment& segment) const;
   void perform(std::size_t slot);
 

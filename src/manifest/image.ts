@@ -61,15 +61,15 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
 
 /**
  * Removes every file of ours from an image directory, the manifest first (what is left is unsealed,
- * never a lie); other files stay. Returns the names removed.
+ * never a lie), or those alone whose names `only` fits; other files stay. Returns the names removed.
  */
-export async function removeImageFiles(directory: string): Promise<string[]> {
+export async function removeImageFiles(directory: string, only = /(?:)/): Promise<string[]> {
   const names = await readdir(directory);
   const temporary = new RegExp(`^\\.${manifestName.replace('.', '\\.')}\\.\\d+\\.tmp$`);
   const ours = [
     ...names.filter((name) => name === manifestName),
     ...names.filter((name) => imageFilePattern.test(name) || temporary.test(name)).sort(),
-  ];
+  ].filter((name) => only.test(name));
   for (const name of ours) {
     await unlink(join(directory, name)).catch((error: unknown) => {
       if (!isMissing(error)) throw error;

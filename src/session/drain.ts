@@ -5,7 +5,7 @@ import { KfdError } from '../errors.js';
 import type { Host, HostGpu } from '../gpu/host.js';
 import { pagesFileName } from '../manifest/names.js';
 import type { ManifestBuffer } from '../manifest/schema.js';
-import { type Descriptor, native, type TransferResult } from '../native.js';
+import { type Descriptor, native, type TransferBuffer, type TransferResult } from '../native.js';
 import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
 import type { ParentIndexes } from './parent.js';
@@ -18,8 +18,10 @@ export interface DrainPart {
   readonly gpu: HostGpu;
   readonly name: string;
   readonly buffers: readonly ManifestBuffer[];
-  /** In the order of `buffers`. */
-  readonly dmabufs: readonly Descriptor[];
+  /** Where their bytes are, in the order of `buffers`. */
+  readonly places: readonly Pick<TransferBuffer, 'dmabuf' | 'offset'>[];
+  /** The one engine that reaches them; missing: the configured one. */
+  readonly engine?: 'sdma' | 'cpu';
 }
 
 /** A pages file that is complete. */
@@ -69,7 +71,7 @@ function planProcess(
     }
     const name = pagesFileName(process.ordinal, gpu.record.ordinal);
     const buffers: ManifestBuffer[] = [];
-    const dmabufs: Descriptor[] = [];
+    const places: { dmabuf: Descriptor }[] = [];
     summary.bos.forEach((bo, index) => {
       if (!hasContents(bo.kind) || bo.gpuId !== device.userGpuId || skipped.has(index)) return;
       const dmabuf = process.dmabufs.get(index);
@@ -85,9 +87,9 @@ function planProcess(
         kind: bo.kind,
         pages_file: name,
       });
-      dmabufs.push(dmabuf);
+      places.push({ dmabuf });
     });
-    if (buffers.length > 0) parts.push({ process: process.ordinal, gpu, name, buffers, dmabufs });
+    if (buffers.length > 0) parts.push({ process: process.ordinal, gpu, name, buffers, places });
   }
   const contents = summary.bos.filter((bo) => hasContents(bo.kind)).length;
   if (id - firstId + skipped.size !== contents) {
@@ -114,22 +116,27 @@ export async function drain(
       operation: 'drain',
       path: join(image, part.name),
       renderNode: renderNode(part.gpu),
-      engine: config.engine,
+      engine: part.engine ?? config.engine,
       ...ring,
       process: part.process,
       gpu,
       compress: config.compress,
       zstdLevel: config.zstd_level,
       ...parent?.optionFor(part.name),
-      buffers: part.buffers.map((buffer, i) => ({
-        id: buffer.id,
-        size: buffer.size,
-        dmabuf: part.dmabufs[i] as Descriptor,
-      })),
+      buffers: transferBuffers(part),
     });
   });
   log.info({ file: part.name, result }, 'drained');
   return { ...part, result };
+}
+
+/** What a native job is told of the buffers. */
+export function transferBuffers({ buffers, places }: DrainPart): TransferBuffer[] {
+  return buffers.map(({ id, size }, i) => ({
+    id,
+    size,
+    ...(places[i] as DrainPart['places'][number]),
+  }));
 }
 
 /** Path of a GPU's render node on the host. */

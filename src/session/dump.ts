@@ -3,24 +3,25 @@
  * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
  */
 
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { type Host, type HostGpu, readHost } from '../gpu/host.js';
 import { removeImageFiles, writeManifest } from '../manifest/image.js';
-import { renderStateFileName, stateFileName } from '../manifest/names.js';
+import { pagesPattern, renderStateFileName } from '../manifest/names.js';
 import type { ManifestExtFile } from '../manifest/schema.js';
 import { type Descriptor, native, type StateSummary } from '../native.js';
 import { composeManifest } from './compose-manifest.js';
+import { DumpContents } from './contents.js';
 import type { Message, SessionContext } from './context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
-import { type DrainedFile, drain, planDrain, transferFile } from './drain.js';
+import { type DrainedFile, planDrain } from './drain.js';
 import { HeldDmabufs } from './held-dmabufs.js';
 import { type ParentIndexes, parentIndexes } from './parent.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
+import { writeStates } from './state-files.js';
 import { takeState } from './take-state.js';
+import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
 import { boIndices, fileKind, messageType } from './wire.js';
 
@@ -60,9 +61,16 @@ export class DumpSession implements Cancellable {
   #host: Host | undefined;
   #shares: readonly SharedBo[] = [];
   #parent: ParentIndexes | undefined;
-  #drains: Promise<DrainedFile[]> | undefined;
-  #drainedAt: number | undefined;
-  #beganAt = 0;
+  #contents: DumpContents | undefined;
+  /** The tree goes on before the image is sealed. */
+  #sealedLater = false;
+  #gatePassed = false;
+  #sealing: Promise<void> | undefined;
+  /** It goes on, or is about to: CRIU takes the image for good. */
+  #goesOn = false;
+  #pausedAt = 0;
+  #gateAt = 0;
+  #freezeUs: number | undefined;
   /** CRIU has, or is about to get, our word. */
   #decided = false;
   #accepted = false;
@@ -92,6 +100,7 @@ export class DumpSession implements Cancellable {
       [messageType.stage, (m) => this.#stage(m)],
       [messageType.dumpEnd, (m) => this.#end(m)],
       [messageType.dumpUnpaused, () => this.#hearUnpaused()],
+      [messageType.dumpSeal, () => this.#sealLater()],
     ];
     converse(this.#context, new Map(handlers), (error) => {
       this.#failure ??= error;
@@ -101,10 +110,12 @@ export class DumpSession implements Cancellable {
 
   /** After CRIU has ended: nothing stays paused, and no half image stays behind. */
   async finish(): Promise<SessionResult> {
-    if (!this.#unpaused) this.#unpauseSurvivors();
+    if (!this.#unpaused) unpauseSurvivors(this.processes, this.#context.log);
+    // Begun when CRIU ended: what is complete is no half image.
+    await this.#sealing?.catch(() => undefined);
     if (!this.#accepted) await this.#discard();
+    this.#closeBuffers();
     for (const process of this.#processes.values()) {
-      for (const dmabuf of process.dmabufs.values()) dmabuf.close();
       process.kfd?.close();
       process.pidfd.close();
     }
@@ -115,7 +126,7 @@ export class DumpSession implements Cancellable {
         err: this.#failure,
         max_rss_bytes: process.resourceUsage().maxRSS * 1024,
         processes: this.#processes.size,
-        timings_us: this.#context.phases.timings(),
+        timings_us: { ...this.#context.phases.timings(), ...this.#freeze },
       },
       'session ended',
     );
@@ -144,6 +155,7 @@ export class DumpSession implements Cancellable {
     const [pidfd, kfd] = message.fds;
     if (pidfd === undefined) throw protocol('a pause without descriptors');
     const comm = message.body.toString('utf8');
+    if (this.#processes.size === 0) this.#pausedAt = performance.now();
     this.#processes.set(ordinal, {
       ordinal,
       pid,
@@ -205,28 +217,15 @@ export class DumpSession implements Cancellable {
     const foreign = this.#dmabufs.find(processes);
     const { checkPrivateData } = native();
     refuseUnrestorable(processes, this.#shares, this.#hostOrThrow(), checkPrivateData, foreign);
-    this.#beganAt = performance.now();
+    this.#sealedLater = message.args[1] === 1 && this.#context.config.short_freeze;
+    const parts = planDrain(this.#hostOrThrow(), processes, this.#shares);
     this.#context.phases.enter('overlap');
     this.#context.log.info(
-      { processes: processes.length, parent: this.#parent?.archive },
+      { processes: processes.length, parent: this.#parent?.archive, aside: this.#sealedLater },
       'draining',
     );
-    this.#drains = this.#drain(processes);
-    // The result is awaited at post-dump; until then a failure must not end the process.
-    this.#drains.catch(() => undefined);
+    this.#contents = new DumpContents(this.#context, parts, this.#parent, this.#sealedLater);
     return { text: this.#context.logPath };
-  }
-
-  async #drain(processes: readonly DumpedProcess[]): Promise<DrainedFile[]> {
-    const parts = planDrain(this.#hostOrThrow(), processes, this.#shares);
-    this.#context.transfers.expect(() => parts.map(transferFile));
-    const drains = parts.map((part) => drain(this.#context, part, this.#parent));
-    try {
-      return await Promise.all(drains);
-    } finally {
-      await Promise.allSettled(drains);
-      this.#drainedAt = performance.now();
-    }
   }
 
   #file(message: Message): undefined {
@@ -260,43 +259,56 @@ export class DumpSession implements Cancellable {
   async #stage(message: Message): Promise<Answer> {
     const stage = message.body.toString('utf8');
     this.#context.log.info({ stage }, 'stage');
-    if (stage === 'post-dump') await this.#seal();
+    if (stage === 'post-dump') await this.#gate();
     return {};
   }
 
-  async #seal(): Promise<void> {
+  async #gate(): Promise<void> {
     this.#assertSound();
     // The tree was looked at before it stopped: a GPU closed since then is no failure.
     if (this.#processes.size === 0) {
       this.#decided = true;
       return;
     }
-    if (this.#drains === undefined) throw protocol('post-dump before any state was read');
-    const gate = performance.now();
+    if (this.#contents === undefined) throw protocol('post-dump before any state was read');
+    const { released, drained } = this.#contents;
+    this.#gateAt = performance.now();
     this.#context.phases.enter('gate');
-    await Promise.allSettled([this.#drains]);
+    await Promise.allSettled([this.#sealedLater ? released : drained]);
     this.#assertSound();
-    const drained = await this.#drains;
+    await released;
+    if (this.#contents.failure !== undefined) throw this.#contents.failure;
+    await writeStates(this.#context.image, this.processes);
+    this.#assertSound();
+    this.#gatePassed = true;
+    if (!this.#sealedLater) await this.#startSeal(await drained);
+  }
+
+  /** CRIU has let the tree go on, and waits with its end. */
+  async #sealLater(): Promise<Answer> {
+    if (this.#contents === undefined || !this.#goesOn) throw protocol('a seal before its time');
+    this.#context.phases.enter('after_freeze');
+    await Promise.allSettled([this.#contents.drained]);
+    this.#assertSound();
+    await this.#startSeal(await this.#contents.drained);
+    return {};
+  }
+
+  #startSeal(drained: readonly DrainedFile[]): Promise<void> {
+    this.#sealing = this.#seal(drained);
+    return this.#sealing;
+  }
+
+  async #seal(drained: readonly DrainedFile[]): Promise<void> {
     this.#context.phases.enter('seal');
-    const { image } = this.#context;
-    for (const process of this.#processes.values()) {
-      if (process.state === undefined) throw protocol(`process ${process.ordinal} has no state`);
-      const path = join(image, stateFileName(process.ordinal));
-      await writeFile(path, process.state, { mode: 0o600, flag: 'wx' });
-      for (const { number, state } of process.renderFiles) {
-        if (state === undefined) continue;
-        const held = join(image, renderStateFileName(number));
-        await writeFile(held, state, { mode: 0o600, flag: 'wx' });
-      }
-    }
-    this.#assertSound();
     this.#decided = true;
-    const drainedAt = this.#drainedAt ?? gate;
-    const timings = this.#context.phases.timings();
-    timings['drain'] = Math.round((drainedAt - this.#beganAt) * 1000);
-    timings['drain_overlapped'] = Math.round((Math.min(drainedAt, gate) - this.#beganAt) * 1000);
+    const timings = {
+      ...this.#context.phases.timings(),
+      ...this.#contents?.timings(this.#gateAt),
+      ...this.#freeze,
+    };
     await writeManifest(
-      image,
+      this.#context.image,
       composeManifest({
         host: this.#hostOrThrow(),
         processes: this.processes,
@@ -313,6 +325,7 @@ export class DumpSession implements Cancellable {
     this.#context.log.info(
       {
         content_bytes: drained.reduce((sum, file) => sum + file.result.contentBytes, 0),
+        ...(this.#sealedLater && { copied_bytes: this.#contents?.copied }),
         timings_us: timings,
       },
       'sealed',
@@ -327,33 +340,37 @@ export class DumpSession implements Cancellable {
       'dump ends',
     );
     if (result !== 0) this.#accepted = false;
+    // Asked after the gate: a failure has been told there, or is told with the seal.
+    this.#goesOn = result === 0 && this.#sealedLater && this.#gatePassed;
+    if (this.#goesOn) {
+      this.#closeBuffers(); // what the tree frees from now on is free
+      return { args: [2] };
+    }
     return { args: [this.#accepted ? 1 : 0] };
   }
 
   #hearUnpaused(): Answer {
     this.#unpaused = true;
+    this.#freezeUs = Math.round((performance.now() - this.#pausedAt) * 1000);
     return {};
   }
 
-  /** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
-  #unpauseSurvivors(): void {
-    for (const process of this.#processes.values()) {
-      if (process.kfd === undefined || !native().isAlive(process.pidfd)) continue;
-      try {
-        const paused = native().kfdUnpause(process.pid, process.kfd);
-        this.#context.log.warn({ pid: process.pid, paused }, 'unpaused a process CRIU left behind');
-      } catch (error) {
-        if (native().isAlive(process.pidfd)) {
-          this.#context.log.error({ err: error, pid: process.pid }, 'a GPU process stays paused');
-        }
-      }
+  /** From the first pause to the end of all. */
+  get #freeze(): Record<string, number> {
+    return this.#freezeUs === undefined ? {} : { freeze: this.#freezeUs };
+  }
+
+  #closeBuffers(): void {
+    for (const { dmabufs } of this.#processes.values()) {
+      for (const dmabuf of dmabufs.values()) dmabuf.close();
     }
   }
 
   async #discard(): Promise<void> {
     this.#context.transfers.cancel();
-    await this.#drains?.catch(() => undefined);
-    await removeImageFiles(this.#context.image);
+    await this.#contents?.end();
+    // An engine that was told of success keeps the image: states without a manifest say what it is.
+    await removeImageFiles(this.#context.image, this.#goesOn ? pagesPattern : undefined);
   }
 
   #assertSound(): void {

@@ -1,7 +1,7 @@
 /** The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to stop them. */
 
 import { KfdError } from '../errors.js';
-import { fromNative, type TransferJob, type TransferResult } from '../native.js';
+import { fromNative, type TransferJob } from '../native.js';
 import { Lanes } from './lanes.js';
 import type { StagingRing, StagingSource } from './staging.js';
 
@@ -24,7 +24,7 @@ export interface TransferProgress extends TransferFile {
 
 export class Transfers {
   readonly #lanes = new Lanes();
-  readonly #jobs = new Map<string, TransferJob>();
+  readonly #jobs = new Map<string, TransferJob<unknown>>();
   readonly #finished = new Set<string>();
   readonly #waiting = new Set<string>();
   readonly #staging: StagingSource;
@@ -48,11 +48,11 @@ export class Transfers {
    * `start` begins the transfer of `file` when the earlier ones of `lane`, a GPU, are done: they share its link and the
    * staging budget; and when the host has staging memory for it. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
-  run(
+  run<Result>(
     lane: number,
     file: string,
-    start: (ring: StagingRing) => TransferJob,
-  ): Promise<TransferResult> {
+    start: (ring: StagingRing) => TransferJob<Result>,
+  ): Promise<Result> {
     return this.#lanes.run(lane, async () => {
       try {
         const { ring, giveBack } = await this.#claim(file);

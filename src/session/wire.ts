@@ -16,6 +16,7 @@ export const messageType = {
   dumpUnpaused: 27,
   dumpRender: 28,
   dumpDmabuf: 29,
+  dumpSeal: 40,
   openFile: 30,
   restoreBuffers: 31,
   restored: 32,

@@ -1,41 +1,97 @@
-/** A checkpoint that lets the container go on, and a later one without what had not changed; the container has 1,000 BOs. */
+/**
+ * A checkpoint that lets the container go on while its contents are written, one whose session dies then, and a later one without
+ * what had not changed; the container has 1,000 BOs.
+ */
 
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
-import { attempt, run } from './support/command.js';
+import { attempt, type Outcome, run } from './support/command.js';
 import { Container, counter } from './support/container.js';
+import type { Lane } from './support/lanes.js';
+import { fillVram, forgetFaults, setDmaRate, setVramRate } from './support/product.js';
+import { criuLog, type LogLine, sessionLog, sessionThat } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const minutes = 60;
 const verified = /^verified bytes=65536000 .*barrier=completed/;
 
+/** Slow enough that contents of 64 MiB are written for some seconds. */
+const slowMbps = 20;
+const vramMbps = 8000;
+
+/** Runs `body` while copies over the simulated link are slow, but those in VRAM are not. */
+async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
+  await lane.meet(() => {
+    setDmaRate(slowMbps);
+    setVramRate(vramMbps);
+  });
+  try {
+    await body();
+  } finally {
+    await lane.meet(() => {
+      setDmaRate(0);
+      setVramRate(0);
+    });
+  }
+}
+
+/** The session's line about copies that lie in `place`, which it must have. */
+function copied(lines: readonly LogLine[], place: 'vram' | 'host'): LogLine {
+  const line = lines.find(({ msg }) => msg === 'copied aside');
+  assert.equal(line?.['place'], place, JSON.stringify(line));
+  return line as LogLine;
+}
+
+/** The GPU goes on although nobody has the image yet. */
+async function computesOnMeanwhile(job: Container): Promise<void> {
+  await sessionThat(job, 'dump', 'dump ends');
+  await job.computesOn();
+  const lines = sessionLog(job, 'dump');
+  copied(lines, 'vram');
+  assert.ok(
+    !lines.some(({ msg }) => msg === 'sealed'),
+    'the image was sealed before it could go on',
+  );
+}
+
 scenario(
   '1,000 BOs of 64 KiB, --leave-running, then with that as parent; both restored under other names',
-  async ({ engine }) => {
+  async (lane) => {
+    const { engine } = lane;
     const archive = archivePath(engine, 'left.tar');
     const job = await Container.start({
       engine,
       worker: ['--bos', '1000', '--bo-kib', '64', '--pending-barrier', '--step-ms', '20'],
     });
-    const saved = await job.checkpoint(
-      '--leave-running',
-      '--compress',
-      'none',
-      '--export',
-      archive,
-    );
-    assert.equal(saved.status, 0, saved.stderr);
+    const flags = ['--leave-running', '--compress', 'none', '--export'];
+    await slowly(lane, async () => {
+      const saving = job.checkpoint(...flags, archive);
+      await computesOnMeanwhile(job);
+      const saved = await saving;
+      assert.equal(saved.status, 0, saved.stderr);
+
+      const broken = archivePath(engine, 'broken.tar');
+      const breaking = job.checkpoint('--keep', ...flags, broken);
+      process.kill((await sessionThat(job, 'dump', 'dump ends')).daemon, 'SIGKILL');
+      await assertNoCheckpoint(job, await breaking, broken);
+    });
 
     await job.computesOn();
     assert.match(await job.control.ask('verify', 4 * minutes), verified);
     const end = counter(await job.control.ask('status'));
     const later = archivePath(engine, 'later.tar');
-    const flags = ['--compress', 'none', '--export', later];
+    await lane.meet(fillVram);
     const changed = await attempt(
-      ...['kfd-checkpoint', 'checkpoint', '--quiet', '--parent', archive, job.name, ...flags],
+      ...['kfd-checkpoint', 'checkpoint', '--quiet', '--parent', archive, job.name, '--keep'],
+      ...[...flags, later],
     );
+    await lane.meet(forgetFaults);
     assert.equal(changed.status, 0, changed.stderr);
+    copied(sessionLog(job, 'dump'), 'host');
     assert.ok((await contentBytes(later)) * 50 <= (await contentBytes(archive)));
+    await job.computesOn();
+    await job.remove();
 
     const twin = `${job.name}-twin`;
     const restored = await job.restore('--import', archive, '--name', twin);
@@ -57,6 +113,27 @@ scenario(
     assert.match(await job.control.ask('verify', 4 * minutes), verified);
   },
 );
+
+/**
+ * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by then, and CRIU's
+ * log tells it.
+ */
+async function assertNoCheckpoint(
+  job: Container,
+  outcome: Outcome,
+  archive: string,
+): Promise<void> {
+  assert.match(criuLog(job, 'dump'), /its image is not complete: the session died/);
+  if (job.engine === 'runc') {
+    assert.notEqual(outcome.status, 0, 'the checkpoint should have failed');
+    return;
+  }
+  assert.equal(outcome.status, 0, outcome.stderr);
+  const checked = await attempt('kfd-checkpoint', 'check', archive);
+  assert.notEqual(checked.status, 0);
+  assert.match(checked.stdout + checked.stderr, /never sealed/);
+  rmSync(archive);
+}
 
 /** Bytes of the pages files in an archive. */
 async function contentBytes(archive: string): Promise<number> {

@@ -17,6 +17,8 @@ test('a missing file means the defaults', async (t) => {
     zstd_level: 1,
     staging_mib: 64,
     staging_total_mib: 1024,
+    short_freeze: true,
+    freeze_host_mib: 4096,
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
@@ -56,6 +58,8 @@ test('wrong keys are all named', () => {
     /"staging_total_mib" must be a whole number from 8 to 1048576/,
   );
   refused('{"compress":"gzip"}', /"compress" must be .*lz4/);
+  refused('{"short_freeze":1}', /"short_freeze" must be boolean/);
+  refused('{"freeze_host_mib":-1}', /"freeze_host_mib" must be a whole number from 0 to 1048576/);
   refused('{"engine":"gpu"}', /"engine" must be .*sdma/);
   refused('{"zstd_level":1.5}', /"zstd_level"/);
   refused('{"log_dir":"relative"}', /"log_dir" must be an absolute path/);

@@ -108,6 +108,24 @@ export function setDmaRate(mbps: number): void {
   setParameter('dma_mbps', String(mbps));
 }
 
+/** MB/s of simulated copies that stay in VRAM from now on; 0: as DMA. */
+export function setVramRate(mbps: number): void {
+  setParameter('vram_mbps', String(mbps));
+}
+
+const faults = '/sys/kernel/debug/kfdsim/faults';
+/** Of the simulated GPU, as long as nobody asks for another one. */
+const gpuId = 6699;
+
+/** The simulated GPU has no VRAM to give any more. */
+export function fillVram(): void {
+  writeFileSync(faults, `vram ${gpuId} 0\n`);
+}
+
+export function forgetFaults(): void {
+  writeFileSync(faults, 'clear\n');
+}
+
 /** Time that steps of dispatches take from now on, in percent of what they ask for. */
 export function setStepTime(percent: number): void {
   setParameter('step_percent', String(percent));

@@ -1,0 +1,119 @@
+/**
+ * The contents of a dump on their way into pages files: straight from the buffers, or from copies that are made first
+ * while the tree stands still, so that it goes on while they are coded and written.
+ */
+
+import type { Snapshot } from '../native.js';
+import type { SessionContext } from './context.js';
+import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
+import type { ParentIndexes } from './parent.js';
+import { fromSnapshot, HostBudget, takeSnapshot } from './snapshot.js';
+
+export class DumpContents {
+  readonly #context: SessionContext;
+  readonly #parts: readonly DrainPart[];
+  readonly #parent: ParentIndexes | undefined;
+  readonly #copies = new Map<DrainPart, Snapshot>();
+  readonly #began = performance.now();
+  #copiedAt: number | undefined;
+  #drainedAt: number | undefined;
+  /** No buffer of the tree is read any more: it may go on. */
+  readonly released: Promise<void>;
+  readonly drained: Promise<readonly DrainedFile[]>;
+  /** Why `drained` has been rejected, if it has. */
+  failure: unknown;
+
+  /** Begins. `aside`: with copies, as far as there is room for them. */
+  constructor(
+    context: SessionContext,
+    parts: readonly DrainPart[],
+    parent: ParentIndexes | undefined,
+    aside: boolean,
+  ) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#parent = parent;
+    context.transfers.expect(() => parts.map(transferFile));
+    const copied = aside ? this.#copyAside() : Promise.resolve();
+    const begun = copied.then(() => this.#drain());
+    this.released = begun.then(({ direct }) => direct);
+    this.drained = begun.then(({ all }) => all);
+    // They are awaited later; until then a failure must not end the process.
+    this.released.catch(() => undefined);
+    this.drained.catch((error: unknown) => {
+      this.failure = error;
+    });
+  }
+
+  /** Microseconds since the beginning, up to now for what has not ended. `gate`: when the tree could have gone on, had all been drained. */
+  timings(gate: number): Record<string, number> {
+    const now = performance.now();
+    const drainedAt = this.#drainedAt ?? now;
+    const us = (end: number) => Math.round((end - this.#began) * 1000);
+    return {
+      ...(this.#copiedAt !== undefined && { snapshot: us(this.#copiedAt) }),
+      drain: us(drainedAt),
+      drain_overlapped: us(Math.min(drainedAt, gate)),
+    };
+  }
+
+  /** Bytes by where their copies were made. */
+  get copied(): Record<Snapshot['place'], number> {
+    const bytes = { vram: 0, host: 0, none: 0 };
+    for (const part of this.#parts) {
+      bytes[this.#copies.get(part)?.place ?? 'none'] += transferFile(part).bytes;
+    }
+    return bytes;
+  }
+
+  /** After a cancel, or when all is drained. */
+  async end(): Promise<void> {
+    await Promise.allSettled([this.released, this.drained]);
+    this.#forget(this.#parts);
+  }
+
+  /** All at once; those of one GPU follow each other. */
+  async #copyAside(): Promise<void> {
+    const budget = new HostBudget(this.#context.config.freeze_host_mib);
+    const copies = this.#parts.map(async (part) => {
+      const snapshot = await takeSnapshot(this.#context, part, budget);
+      if (snapshot !== undefined) this.#copies.set(part, snapshot);
+    });
+    await Promise.allSettled(copies);
+    await Promise.all(copies);
+    this.#copiedAt = performance.now();
+  }
+
+  /** Begins all drains; on each GPU those that the tree waits for come first. */
+  #drain(): { direct: Promise<void>; all: Promise<DrainedFile[]> } {
+    const begun = new Map<DrainPart, Promise<DrainedFile>>();
+    const isDirect = (part: DrainPart) => !this.#copies.has(part);
+    for (const part of this.#parts.filter(isDirect)) begun.set(part, this.#drainPart(part));
+    const direct = Promise.all(begun.values()).then(() => undefined);
+    for (const part of this.#parts) {
+      if (!begun.has(part)) begun.set(part, this.#drainPart(part));
+    }
+    const drains = this.#parts.map((part) => begun.get(part) as Promise<DrainedFile>);
+    const all = Promise.allSettled(drains).then(() => {
+      this.#drainedAt = performance.now();
+      return Promise.all(drains);
+    });
+    return { direct, all };
+  }
+
+  async #drainPart(part: DrainPart): Promise<DrainedFile> {
+    const copy = this.#copies.get(part);
+    const from = copy === undefined ? part : fromSnapshot(part, copy);
+    try {
+      return await drain(this.#context, from, this.#parent);
+    } finally {
+      this.#forget([part]);
+    }
+  }
+
+  /** Closes the copies' memory, but not that they were there. */
+  #forget(parts: readonly DrainPart[]): void {
+    for (const part of parts)
+      this.#copies.get(part)?.memory.forEach((memory) => void memory.close());
+  }
+}

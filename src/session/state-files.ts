@@ -1,0 +1,25 @@
+/** The state files of an image. */
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import { renderStateFileName, stateFileName } from '../manifest/names.js';
+import type { DumpedProcess } from './dump.js';
+
+/** Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came. */
+export async function writeStates(
+  image: string,
+  processes: readonly DumpedProcess[],
+): Promise<void> {
+  const write = (name: string, state: Buffer) =>
+    writeFile(join(image, name), state, { mode: 0o600, flag: 'wx' });
+  for (const { ordinal, state, renderFiles } of processes) {
+    if (state === undefined) {
+      throw new KfdError('E_PROTOCOL', `plugin: process ${ordinal} has no state`);
+    }
+    await write(stateFileName(ordinal), state);
+    for (const file of renderFiles) {
+      if (file.state !== undefined) await write(renderStateFileName(file.number), file.state);
+    }
+  }
+}
