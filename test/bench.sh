@@ -1,6 +1,6 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in one guest, writes build/bench/results.json and prints tables.
-# Sections: table, hidden, processes, memory, plain, containerd (all by default). Figures are those of a simulated GPU in an emulated
+# Sections: table, hidden, freeze, processes, memory, plain, containerd (all by default). Figures are those of a simulated GPU in an emulated
 # machine: compare them only with each other.
 # "native [DIR]" alone needs neither guest nor root: the content pipeline over a modelled link and files in DIR (/tmp by default);
 # results go to build/bench/native.json and native.svg.

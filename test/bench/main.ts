@@ -4,13 +4,14 @@ import { writeFileSync } from 'node:fs';
 import { run } from '../e2e/support/command.js';
 import { install } from '../e2e/support/product.js';
 import { containerd } from './containerd.js';
+import { freeze } from './freeze.js';
 import { hidden } from './hidden.js';
 import { memory } from './memory.js';
 import { plain } from './plain.js';
 import { processes } from './processes.js';
 import { table } from './table.js';
 
-const sections = { table, hidden, processes, memory, plain, containerd };
+const sections = { table, hidden, freeze, processes, memory, plain, containerd };
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);
