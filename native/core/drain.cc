@@ -86,7 +86,9 @@ class Drain {
         times.code_bytes += piece.bytes;
         progress_.bytes_done.fetch_add(piece.bytes, std::memory_order_relaxed);
       }
-      for (const EncodedFrame& frame : mine.encoded) times.file_bytes += frame.stored.size();
+      for (std::size_t i = 0; i < mine.placed.size(); ++i) {
+        if (mine.placed[i].is_new) times.file_bytes += mine.encoded[i].stored.size();
+      }
     } catch (...) {
       turnstile_.close(std::current_exception());
       throw;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -381,6 +382,14 @@ TEST_CASE("transfer: however many workers, the file is the same and so is what i
       job.check_clean();
       CHECK(stats.workers == workers);
       CHECK(stats.code.bytes == bytes_of(contents));
+      std::uint64_t stored = 0;
+      const PagesReader written(file.get());
+      std::set<std::uint64_t> places;
+      for (std::uint64_t i = 0; i < written.summary().frames; ++i) {
+        const FrameEntry frame = written.frame(i);
+        if (frame.stored > 0 && places.insert(frame.offset).second) stored += frame.stored;
+      }
+      CHECK(stats.file.bytes == stored);
       if (first.empty()) first = content_of(file.get());
       CHECK(content_of(file.get()) == first);
 

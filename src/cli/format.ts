@@ -18,6 +18,11 @@ export function duration(us: number): string {
   return us < 1e6 ? `${(us / 1000).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
 }
 
+/** Decimal units, as links and disks have them. */
+export function rate(bytesPerSecond: number): string {
+  return `${(bytesPerSecond / 1e6).toFixed(1)} MB/s`;
+}
+
 /** Columns under upper-case heads, two spaces apart, as podman prints them. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [heads, ...rows].map((row) => row.map(printable));

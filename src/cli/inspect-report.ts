@@ -4,7 +4,13 @@ import type { CheckpointContents } from '../archive/contents.js';
 import type { RenderStateFacts } from '../archive/verifier.js';
 import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
-import { isRenderFile, type Manifest, type ManifestExtFile } from '../manifest/schema.js';
+import { pagesPattern } from '../manifest/names.js';
+import {
+  isRenderFile,
+  type Manifest,
+  type ManifestExtFile,
+  type ManifestTransfer,
+} from '../manifest/schema.js';
 
 /** What is in the state files, by name; one that cannot be read is missing. */
 export interface ReadStates {
@@ -71,8 +77,16 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     files: manifest.files,
     features: manifest.features,
     timings_us: manifest.timings_us,
+    transfers: manifest.transfers?.map(transferPart),
     parent: manifest.parent,
   };
+}
+
+/** Bytes a second; 0 where no time passed. */
+function transferPart(transfer: ManifestTransfer) {
+  const { file, bytes, wall_us: us } = transfer;
+  const gpu = Number.parseInt(pagesPattern.exec(file)?.[2] ?? '', 16);
+  return { ...transfer, gpu, bytes_per_s: us === 0 ? 0 : Math.round((bytes / us) * 1e6) };
 }
 
 /** Buffers that have no contents of their own are only here. */

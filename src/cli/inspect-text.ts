@@ -1,7 +1,7 @@
 /** The report of `inspect` for humans. */
 
 import type { ManifestExtFile } from '../manifest/schema.js';
-import { duration, size, type TreeNode, table } from './format.js';
+import { duration, rate, size, type TreeNode, table } from './format.js';
 import type { InspectReport } from './inspect-report.js';
 
 const unknown = '-';
@@ -62,6 +62,23 @@ export function inspectTable(report: InspectReport): string {
           handleCount(process.render_files),
           size(process.vram_bytes),
           size(process.gtt_bytes),
+        ]),
+      ),
+    );
+  }
+  if (report.transfers !== undefined) {
+    parts.push(
+      table(
+        ['CONTENTS', 'GPU', 'ENGINE', 'BYTES', 'STORED', 'TIME', 'RATE', 'SLOWEST STAGE'],
+        report.transfers.map((transfer) => [
+          transfer.file,
+          `${transfer.gpu}`,
+          transfer.engine,
+          size(transfer.bytes),
+          size(transfer.stored_bytes),
+          duration(transfer.wall_us),
+          rate(transfer.bytes_per_s),
+          transfer.slowest,
         ]),
       ),
     );
@@ -148,7 +165,28 @@ function gpuNodes(report: InspectReport): TreeNode[] {
       text: 'Timings',
       children: Object.entries(timings).map(([name, us]) => ({ text: `${name}: ${duration(us)}` })),
     },
+    ...(report.transfers === undefined
+      ? []
+      : [{ text: 'Contents', children: report.transfers.map(transferNode) }]),
   ];
+}
+
+type Transfer = NonNullable<InspectReport['transfers']>[number];
+
+function transferNode(transfer: Transfer): TreeNode {
+  const { file, gpu, engine, workers, bytes, stored_bytes: stored } = transfer;
+  return {
+    text: `${file}: GPU ${gpu}, ${duration(transfer.wall_us)}, ${rate(transfer.bytes_per_s)}, slowest: ${transfer.slowest}`,
+    children: [
+      { text: `Copies: ${engine}, ${size(bytes)}, waited for ${duration(transfer.copy_wait_us)}` },
+      { text: `Workers: ${workers}, waited for ${duration(transfer.work_wait_us)}` },
+      { text: `File: ${size(stored)}, ${duration(transfer.file_us)} of all workers` },
+      {
+        text: `Codes: ${duration(transfer.code_us)} of all workers, of that checksums ${duration(transfer.hash_us)}`,
+      },
+      { text: `Waits of workers for their turn: ${duration(transfer.turn_wait_us)}` },
+    ],
+  };
 }
 
 function sharedNode(buffer: NonNullable<InspectReport['shared_buffers']>[number]): TreeNode {

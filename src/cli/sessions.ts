@@ -4,7 +4,7 @@ import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { SessionClient, sessionPids } from '../session/control/client.js';
 import type { SessionStatus } from '../session/control/types.js';
-import { duration, json, size, table } from './format.js';
+import { duration, json, rate, size, table } from './format.js';
 import type { Surroundings } from './surroundings.js';
 
 export function sessionsCommand({ out, err }: Surroundings): Command {
@@ -57,12 +57,18 @@ export function phaseOf({ phase, cancelled, files }: SessionStatus): string {
   return waits ? `${phase}, waiting for memory` : phase;
 }
 
+/** Of contents so far, bytes a second; 0 before a transfer has begun. */
+export function rateOf({ bytes_done: bytes, transfer_us: us }: SessionStatus): number {
+  return us === 0 ? 0 : Math.round((bytes / us) * 1e6);
+}
+
 /** As it is printed: the words of the command line, and no field without a value. */
 export function statusAsJson(status: SessionStatus) {
   const { container_id, result, ...others } = status;
   return {
     ...others,
     operation: operationOf(status),
+    bytes_per_s: rateOf(status),
     ...(container_id !== '' && { container_id }),
     ...(result !== null && { result }),
   };
@@ -70,7 +76,7 @@ export function statusAsJson(status: SessionStatus) {
 
 export function sessionsTable(sessions: readonly SessionStatus[]): string {
   return table(
-    ['PID', 'OPERATION', 'CONTAINER', 'PHASE', 'PROCESSES', 'DONE', 'TOTAL', 'TIME'],
+    ['PID', 'OPERATION', 'CONTAINER', 'PHASE', 'PROCESSES', 'DONE', 'TOTAL', 'RATE', 'TIME'],
     sessions.map((session) => [
       `${session.criu_pid}`,
       operationOf(session),
@@ -79,6 +85,7 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
       `${session.processes}`,
       size(session.bytes_done),
       size(session.bytes_total),
+      rate(rateOf(session)),
       duration(session.elapsed_us),
     ]),
   );

@@ -4,9 +4,16 @@ import { Argument, Command, Option } from 'commander';
 import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
-import { printable, size } from './format.js';
+import { printable, rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
-import { chosenSession, operationOf, phaseOf, rootOption, statusAsJson } from './sessions.js';
+import {
+  chosenSession,
+  operationOf,
+  phaseOf,
+  rateOf,
+  rootOption,
+  statusAsJson,
+} from './sessions.js';
 import type { Surroundings } from './surroundings.js';
 
 export const sessionArgument = (syntax: string) =>
@@ -56,15 +63,17 @@ function textOf(
       return;
     }
     const name = printable(`${subject}: ${phaseOf(status)}`);
+    const speed = rateOf(status);
+    const pace = speed === 0 ? '' : `, ${rate(speed)}`;
     if (isTerminal) {
       if (total === 0) progress.say(name);
-      else progress.update(name, done, total);
+      else progress.update(`${name}${pace}`, done, total);
       return;
     }
     const tenths = total === 0 ? 0 : Math.floor((10 * done) / total);
     if (told === `${name} ${tenths}`) return;
     told = `${name} ${tenths}`;
-    out(`${name}, ${size(done)} of ${size(total)}\n`);
+    out(`${name}, ${size(done)} of ${size(total)}${pace}\n`);
   };
 }
 

@@ -14,6 +14,7 @@ export function inconsistencies(manifest: Manifest): string[] {
     ...shareProblems(manifest),
     ...extFileProblems(manifest),
     ...fileProblems(manifest),
+    ...transferProblems(manifest),
     ...parentProblems(manifest),
   ];
 }
@@ -164,6 +165,21 @@ function fileProblems({ files, processes, buffers, ext_files }: Manifest): strin
     if (file.digest.algo !== algo) problems.push(`${at}.digest.algo: must be ${algo}`);
   });
   return problems;
+}
+
+function transferProblems({ transfers = [], files }: Manifest): string[] {
+  const names = new Set(files.map((file) => file.name));
+  const seen = new Set<string>();
+  return transfers.flatMap(({ file }, index) => {
+    const at = `transfers.${index}.file`;
+    const problems: string[] = [];
+    if (seen.has(file)) problems.push(`${at}: ${file} is named twice`);
+    seen.add(file);
+    if (!pagesPattern.test(file) || !names.has(file)) {
+      problems.push(`${at}: ${file} is no pages file of the image`);
+    }
+    return problems;
+  });
 }
 
 function parentProblems({ parent, features, files }: Manifest): string[] {

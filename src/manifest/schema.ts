@@ -122,6 +122,30 @@ const parent = v.strictObject({
   ),
 });
 
+const microseconds = count(Number.MAX_SAFE_INTEGER);
+
+/** How one pages file was written, for humans. Times in microseconds; those of workers are of all of them together. */
+const transfer = v.strictObject({
+  file: imageFile,
+  /** How contents were copied. */
+  engine: v.picklist(['sdma', 'cpu']),
+  workers: u32,
+  /** Of contents, as they were in buffers; of frames as they were written. */
+  bytes,
+  stored_bytes: bytes,
+  /** From its begin to its end. */
+  wall_us: microseconds,
+  /** Waits of the thread that drives the copy engine: for copies, and for workers. */
+  copy_wait_us: microseconds,
+  work_wait_us: microseconds,
+  /** What workers did: writing; testing for zeros, checksums, compression; of that checksums. And their wait for their turn. */
+  file_us: microseconds,
+  code_us: microseconds,
+  hash_us: microseconds,
+  turn_wait_us: microseconds,
+  slowest: v.picklist(['copy', 'file', 'code']),
+});
+
 /** Members in the order they are written. `seal` follows them in the file. */
 export const manifestSchema = v.strictObject({
   schema_version: v.literal(1),
@@ -167,6 +191,8 @@ export const manifestSchema = v.strictObject({
     v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]{0,63}$/, 'not a timing name')),
     v.pipe(v.number(), v.finite(), v.minValue(0)),
   ),
+  /** Of each pages file; missing: not known. */
+  transfers: v.exactOptional(v.pipe(v.array(transfer), v.maxLength(65536))),
   parent: v.nullable(parent),
 });
 
@@ -178,6 +204,7 @@ export type ManifestExtFile = Manifest['ext_files'][number];
 export type ManifestBuffer = Manifest['buffers'][number];
 export type ManifestParent = v.InferOutput<typeof parent>;
 export type ManifestShare = v.InferOutput<typeof share>;
+export type ManifestTransfer = v.InferOutput<typeof transfer>;
 export type ManifestFile = Manifest['files'][number];
 
 /** A file of a render node, whichever memory it carries. */

@@ -12,6 +12,7 @@ import type {
   ManifestParent,
   ManifestProcess,
   ManifestShare,
+  ManifestTransfer,
 } from '../manifest/schema.js';
 import { version } from '../version.js';
 import type { DrainedFile } from './drain.js';
@@ -56,6 +57,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     files: [...facts.processes.flatMap(stateFiles), ...files],
     features: { required: parent === null ? [] : [parentFeature], optional: [] },
     timings_us: { ...facts.timings },
+    ...(facts.drained.length === 0 ? {} : { transfers: facts.drained.map(describeTransfer) }),
     parent,
   };
 }
@@ -100,6 +102,25 @@ function bufferIds(buffers: readonly ManifestBuffer[]): (owner: BoPlace) => numb
     const id = ids.get(placeKey(owner));
     if (id === undefined) throw new KfdError('E_INTERNAL', 'manifest: a share without buffer');
     return id;
+  };
+}
+
+function describeTransfer({ name, result }: DrainedFile): ManifestTransfer {
+  const { stages } = result;
+  return {
+    file: name,
+    engine: result.engine,
+    workers: result.workers,
+    bytes: result.bytes,
+    stored_bytes: stages.file.bytes,
+    wall_us: result.wallUs,
+    copy_wait_us: stages.copy.waitUs,
+    work_wait_us: stages.work.waitUs,
+    file_us: stages.file.busyUs,
+    code_us: stages.code.busyUs,
+    hash_us: stages.hash.busyUs,
+    turn_wait_us: result.turnWaitUs,
+    slowest: result.slowest,
   };
 }
 

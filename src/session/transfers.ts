@@ -29,6 +29,7 @@ export class Transfers {
   readonly #waiting = new Set<string>();
   readonly #staging: StagingSource;
   #cancelled = false;
+  #began: number | undefined;
   #expected: () => readonly TransferFile[] = () => [];
 
   constructor(staging: StagingSource) {
@@ -59,6 +60,7 @@ export class Transfers {
         try {
           if (this.#cancelled) throw new KfdError('E_CANCELLED', 'transfer: cancelled as it began');
           const job = start(ring);
+          this.#began ??= performance.now();
           this.#jobs.set(file, job);
           const result = await job.done;
           this.#finished.add(file);
@@ -86,6 +88,11 @@ export class Transfers {
     this.#cancelled = true;
     this.#lanes.close();
     for (const job of this.#jobs.values()) job.cancel();
+  }
+
+  /** Microseconds since the first transfer began; 0 before. */
+  get elapsedUs(): number {
+    return this.#began === undefined ? 0 : Math.round((performance.now() - this.#began) * 1000);
   }
 
   progress(): TransferProgress[] {

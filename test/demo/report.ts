@@ -15,11 +15,36 @@ function account(name: string): Readonly<Record<string, string>> {
   return JSON.parse(readFileSync(join(share, name), 'utf8')) as Record<string, string>;
 }
 
+interface Transfer {
+  readonly bytes: number;
+  readonly wallUs: number;
+  readonly engine: string;
+  readonly slowest: string;
+}
+
+function lines<Line>(name: string): Line[] {
+  const text = readFileSync(join(share, name), 'utf8').trim();
+  return text.split('\n').map((line) => JSON.parse(line) as Line);
+}
+
+/** Of each pages file, as the session that moved it logged. */
+function transfers(name: string): Transfer[] {
+  return lines<{ readonly result?: Transfer }>(name).flatMap(({ result }) =>
+    result?.wallUs === undefined ? [] : [result],
+  );
+}
+
+/** The transfer that took longest, in words. */
+function slowest(all: readonly Transfer[]): string {
+  const [longest] = [...all].sort((a, b) => b.wallUs - a.wallUs);
+  if (longest === undefined) return 'nothing moved';
+  const { engine, slowest: stage, bytes, wallUs } = longest;
+  return `slowest stage: ${stage} (${engine}, ${(bytes / wallUs).toFixed(1)} MB/s)`;
+}
+
 /** The last line a session logs. */
 function sessionEnd(name: string): SessionEnd {
-  const lines = readFileSync(join(share, name), 'utf8').trim().split('\n');
-  const ends = lines.map((line) => JSON.parse(line) as SessionEnd & { readonly msg: string });
-  const end = ends.findLast(({ timings_us }) => timings_us !== undefined);
+  const end = lines<SessionEnd>(name).findLast(({ timings_us }) => timings_us !== undefined);
   if (end === undefined) throw new Error(`${name}: the session logged no timings`);
   return end;
 }
@@ -28,6 +53,9 @@ const left = account('leave.json');
 const came = account('arrive.json');
 const dump = sessionEnd('dump.log');
 const restore = sessionEnd('restore.log');
+const drained = transfers('dump.log');
+const uploaded = transfers('restore.log');
+const moved = [...drained, ...uploaded];
 
 /** Each claim of the demo, and whether it was seen. */
 const claims: readonly (readonly [string, boolean])[] = [
@@ -38,6 +66,10 @@ const claims: readonly (readonly [string, boolean])[] = [
   ['the second machine is another boot', left['boot_id'] !== came['boot_id']],
   ['it has another host name', left['hostname'] !== came['hostname']],
   ['every frame of the archive is sound', came['archive_check'] === 'ok'],
+  [
+    "the GPU's copy engine moved all contents",
+    drained.length > 0 && uploaded.length > 0 && moved.every(({ engine }) => engine === 'sdma'),
+  ],
   ['the session restored and resumed', restore.outcome === 'restored'],
   ['the pending barrier completed', / barrier=completed/.test(came['answer'] ?? '')],
   ['all of VRAM matches', /^verified bytes=134217728 /.test(came['answer'] ?? '')],
@@ -64,8 +96,8 @@ const report = [
   'kfd-checkpoint demo: simulated GPU, times of an emulated machine',
   ...claims.map(([claim, seen]) => `  ${seen ? 'seen    ' : 'NOT SEEN'}  ${claim}`),
   `  archive ${mib(result.archive_bytes)}, GPU contents ${mib(result.gpu_content_bytes)}`,
-  `  checkpoint ${result.checkpoint_ms} ms; session: ${phases(dump)} (ms)`,
-  `  restore ${result.restore_ms} ms; session: ${phases(restore)} (ms)`,
+  `  checkpoint ${result.checkpoint_ms} ms; session: ${phases(dump)} (ms); ${slowest(drained)}`,
+  `  restore ${result.restore_ms} ms; session: ${phases(restore)} (ms); ${slowest(uploaded)}`,
   `  upload ${result.upload_ms} ms, of which ${result.upload_overlapped_ms} ms beside CRIU's own work`,
   verified ? 'verified (simulated GPU)' : 'NOT VERIFIED',
 ];

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { until } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
-import { type Operation, sessionEnd } from './support/session.js';
+import { type Operation, sessionEnd, sessionLog } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const worker = ['--vram-mib', '32', '--host-mib', '8', '--pending-barrier', '--events-waiter'];
@@ -35,11 +35,13 @@ async function roundTrip(trip: Trip): Promise<void> {
   const saved = await job.checkpoint('--keep', '--compress', trip.compress, '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
   await assertTimings(job, 'dump');
+  assertCopyEngine(job, 'dump');
   await job.remove();
 
   const restored = await job.restore('--keep', '--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
   await assertTimings(job, 'restore');
+  assertCopyEngine(job, 'restore');
   await assertNoForeignDescriptors(job);
   if (trip.dispatch) await assertDispatchGoesOn(job, begun);
   const answer = await job.control.ask('verify');
@@ -69,6 +71,17 @@ async function assertTimings(job: Container, operation: Operation): Promise<void
   const sum = phases.reduce((total, [, us]) => total + us, 0);
   const total = timings['total'] ?? 0;
   assert.ok(total > 0 && Math.abs(sum - total) <= total * 0.02, JSON.stringify(timings));
+}
+
+/** Contents were moved by SDMA: a session that cannot use it takes the CPU without a word. */
+function assertCopyEngine(job: Container, operation: Operation): void {
+  const moved = sessionLog(job, operation).filter(({ msg }) => /^(drained|uploaded)$/.test(msg));
+  const results = moved.map((line) => line['result'] as { engine: string; slowest: string });
+  assert.deepEqual(
+    results.map(({ engine }) => engine),
+    ['sdma'],
+  );
+  assert.match(results[0]?.slowest ?? '', /^(copy|file|code)$/);
 }
 
 /** The restored program has the descriptors it had: stdio, KFD, its eventfd, one render node. */

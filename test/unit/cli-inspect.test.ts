@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { exitCodeOf, failureOf, failureText } from '../../src/cli/failure.js';
 import { duration, size, table, tree } from '../../src/cli/format.js';
 import { progressOf } from '../../src/cli/progress.js';
 import { KfdError } from '../../src/errors.js';
-import { encodeManifest } from '../../src/manifest/codec.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
-import { archive, type Files, gpuCheckpoint, plainCheckpoint } from './archive-builder.js';
+import {
+  archive,
+  checkpointOfHere,
+  type Files,
+  gpuCheckpoint,
+  plainCheckpoint,
+} from './archive-builder.js';
 import { cli } from './cli-surroundings.js';
+import { fixtures } from './paths.js';
 import { stateBytes } from './state-builder.js';
 
 test('inspect prints JSON with the keys of checkpointctl and ours', async (t) => {
@@ -44,6 +53,29 @@ test('inspect prints a table and a tree', async (t) => {
   assert.match(asTree, /^trainer\n├── Image: localhost/);
   assert.match(asTree, /AMD GPU memory pages size: 38 B/);
   assert.match(asTree, /^ {4}└── Timings\n {8}├── state: 1\.2 ms$/m);
+});
+
+test('inspect shows where the time of transfers went, where a manifest tells', async (t) => {
+  const golden = join(fixtures, 'manifest-v1/kfd-manifest-transfers.json');
+  const { transfers = [] } = decodeManifest(await readFile(golden, 'utf8'));
+  const path = await archive(
+    t,
+    checkpointOfHere((manifest) => Object.assign(manifest, { transfers })),
+  );
+  const report = JSON.parse((await cli(['inspect', path, '--format', 'json'])).stdout);
+  assert.deepEqual(report.transfers, [
+    { ...transfers[0], gpu: 0, bytes_per_s: 26265600 },
+    { ...transfers[1], gpu: 1, bytes_per_s: 13107200 },
+  ]);
+  assert.match(
+    (await cli(['inspect', path])).stdout,
+    /^CONTENTS .* SLOWEST STAGE\namdgpu-pages-0-0000\.img +0 +sdma +2\.0 MiB +2\.0 MiB +80\.0 ms +26\.3 MB\/s +copy$/m,
+  );
+  const tree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
+  assert.match(tree, /amdgpu-pages-0-0000\.img: GPU 0, 80\.0 ms, 26\.3 MB\/s, slowest: copy/);
+  assert.match(tree, /Copies: sdma, 2\.0 MiB, waited for 61\.0 ms/);
+  const silent = await archive(t, gpuCheckpoint().files);
+  assert.doesNotMatch((await cli(['inspect', silent])).stdout, /SLOWEST/);
 });
 
 test('inspect shows what a state file holds: queues, events, BOs of all kinds', async (t) => {

@@ -36,10 +36,10 @@ test('sessions: what runs, and not what was killed', async (t) => {
   assert.equal(
     listed.stdout,
     [
-      'PID   OPERATION   CONTAINER     PHASE                        PROCESSES  DONE     TOTAL     TIME',
-      '17    restore     -             gate?[2J, cancelled          2          3.0 MiB  12.0 MiB  1.50 s',
-      '4711  checkpoint  abababababab  overlap                      2          3.0 MiB  12.0 MiB  1.50 s',
-      '5000  checkpoint  abababababab  overlap, waiting for memory  2          3.0 MiB  12.0 MiB  1.50 s',
+      'PID   OPERATION   CONTAINER     PHASE                        PROCESSES  DONE     TOTAL     RATE      TIME',
+      '17    restore     -             gate?[2J, cancelled          2          3.0 MiB  12.0 MiB  3.1 MB/s  1.50 s',
+      '4711  checkpoint  abababababab  overlap                      2          3.0 MiB  12.0 MiB  3.1 MB/s  1.50 s',
+      '5000  checkpoint  abababababab  overlap, waiting for memory  2          3.0 MiB  12.0 MiB  3.1 MB/s  1.50 s',
       '',
     ].join('\n'),
   );
@@ -48,7 +48,11 @@ test('sessions: what runs, and not what was killed', async (t) => {
   const report = JSON.parse(stdout);
   assert.equal(report.schema_version, 1);
   const { result: _, ...shown } = running;
-  assert.deepEqual(report.sessions[1], { ...shown, operation: 'checkpoint' });
+  assert.deepEqual(report.sessions[1], {
+    ...shown,
+    operation: 'checkpoint',
+    bytes_per_s: 3145728,
+  });
   assert.equal('container_id' in report.sessions[0], false);
 
   const several = await cli(['watch', '--root', root]);
@@ -80,8 +84,8 @@ test('watch: a line for each step, and the end; exit code 0', async (t) => {
   assert.deepEqual(await watching, {
     code: 0,
     stdout: [
-      'checkpoint 4711: overlap, 3.0 MiB of 12.0 MiB',
-      'checkpoint 4711: gate, 12.0 MiB of 12.0 MiB',
+      'checkpoint 4711: overlap, 3.0 MiB of 12.0 MiB, 3.1 MB/s',
+      'checkpoint 4711: gate, 12.0 MiB of 12.0 MiB, 12.6 MB/s',
       'checkpoint 4711: sealed, 12.0 MiB',
       '',
     ].join('\n'),
@@ -103,7 +107,9 @@ test('watch on a terminal: a bar, which is gone at the end', async (t) => {
   const drawn = stderr.split('\r\u001b[K');
   assert.ok(drawn.includes('checkpoint 4711: wait_for_tree'), stderr);
   assert.ok(
-    drawn.includes('checkpoint 4711: overlap: [#####...............] 3.0 MiB of 12.0 MiB (25%)'),
+    drawn.includes(
+      'checkpoint 4711: overlap, 3.1 MB/s: [#####...............] 3.0 MiB of 12.0 MiB (25%)',
+    ),
     stderr,
   );
   assert.equal(drawn.at(-1), '');

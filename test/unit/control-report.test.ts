@@ -136,7 +136,15 @@ test('a status has bytes by file, by GPU and in all', async (t) => {
   await new Promise(setImmediate);
   job.bytes = 20;
   context.phases.enter('overlap');
-  const { elapsed_us: elapsed, phase_us: spent, files: each, ...status } = view.status();
+  assert.equal((await controlled(t, id)).view.status().transfer_us, 0);
+  const {
+    elapsed_us: elapsed,
+    phase_us: spent,
+    transfer_us: moving,
+    files: each,
+    ...status
+  } = view.status();
+  assert.ok(moving > 0 && moving <= elapsed, `${moving} of ${elapsed} us`);
   assert.deepEqual(status, {
     operation: 'OPERATION_RESTORE',
     criu_pid: 7,

@@ -37,6 +37,7 @@ export const running: SessionStatus = {
     },
   ],
   log_path: '/var/log/kfd-checkpoint/x.log',
+  transfer_us: 1_000_000,
   cancelled: false,
   result: null,
 };

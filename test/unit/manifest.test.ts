@@ -26,6 +26,28 @@ function withParent(): Manifest {
   };
 }
 
+/** As a session writes it that knows where the time of its transfers went. */
+function withTransfers(): Manifest {
+  const { parent, ...sample } = sampleManifest();
+  const transfer = {
+    file: 'amdgpu-pages-0-0000.img',
+    engine: 'sdma',
+    workers: 4,
+    bytes: 2101248,
+    stored_bytes: 2097152,
+    wall_us: 80000,
+    copy_wait_us: 61000,
+    work_wait_us: 9000,
+    file_us: 12000,
+    code_us: 4000,
+    hash_us: 300,
+    turn_wait_us: 50,
+    slowest: 'copy',
+  } as const;
+  const other = { ...transfer, file: 'amdgpu-pages-0-0001.img', bytes: 1048576, engine: 'cpu' };
+  return { ...sample, transfers: [transfer, other as typeof transfer], parent };
+}
+
 const golden = join(fixtures, 'manifest-v1/kfd-manifest.json');
 
 /** A manifest whose seal is right, whatever is wrong inside. */
@@ -119,6 +141,27 @@ test('the golden manifest of an archive rewritten for another host is, too', asy
     },
   });
   assert.equal(encodeManifest(manifest), text);
+});
+
+test('the golden manifest that tells of transfers is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-transfers.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), withTransfers());
+  assert.equal(encodeManifest(withTransfers()), text);
+});
+
+test('a transfer is of a pages file, and each has one', () => {
+  const bent = (bend: (transfers: NonNullable<Manifest['transfers']>) => void) => {
+    const manifest = withTransfers();
+    bend(manifest.transfers ?? []);
+    return problemsOf(manifest).join();
+  };
+  const of = (file: string) => bent(([first]) => Object.assign(first ?? {}, { file }));
+  assert.match(of('kfd-state-0.img'), /transfers\.0\.file: kfd-state-0\.img is no pages file/);
+  assert.match(of('amdgpu-pages-7-0000.img'), /transfers\.0\.file: .* is no pages file/);
+  assert.match(of('amdgpu-pages-0-0001.img'), /transfers\.1\.file: .* is named twice/);
+  const wrong = bent(([first]) => Object.assign(first ?? {}, { slowest: 'all', wall_us: -1 }));
+  assert.match(wrong, /transfers\.0\.wall_us/);
+  assert.match(wrong, /transfers\.0\.slowest/);
 });
 
 test('the seal is the last member and schema_version the first', () => {

@@ -173,18 +173,18 @@ test('the composed manifest is sound and says what was dumped', async () => {
     references: 0,
     digests: true,
     root: 'ab'.repeat(16),
-    bytes: 0,
-    wallUs: 0,
+    bytes: 12288,
+    wallUs: 700,
     workers: 4,
     stages: {
-      file: { bytes: 0, busyUs: 0 },
-      code: { bytes: 0, busyUs: 0 },
-      hash: { bytes: 0, busyUs: 0 },
-      copy: { bytes: 0, waitUs: 0 },
-      work: { bytes: 0, waitUs: 0 },
+      file: { bytes: 8192, busyUs: 100 },
+      code: { bytes: 12288, busyUs: 60 },
+      hash: { bytes: 8192, busyUs: 20 },
+      copy: { bytes: 12288, waitUs: 500 },
+      work: { bytes: 12288, waitUs: 40 },
     },
     directBytes: 0,
-    turnWaitUs: 0,
+    turnWaitUs: 3,
     slowest: 'copy',
     engine: 'cpu',
   } as const;
@@ -225,6 +225,24 @@ test('the composed manifest is sound and says what was dumped', async () => {
     },
   });
   assert.equal(manifest.files.length, 3);
+  const transfer = {
+    engine: 'cpu',
+    workers: 4,
+    bytes: 12288,
+    stored_bytes: 8192,
+    wall_us: 700,
+    copy_wait_us: 500,
+    work_wait_us: 40,
+    file_us: 100,
+    code_us: 60,
+    hash_us: 20,
+    turn_wait_us: 3,
+    slowest: 'copy',
+  };
+  assert.deepEqual(manifest.transfers, [
+    { file: 'amdgpu-pages-0-0000.img', ...transfer },
+    { file: 'amdgpu-pages-0-0001.img', ...transfer },
+  ]);
   assert.throws(
     () => composeManifest({ ...manifestFacts(host), host: { ...host, kfdDevice: undefined } }),
     { code: 'E_NO_GPU' },

@@ -40,6 +40,7 @@ export class ControlledSession implements Controlled {
       phase,
       elapsed_us: totalUs,
       phase_us: us,
+      transfer_us: transfers.elapsedUs,
       ...sum(files),
       processes: this.#session.processes.length,
       gpus: byGpu(files),

@@ -14,6 +14,8 @@ export interface SessionStatus extends Bytes {
   readonly phase: string;
   readonly elapsed_us: number;
   readonly phase_us: number;
+  /** Since the first transfer of contents began; 0: none has. */
+  readonly transfer_us: number;
   readonly processes: number;
   readonly gpus: readonly (Bytes & { readonly render_node: string })[];
   readonly files: readonly (Bytes & {
