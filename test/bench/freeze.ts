@@ -26,6 +26,8 @@ interface Sample {
   readonly contents: number;
   /** Until CRIU was done with everything else and asked whether it may go on. */
   readonly criu: number;
+  /** CRIU had to wait after that. */
+  readonly gate: number;
   readonly whole: number;
 }
 
@@ -45,6 +47,7 @@ async function checkpoint(job: Container, short: boolean): Promise<Sample> {
     read_state: phase(end, 'read_state'),
     contents: phase(sealed, short ? 'snapshot' : 'drain'),
     criu: phase(end, 'overlap'),
+    gate: phase(end, 'gate') + (short ? 0 : phase(end, 'seal')),
     whole,
   };
 }
@@ -84,6 +87,7 @@ export async function freeze(): Promise<Record<string, unknown>> {
       row('  of that, states are read', 'read_state'),
       row('  beside each other: contents', 'contents'),
       row("    and CRIU's own dump", 'criu'),
+      row('  after both, CRIU waits', 'gate'),
       row('whole podman checkpoint', 'whole'),
       `  data ${right ? 'right' : 'WRONG'}`,
       '',
