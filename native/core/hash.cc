@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "core/hash_kernels.h"
+
 namespace kfdcp {
 
 namespace {
@@ -19,10 +21,19 @@ Digest128 canonical(XXH128_hash_t hash) {
   return out;
 }
 
+const HashKernels& kernels() {
+#ifdef __x86_64__
+  static const HashKernels& best = __builtin_cpu_supports("avx2") ? kHashAvx2 : kHashPortable;
+  return best;
+#else
+  return kHashPortable;
+#endif
+}
+
 }  // namespace
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
+  return kernels().hash64(bytes.data(), bytes.size());
 }
 
 Digest128 xxh3_128(std::span<const std::byte> bytes) {
@@ -30,11 +41,9 @@ Digest128 xxh3_128(std::span<const std::byte> bytes) {
 }
 
 HashPair xxh3_both(std::span<const std::byte> bytes) {
-  // The two differ in nothing but what they make of the state at the end.
-  XXH3_state_t state;
-  XXH3_128bits_reset(&state);
-  XXH3_128bits_update(&state, bytes.data(), bytes.size());
-  return {XXH3_64bits_digest(&state), canonical(XXH3_128bits_digest(&state))};
+  HashPair hash;
+  hash.h64 = kernels().both(bytes.data(), bytes.size(), hash.h128.data());
+  return hash;
 }
 
 struct Xxh3Stream::State {

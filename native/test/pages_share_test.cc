@@ -61,16 +61,6 @@ Bytes joined(std::initializer_list<Bytes> parts) {
   return out;
 }
 
-TEST_CASE("hash: both at once are the two") {
-  for (const std::size_t size : {0u, 1u, 3u, 8u, 16u, 17u, 128u, 129u, 240u, 241u, 1024u, 70001u}) {
-    CAPTURE(size);
-    const Bytes bytes = noise(size, size);
-    const HashPair pair = xxh3_both(bytes);
-    CHECK(pair.h64 == xxh3_64(bytes));
-    CHECK(pair.h128 == xxh3_128(bytes));
-  }
-}
-
 TEST_CASE("share: equal frames of a file are stored once, in whatever buffer") {
   const Bytes a = noise(kFrame, 1), b = noise(kFrame, 2), rest = noise(500, 3);
   const std::vector<Content> buffers{
