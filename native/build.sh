@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native parts into build/native: the addon, the CRIU plugin, the launcher, core_test.
+# Builds the native parts into build/native: the addon, the CRIU plugin, the launcher, the native tests.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/../build/native}

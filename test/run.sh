@@ -1,7 +1,7 @@
 #!/bin/bash
-# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, then boots a guest
-# with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for what depends on that. A summary
-# comes last; the very last line has the totals.
+# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh and the native tests of
+# hundreds of GiB, then boots a guest with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for
+# what depends on that. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
@@ -23,6 +23,11 @@ started=$SECONDS
 
 if suite set-up one set_up; then
 	check_parts
+	if [ "$native_built" = yes ]; then
+		suite native-large doctest build/native/large_test
+	else
+		not_run native-large "it could not be built"
+	fi
 	if suite installation one test/lab/stage.sh; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd

@@ -18,6 +18,9 @@ FakeDrm* current = nullptr;
 
 template <class Map>
 std::uint32_t lowest_free(const Map& map) {
+  if (map.empty() || map.rbegin()->first == map.size()) {  // no hole among tens of thousands
+    return static_cast<std::uint32_t>(map.size()) + 1;
+  }
   std::uint32_t number = 1;
   while (map.contains(number)) ++number;
   return number;

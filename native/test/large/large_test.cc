@@ -21,13 +21,6 @@ using namespace kfdcp::test;
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
-constexpr char kWhySkipped[] = "takes minutes under sanitizers, is in the run without";
-
 constexpr std::uint64_t kGiB = 1ull << 30;
 constexpr std::uint64_t kContent = 300 * kGiB;
 constexpr std::uint32_t kFrame = 4u << 20;
@@ -120,8 +113,7 @@ PagesListing checked_stream(int file) {
 
 }  // namespace
 
-TEST_CASE("large: 300 GiB of sparse buffers there and back, with a parent and without" *
-          doctest::skip(kSlow) * doctest::description(kWhySkipped)) {
+TEST_CASE("large: 300 GiB of sparse buffers there and back, with a parent and without") {
   auto shape = shapes();
   std::uint64_t noisy = 0;
   for (const Shape& one : shape) noisy += one.noisy.size();
@@ -162,8 +154,7 @@ TEST_CASE("large: 300 GiB of sparse buffers there and back, with a parent and wi
   check_upload(flat.get(), later, shape);
 }
 
-TEST_CASE("large: frames stored beyond 4 GiB of a pages file" * doctest::skip(kSlow) *
-          doctest::description(kWhySkipped)) {
+TEST_CASE("large: frames stored beyond 4 GiB of a pages file") {
   const PagesOptions options{.frame_bytes = kFrame};
   const std::vector<Shape> shape = {{4 * kGiB + kGiB / 4, {}}, {kFrame + 8192, {0, kFrame + 4096}}};
   const auto buffers = buffers_of(shape);
