@@ -20,7 +20,7 @@ function whole(min: number, max: number) {
 }
 
 const configSchema = v.strictObject({
-  /** Upload contents in parallel with CRIU's own restore; false: one GPU after the other. */
+  /** Upload contents beside CRIU's own restore; false: after it, while CRIU waits. */
   parallel: v.optional(v.boolean(), true),
   /** What is tried on each frame of content; auto: what is small and costs no time. */
   compress: v.optional(v.picklist(['none', 'auto', 'lz4', 'zstd']), 'auto'),

@@ -11,6 +11,7 @@ import type { Message, SessionContext } from './context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
 import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
 import { withDeadline } from './deadline.js';
+import { deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
 import { renderNode } from './drain.js';
 import { MadeBuffers } from './made-buffers.js';
@@ -38,6 +39,7 @@ export class RestoreSession implements Cancellable {
   #failure: KfdError | undefined;
   #resumed = false;
   #gateBegan: number | undefined;
+  readonly #atGate = deferred();
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -272,15 +274,19 @@ export class RestoreSession implements Cancellable {
       return { text: this.#context.logPath };
     }
     process.pid = message.pid;
-    this.#context.log.info({ process: process.prepared.ordinal, pid: message.pid }, 'uploading');
-    const upload = this.#uploadsOrThrow().start(process.prepared.ordinal, process.dmabufs);
-    process.upload = upload;
-    upload.catch((error: unknown) => {
+    process.upload = this.#context.config.parallel
+      ? this.#upload(process)
+      : this.#atGate.promise.then(() => this.#upload(process));
+    process.upload.catch((error: unknown) => {
       this.#failure ??= fromNative(error, 'upload');
     });
     this.#context.phases.enter('overlap');
-    if (!this.#context.config.parallel) await upload;
     return { text: this.#context.logPath };
+  }
+
+  #upload({ prepared: { ordinal }, pid, dmabufs }: Returning): Promise<void> {
+    this.#context.log.info({ process: ordinal, pid }, 'uploading');
+    return this.#uploadsOrThrow().start(ordinal, dmabufs);
   }
 
   #vmasMapped(message: Message): Answer {
@@ -304,6 +310,7 @@ export class RestoreSession implements Cancellable {
   async #gate(): Promise<void> {
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
+    this.#atGate.resolve();
     try {
       await withDeadline(
         this.#context.config.gate_timeout_s,

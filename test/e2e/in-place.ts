@@ -5,6 +5,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './support/command.js';
 import { Container } from './support/container.js';
+import { configure } from './support/product.js';
+import { sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 async function save(job: Container): Promise<void> {
@@ -16,6 +18,12 @@ async function bringBack(job: Container): Promise<void> {
   const restored = await job.restore('--keep', job.name);
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+}
+
+/** How long the last upload went on beside CRIU's own work, in microseconds. */
+async function overlapped(job: Container): Promise<number> {
+  const { timings_us: timings } = await sessionEnd(job, 'restore');
+  return timings?.['upload_overlapped'] ?? Number.NaN;
 }
 
 const nextCriu = '/opt/next/criu';
@@ -35,7 +43,7 @@ async function unmountOthers(): Promise<void> {
 }
 
 const name =
-  'in place, three times: as usual, from a read-only image directory, with another Node.js and CRIU';
+  'in place, three times: with `parallel` false, from a read-only image directory, with another Node.js and CRIU';
 
 scenario(name, async ({ engine, meet }) => {
   const job = await Container.start({
@@ -44,13 +52,17 @@ scenario(name, async ({ engine, meet }) => {
     worker: ['--vram-mib', '16', '--pending-barrier'],
   });
   await save(job);
+  await meet(async () => configure({ parallel: false }));
   await bringBack(job);
+  assert.equal(await overlapped(job), 0);
+  await meet(async () => configure({}));
 
   await save(job);
   const image = join(job.bundle, 'checkpoint');
   await run('mount', '-o', 'bind,ro', image, image);
   try {
     await bringBack(job);
+    assert.ok((await overlapped(job)) > 0);
   } finally {
     await run('umount', '--lazy', image); // the session may still be about to end
   }
