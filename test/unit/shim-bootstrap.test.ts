@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -348,6 +348,35 @@ test('delete: damaged or missing records are none', async (t) => {
     const { status, stdout, stderr } = await run(one, 'delete');
     assert.deepEqual([status, stdout.toString(), stderr], [0, 'stock did it', ''], text);
   }
+});
+
+test('delete: runc’s folder of a restore that was cut off goes, and no other', async (t) => {
+  const one = await host(t);
+  const root = join(one.folder, 'runc');
+  const options = join(one.bundle, 'options.json');
+  await writeFile(options, `{"binary_name":"runc","root":"${root}","shim_cgroup":"/x"}`);
+  const [own, other] = ['one', 'two'].map((id) => join(root, 'default', id)) as [string, string];
+  for (const folder of [own, other]) await mkdir(folder, { recursive: true });
+  await writeFile(join(own, 'state.json'), '{}');
+  await run(one, 'delete');
+  assert.ok(existsSync(own), 'what runc knows is deleted by runc');
+
+  await rm(join(own, 'state.json'));
+  await mkdir(join(own, 'criu-root'));
+  for (const text of ['', '{', `{"root":"${root}/elsewhere"}`]) {
+    await writeFile(options, text);
+    assert.equal((await run(one, 'delete')).stderr, '');
+    assert.ok(existsSync(own), text);
+  }
+  await writeFile(options, `{"root":"${root}"}`);
+  const { stdout, stderr } = await run(one, 'delete');
+  assert.deepEqual([stdout.toString(), stderr], ['stock did it', '']);
+  assert.deepEqual(readdirSync(dirname(own)), ['two']);
+
+  await mkdir(join(own, 'criu-root'), { recursive: true });
+  await writeFile(join(own, 'criu-root/file'), 'of the container');
+  assert.equal((await run(one, 'delete')).stderr, '');
+  assert.ok(existsSync(join(own, 'criu-root/file')), 'contents are never removed');
 });
 
 test('of two proxies for one stock shim one gets the socket; one that was killed leaves it to the next', async (t) => {

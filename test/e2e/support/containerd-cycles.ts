@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { run, until } from './command.js';
 import { image } from './container.js';
-import { bundlesLeft, ourRuntime, shimsLeft, Task } from './containerd.js';
+import { bundlesLeft, ourRuntime, pipesLeft, shimsLeft, Task } from './containerd.js';
 
 /** Containers at a time. */
 const lanes = 2;
@@ -15,7 +15,7 @@ const settling = 4;
 const pod = ['--annotation', 'io.containerd.runc.v2.group=pod'];
 
 async function present(): Promise<unknown> {
-  return [(await shimsLeft()).sort(), bundlesLeft()];
+  return [(await shimsLeft()).sort(), bundlesLeft(), pipesLeft()];
 }
 
 /**

@@ -5,6 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Outcome, run, until } from './command.js';
 import {
+  bundlesLeft,
   type Containerd,
   ctr,
   onlyShims,
@@ -56,6 +57,7 @@ async function assertAllGone(what: string): Promise<void> {
   await until('the end of the shims', async () => (await shimsLeft()).length === 0, 60).catch(
     async () => assert.deepEqual(await shimsLeft(), [], what),
   );
+  assert.deepEqual(bundlesLeft(), [], what);
   await assertNothingLeft();
 }
 

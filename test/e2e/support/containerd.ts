@@ -143,11 +143,18 @@ export function temporaryImages(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith('ctrd-checkpoint'));
 }
 
-/** Bundles of tasks, and folders of the pipes that their output comes through. */
+function entries(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+}
+
+/** Bundles of tasks, and runc's own folders of them. */
 export function bundlesLeft(): string[] {
-  return [bundles, join(state, 'fifo')].flatMap((folder) =>
-    existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [],
-  );
+  return [bundles, join(state, 'runc/default')].flatMap(entries);
+}
+
+/** Folders of the pipes that the output of tasks comes through. */
+export function pipesLeft(): string[] {
+  return entries(join(state, 'fifo'));
 }
 
 /** A proxy of ours and the stock shim behind it. */
