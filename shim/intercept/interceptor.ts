@@ -58,6 +58,8 @@ export class Interceptor {
       case 'Delete':
         this.#forget(call);
         return undefined;
+      case 'Shutdown':
+        return this.#shutdown(child);
       default:
         return undefined;
     }
@@ -179,6 +181,15 @@ export class Interceptor {
     const { id, execId } = processOf(call.payload);
     const payload = execId === '' ? this.#containers.get(id)?.paused : undefined;
     return payload && Promise.resolve({ code: statusCode.ok, message: '', payload });
+  }
+
+  /**
+   * Answered at once: the stock shim goes on if it has containers and ends otherwise, and says the same or nothing. Containerd
+   * waits for it to remove a task.
+   */
+  #shutdown(child: Child): Promise<Response> {
+    child.forward().catch(this.#report);
+    return Promise.resolve({ code: statusCode.ok, message: '', payload: Buffer.alloc(0) });
   }
 
   #forget(call: Request): void {

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { test } from 'node:test';
 import { parseAnswer } from '../../shim/bootstrap/answer.js';
 import { listenAt, ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
-import { repository, temporaryFolder } from './paths.js';
-import { type TestServer, testServer } from './ttrpc-server.js';
+import { temporaryFolder } from './paths.js';
+import { host, isAlive, knownToRunc, proxyPid, run, until } from './shim-host.js';
 
 const address = 'unix:///run/containerd/s/0123';
 
@@ -70,101 +69,6 @@ test('our socket is beside the stock shim’s, no longer than that one, and no o
   assert.notEqual(ownSocket(`/run/containerd/s/f${digest.slice(1)}`), own);
   assert.equal(ownSocket('/s/short'), '/s/kfd-short');
 });
-
-/** A bundle, and a stock shim that starts nothing: it answers with the address of a server of this process. */
-interface Host {
-  readonly folder: string;
-  readonly bundle: string;
-  readonly child: TestServer;
-  /** Stands for the stock shim's process. */
-  readonly process: ChildProcess;
-  readonly shim: string;
-}
-
-async function host(t: TestContext, answer: Buffer | 'as it is' = 'as it is'): Promise<Host> {
-  const folder = await temporaryFolder(t);
-  const process = spawn('sleep', ['600'], { stdio: 'ignore' });
-  t.after(() => process.kill('SIGKILL'));
-  const child = await testServer(t, ({ service, method, payload }) => {
-    if (service !== 'containerd.task.v3.Task') return { code: 12, message: 'unimplemented' };
-    if (method === 'Connect') return { payload: numberField(1, process.pid ?? 0) };
-    return { payload };
-  });
-  const bundle = join(folder, 'bundle');
-  await mkdir(bundle);
-  await mkdir(join(folder, 'bin'));
-  await writeFile(join(folder, 'answer'), answer === 'as it is' ? `unix://${child.path}` : answer);
-  await writeFile(join(bundle, 'address'), `unix://${child.path}`);
-  const stock = join(folder, 'bin/containerd-shim-runc-v2');
-  await writeFile(
-    stock,
-    `#!/bin/sh
-cat >'${folder}/stdin'
-for word in "$@"; do printf '%s\\n' "$word"; done >'${folder}/args'
-case $* in
-  *start) cat '${folder}/answer' ;;
-  *broken) echo 'stock: broken' >&2; exit 3 ;;
-  *) printf 'stock did it' ;;
-esac
-`,
-  );
-  await chmod(stock, 0o755);
-  const shim = join(folder, 'containerd-shim-kfd-v2');
-  await symlink(join(repository, 'shim/containerd-shim-kfd-v2'), shim);
-  return { folder, bundle, child, process, shim };
-}
-
-interface Run {
-  readonly status: number | null;
-  readonly stdout: Buffer;
-  readonly stderr: string;
-}
-
-/** Runs the shim as containerd does, until nobody holds its output. */
-async function run(
-  { folder, bundle, shim }: Host,
-  action: string,
-  options: { input?: Buffer; env?: Record<string, string>; publish?: string } = {},
-): Promise<Run> {
-  const publish = options.publish ?? join(folder, 'bin/containerd');
-  const flags = ['-namespace', 'default', '-address', '/run/c.sock', '-publish-binary', publish];
-  const child = spawn(shim, [...flags, '-id', 'one', '-debug', action], {
-    cwd: bundle,
-    env: { ...process.env, ...options.env },
-  });
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(options.input ?? Buffer.alloc(0));
-  const stdout: Buffer[] = [];
-  let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  const status = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  return { status, stdout: Buffer.concat(stdout), stderr };
-}
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 400; i += 1) {
-    if (holds()) return;
-    await delay(10);
-  }
-  assert.fail(`not within 4 s: ${what}`);
-}
-
-/** The proxy's pid, from the file that delete reads. */
-function proxyPid({ child }: Host): number {
-  return Number(readFileSync(`${ownSocket(child.path)}.processes`, 'utf8').split(' ')[0]);
-}
-
-/** One that has ended may stay a zombie for a while: it is not our child. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  } catch {
-    return false;
-  }
-}
 
 test('start: a proxy serves, and lives as long as the stock shim', async (t) => {
   const one = await host(t);
@@ -298,6 +202,7 @@ test('start: without Node.js it fails with a sentence', async (t) => {
 
 test('everything but start is the stock shim, which is the one beside the daemon', async (t) => {
   const one = await host(t);
+  await knownToRunc(one);
   const deleted = await run(one, 'delete', { input: Buffer.from('options') });
   assert.deepEqual(deleted, { status: 0, stdout: Buffer.from('stock did it'), stderr: '' });
   assert.match(
@@ -311,72 +216,6 @@ test('everything but start is the stock shim, which is the one beside the daemon
   assert.equal(elsewhere.stdout.toString(), 'stock did it');
   const broken = await run(one, 'broken');
   assert.deepEqual(broken, { status: 3, stdout: Buffer.alloc(0), stderr: 'stock: broken\n' });
-});
-
-test('delete: stops the stock shim when the proxy was killed, and then only', async (t) => {
-  const one = await host(t);
-  await run(one, 'start');
-  const pid = proxyPid(one);
-  await run(one, 'delete');
-  assert.ok(isAlive(pid) && one.process.signalCode === null, 'one container of a group ends');
-
-  process.kill(pid, 'SIGKILL');
-  await until('the end of the proxy', () => !isAlive(pid));
-  const { stdout } = await run(one, 'delete');
-  assert.equal(stdout.toString(), 'stock did it');
-  await until('the end of the stock shim', () => one.process.signalCode === 'SIGKILL');
-  assert.deepEqual(readdirSync(dirname(one.child.path)), [], 'sockets left');
-});
-
-test('delete: a process that has got the pid of the stock shim meanwhile lives on', async (t) => {
-  const one = await host(t);
-  await run(one, 'start');
-  const pid = proxyPid(one);
-  process.kill(pid, 'SIGKILL');
-  await until('the end of the proxy', () => !isAlive(pid));
-  const file = `${ownSocket(one.child.path)}.processes`;
-  const words = readFileSync(file, 'utf8').trim().split(' ');
-  await writeFile(file, `${[...words.slice(0, 3), Number(words[3]) - 1, words[4]].join(' ')}\n`);
-  await run(one, 'delete');
-  assert.equal(one.process.signalCode, null);
-});
-
-test('delete: damaged or missing records are none', async (t) => {
-  const one = await host(t);
-  for (const text of ['', '\n', '/not/there\n', '* $(touch x)\n']) {
-    await writeFile(join(one.bundle, 'kfd-shim'), text);
-    const { status, stdout, stderr } = await run(one, 'delete');
-    assert.deepEqual([status, stdout.toString(), stderr], [0, 'stock did it', ''], text);
-  }
-});
-
-test('delete: runc’s folder of a restore that was cut off goes, and no other', async (t) => {
-  const one = await host(t);
-  const root = join(one.folder, 'runc');
-  const options = join(one.bundle, 'options.json');
-  await writeFile(options, `{"binary_name":"runc","root":"${root}","shim_cgroup":"/x"}`);
-  const [own, other] = ['one', 'two'].map((id) => join(root, 'default', id)) as [string, string];
-  for (const folder of [own, other]) await mkdir(folder, { recursive: true });
-  await writeFile(join(own, 'state.json'), '{}');
-  await run(one, 'delete');
-  assert.ok(existsSync(own), 'what runc knows is deleted by runc');
-
-  await rm(join(own, 'state.json'));
-  await mkdir(join(own, 'criu-root'));
-  for (const text of ['', '{', `{"root":"${root}/elsewhere"}`]) {
-    await writeFile(options, text);
-    assert.equal((await run(one, 'delete')).stderr, '');
-    assert.ok(existsSync(own), text);
-  }
-  await writeFile(options, `{"root":"${root}"}`);
-  const { stdout, stderr } = await run(one, 'delete');
-  assert.deepEqual([stdout.toString(), stderr], ['stock did it', '']);
-  assert.deepEqual(readdirSync(dirname(own)), ['two']);
-
-  await mkdir(join(own, 'criu-root'), { recursive: true });
-  await writeFile(join(own, 'criu-root/file'), 'of the container');
-  assert.equal((await run(one, 'delete')).stderr, '');
-  assert.ok(existsSync(join(own, 'criu-root/file')), 'contents are never removed');
 });
 
 test('of two proxies for one stock shim one gets the socket; one that was killed leaves it to the next', async (t) => {

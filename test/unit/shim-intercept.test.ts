@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { pausedState } from '../../shim/intercept/task-fields.js';
@@ -280,6 +281,17 @@ test('what crun runs is neither saved nor restored, when it has a GPU', async (t
   await writeFile(join(bundle, 'config.json'), '{}');
   await call('Create', bytesField(1, 'three'), bytesField(2, bundle), crun);
   assert.equal((await call('Checkpoint', bytesField(1, 'three'))).code, 0, 'no GPU');
+});
+
+test('Shutdown is answered at once, whatever the stock shim says later', async (t) => {
+  const { call, seen } = await world(t, { answering: () => new Promise(() => undefined) });
+  const { code, payload } = await call('Shutdown', id, numberField(2, 1));
+  assert.deepEqual([code, payload.length], [0, 0]);
+  for (let i = 0; seen.length === 0 && i < 400; i += 1) await delay(10);
+  assert.deepEqual(
+    seen.map(({ method, payload: sent }) => [method, sent]),
+    [['Shutdown', Buffer.concat([id, numberField(2, 1)])]],
+  );
 });
 
 test('calls of other services are nobody’s business', async (t) => {
