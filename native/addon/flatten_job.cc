@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -11,9 +12,12 @@
 
 #include "addon/convert.h"
 #include "addon/formats.h"
+#include "addon/image_frames_js.h"
 #include "core/error.h"
 #include "core/fd.h"
+#include "core/image_files.h"
 #include "core/pages_chain.h"
+#include "core/sibling_files.h"
 
 namespace kfdcp::addon {
 
@@ -30,27 +34,73 @@ UniqueFd open_at(const std::string& path, int flags) {
   return fd;
 }
 
-PagesSummary flatten(const std::vector<Part>& parts, const std::string& target,
-                     std::stop_token stop) {
-  std::vector<UniqueFd> files;
-  std::vector<std::unique_ptr<PagesReader>> readers;
-  std::vector<const PagesReader*> chain;
-  for (const Part& part : parts) {
-    files.push_back(open_at(part.path, O_RDONLY));
-    readers.push_back(std::make_unique<PagesReader>(files.back().get(), part.range));
-    chain.push_back(readers.back().get());
+/// A file of the chain, and the pages files of its image, by their ordinals.
+struct Link {
+  Part file;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Part> siblings;
+
+  SiblingFiles::File open(std::uint32_t process, std::uint32_t gpu) const {
+    const auto found = siblings.find({process, gpu});
+    if (found == siblings.end()) {
+      throw Error(ErrorCode::corrupt,
+                  pages_file_name(process, gpu) + ": is missing, but another file refers to it");
+    }
+    return {open_at(found->second.path, O_RDONLY), found->second.range};
   }
-  return flatten_pages(chain, open_at(target, O_RDWR | O_CREAT | O_EXCL).get(), stop);
+};
+
+/// A file of the chain that is open.
+struct OpenLink {
+  explicit OpenLink(const Link& link)
+      : fd(open_at(link.file.path, O_RDONLY)),
+        reader(fd.get(), link.file.range),
+        siblings([&link](std::uint32_t process, std::uint32_t gpu) {
+          return link.open(process, gpu);
+        }) {}
+  UniqueFd fd;
+  PagesReader reader;
+  SiblingFiles siblings;
+};
+
+PagesSummary flatten(const std::vector<Link>& links, const std::string& target, ImageFrames* frames,
+                     std::stop_token stop) {
+  std::vector<std::unique_ptr<OpenLink>> open;
+  std::vector<ChainFile> chain;
+  for (const Link& link : links) {
+    open.push_back(std::make_unique<OpenLink>(link));
+    chain.emplace_back(&open.back()->reader, &open.back()->siblings);
+  }
+  return flatten_pages(chain, open_at(target, O_RDWR | O_CREAT | O_EXCL).get(), stop, frames);
+}
+
+Part to_part(const Napi::Object& object) {
+  return {to_string(object.Get("path"), "chain.path"),
+          {to_uint64(object.Get("offset"), "chain.offset"),
+           to_uint64(object.Get("size"), "chain.size")}};
+}
+
+Link to_link(const Napi::Object& object) {
+  Link link{to_part(object), {}};
+  const auto siblings = object.Get("siblings").As<Napi::Array>();
+  for (std::uint32_t i = 0; i < siblings.Length(); ++i) {
+    const Napi::Object sibling = to_object(siblings.Get(i), "siblings");
+    link.siblings.insert_or_assign({to_uint32(sibling.Get("process"), "siblings.process"),
+                                    to_uint32(sibling.Get("gpu"), "siblings.gpu")},
+                                   to_part(sibling));
+  }
+  return link;
 }
 
 /// Deletes itself when it is done.
 class FlattenWorker : public Napi::AsyncWorker {
  public:
-  FlattenWorker(Napi::Env env, std::vector<Part> parts, std::string target)
+  FlattenWorker(Napi::Env env, std::vector<Link> chain, std::string target,
+                std::shared_ptr<ImageFrames> frames)
       : Napi::AsyncWorker(env, "kfd-flatten"),
         deferred_(Napi::Promise::Deferred::New(env)),
-        parts_(std::move(parts)),
-        target_(std::move(target)) {}
+        chain_(std::move(chain)),
+        target_(std::move(target)),
+        frames_(std::move(frames)) {}
 
   Napi::Promise done() const { return deferred_.Promise(); }
   std::stop_source stop() const { return stop_; }
@@ -58,7 +108,7 @@ class FlattenWorker : public Napi::AsyncWorker {
  private:
   void Execute() override {
     try {
-      summary_ = flatten(parts_, target_, stop_.get_token());
+      summary_ = flatten(chain_, target_, frames_.get(), stop_.get_token());
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -75,8 +125,9 @@ class FlattenWorker : public Napi::AsyncWorker {
   }
 
   Napi::Promise::Deferred deferred_;
-  std::vector<Part> parts_;
+  std::vector<Link> chain_;
   std::string target_;
+  std::shared_ptr<ImageFrames> frames_;
   std::stop_source stop_;
   PagesSummary summary_;
   std::exception_ptr failure_;
@@ -84,15 +135,14 @@ class FlattenWorker : public Napi::AsyncWorker {
 
 Napi::Value js_flatten(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  std::vector<Part> parts;
+  std::vector<Link> links;
   const auto chain = info[0].As<Napi::Array>();
   for (std::uint32_t i = 0; i < chain.Length(); ++i) {
-    const Napi::Object part = to_object(chain.Get(i), "chain");
-    parts.push_back({to_string(part.Get("path"), "chain.path"),
-                     {to_uint64(part.Get("offset"), "chain.offset"),
-                      to_uint64(part.Get("size"), "chain.size")}});
+    links.push_back(to_link(to_object(chain.Get(i), "chain")));
   }
-  auto* const worker = new FlattenWorker(env, std::move(parts), to_string(info[1], "target"));
+  auto frames = info[2].IsUndefined() ? nullptr : ImageFramesJs::shared(info[2], "frames");
+  auto* const worker =
+      new FlattenWorker(env, std::move(links), to_string(info[1], "target"), std::move(frames));
   Napi::Object job = Napi::Object::New(env);
   job.Set("done", worker->done());
   job.Set("cancel",

@@ -168,6 +168,7 @@ Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
   object.Set("frames", to_number(env, summary.frames));
   object.Set("zeroFrames", to_number(env, summary.zero_frames));
   object.Set("references", to_number(env, summary.references));
+  object.Set("siblings", to_number(env, summary.siblings));
   object.Set("digests", summary.digests);
   object.Set("root", hex(summary.root));
   if (summary.parent != decltype(summary.parent){}) object.Set("parent", hex(summary.parent));

@@ -8,7 +8,8 @@
 
 namespace kfdcp::addon {
 
-/// {contentBytes, fileBytes, frames, zeroFrames, root (hex)}
+/// {contentBytes, fileBytes, frames, zeroFrames, references, siblings, digests, root (hex), parent
+/// (hex, where there is one)}
 Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary);
 
 /// JS: stateSummary(bytes), stateForRestore(bytes, actualGpuIds): Descriptor, listPages(path),

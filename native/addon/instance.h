@@ -7,6 +7,8 @@ namespace kfdcp::addon {
 
 struct Instance {
   Napi::FunctionReference descriptor;
+  Napi::FunctionReference image_frames;
+  Napi::FunctionReference sibling_check;
 };
 
 }  // namespace kfdcp::addon

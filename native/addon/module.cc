@@ -5,9 +5,11 @@
 #include "addon/flatten_job.h"
 #include "addon/formats.h"
 #include "addon/gem.h"
+#include "addon/image_frames_js.h"
 #include "addon/instance.h"
 #include "addon/listener.h"
 #include "addon/process.h"
+#include "addon/sibling_check_js.h"
 #include "addon/staging.h"
 #include "addon/transfer_job.h"
 
@@ -19,6 +21,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   Descriptor::init(env, exports);
   Listener::init(env, exports);
   StagingClaim::init(env, exports);
+  ImageFramesJs::init(env, exports);
+  SiblingCheckJs::init(env, exports);
   TransferJob::init(env, exports);
   init_process(env, exports);
   init_formats(env, exports);

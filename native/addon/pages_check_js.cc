@@ -3,9 +3,11 @@
 #include <fcntl.h>
 
 #include <string>
+#include <utility>
 
 #include "addon/convert.h"
 #include "addon/formats.h"
+#include "addon/sibling_check_js.h"
 #include "core/error.h"
 #include "core/frame_io.h"
 
@@ -18,7 +20,13 @@ void PagesCheckJs::init(Napi::Env env, Napi::Object exports) {
 }
 
 PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<PagesCheckJs>(info), check_(sink(info)) {}
+    : Napi::ObjectWrap<PagesCheckJs>(info), check_(sink(info), links(info)) {}
+
+PagesStreamCheck::FrameSink PagesCheckJs::links(const Napi::CallbackInfo& info) {
+  if (info[1].IsUndefined()) return {};
+  siblings_ = SiblingCheckJs::shared(info[1], "siblings");
+  return [this](const FrameEntry& frame) { links_.add(frame); };
+}
 
 PagesStreamCheck::IndexSink PagesCheckJs::sink(const Napi::CallbackInfo& info) {
   if (info[0].IsUndefined()) return {};
@@ -44,6 +52,7 @@ void PagesCheckJs::feed(const Napi::CallbackInfo& info) {
 Napi::Value PagesCheckJs::finish(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const PagesListing listing = check_.finish();
+    if (siblings_) std::exchange(siblings_, nullptr)->add(listing.options, std::move(links_));
     Napi::Object object = summary_to_js(info.Env(), listing.summary);
     object.Set("process", listing.options.process);
     object.Set("gpu", listing.options.gpu);

@@ -3,14 +3,18 @@
 
 #include <napi.h>
 
+#include <memory>
+
 #include "core/fd.h"
 #include "core/pages_check.h"
+#include "core/sibling_check.h"
 
 namespace kfdcp::addon {
 
-/// JS: `new PagesCheck(index?)`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as soon as the
-/// bytes show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}. `index`:
-/// path of a new file that gets all but the frames: with it a drain knows what its parent has.
+/// JS: `new PagesCheck(index?, siblings?)`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as
+/// soon as the bytes show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}.
+/// `index`: path of a new file that gets all but the frames: with it a drain knows what its parent
+/// has. `siblings`: a SiblingCheck, which finish() tells what the file has and refers to.
 class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
  public:
   static void init(Napi::Env env, Napi::Object exports);
@@ -20,9 +24,12 @@ class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
   void feed(const Napi::CallbackInfo& info);
   Napi::Value finish(const Napi::CallbackInfo& info);
 
+  PagesStreamCheck::FrameSink links(const Napi::CallbackInfo& info);
   PagesStreamCheck::IndexSink sink(const Napi::CallbackInfo& info);
 
   UniqueFd index_;
+  std::shared_ptr<SiblingCheck> siblings_;
+  SiblingLinks links_;
   PagesStreamCheck check_;
 };
 

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/formats.h"
+#include "addon/image_frames_js.h"
 #include "addon/threads.h"
 #include "core/copy_engine.h"
+#include "core/sibling_files.h"
 #include "core/snapshot.h"
 #include "core/transfer.h"
 
@@ -21,7 +24,8 @@ enum class Operation { drain, upload, snapshot };
 struct JobOptions {
   Operation operation = Operation::drain;
   std::string path;
-  std::string parent;  // of a drain; empty: none
+  std::string parent;                   // of a drain; empty: none
+  std::shared_ptr<ImageFrames> frames;  // of a drain; may be missing
   std::string render_node;
   std::string engine;
   EngineOptions ring;
@@ -95,8 +99,9 @@ void run(JobState& job) {
   if (options.operation == Operation::upload) {
     const UniqueFd file = open_at(options.path, O_RDONLY);
     const PagesReader reader(file.get());
+    SiblingFiles siblings(siblings_in(std::filesystem::path(options.path).parent_path()));
     job.stats = upload(*engine, options.buffers, reader, options.transfer, job.stop.get_token(),
-                       job.progress);
+                       job.progress, &siblings);
     job.summary = reader.summary();
   } else {
     const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
@@ -104,7 +109,8 @@ void run(JobState& job) {
         options.parent.empty() ? UniqueFd() : open_at(options.parent, O_RDONLY);
     std::optional<PagesReader> parent;
     if (parent_file) parent.emplace(parent_file.get());
-    PagesWriter writer(file.get(), options.pages, parent ? &*parent : nullptr);
+    PagesWriter writer(file.get(), options.pages, parent ? &*parent : nullptr,
+                       options.frames.get());
     job.stats = drain(*engine, options.buffers, writer, options.transfer, job.stop.get_token(),
                       job.progress);
     job.summary = writer.finish();
@@ -149,6 +155,8 @@ JobOptions read_options(const Napi::Value& value) {
     options.pages.share = true;
     const Napi::Value parent = object.Get("parent");
     if (!parent.IsUndefined()) options.parent = to_string(parent, "parent");
+    const Napi::Value frames = object.Get("frames");
+    if (!frames.IsUndefined()) options.frames = ImageFramesJs::shared(frames, "frames");
     options.pages.process = to_uint32(object.Get("process"), "process");
     options.pages.gpu = to_uint32(object.Get("gpu"), "gpu");
   }

@@ -95,6 +95,7 @@ void FrameDecoder::decode(const FrameEntry& frame, std::uint64_t index,
       planes(index, stored, out);
       break;
     case Codec::reference:
+    case Codec::sibling:
       throw Error(ErrorCode::protocol, "pages file: a reference has nothing to decode");
   }
   hashing(hash_cost_, out, [&] { check_content(frame, index, out); });

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,12 @@ std::vector<std::string> unsealed_names(int directory_fd) {
 
 bool is_unsealed_name(std::string_view name) {
   return is_state(name) || is_pages(name) || is_temporary_manifest(name);
+}
+
+std::string pages_file_name(std::uint32_t process, std::uint32_t gpu) {
+  char name[64];
+  std::snprintf(name, sizeof(name), "amdgpu-pages-%u-%04x.img", process, gpu);
+  return name;
 }
 
 std::size_t remove_unsealed_files(int directory_fd) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kfdcp {
@@ -12,6 +14,9 @@ inline constexpr char kManifestName[] = "kfd-manifest.json";
 /// Whether `name` is what a session calls a file before there is a manifest: of a state, of pages,
 /// or the manifest's temporary one.
 bool is_unsealed_name(std::string_view name);
+
+/// Of the pages file of process ordinal `process` on GPU ordinal `gpu`.
+std::string pages_file_name(std::uint32_t process, std::uint32_t gpu);
 
 /// Removes what a session that was killed has written so far into the image directory open as
 /// `directory_fd`, and returns the number of files. Nothing where there is a manifest; nothing but

@@ -1,4 +1,5 @@
-// Contents that are stored already: in the file being written, or in its parent.
+// Contents that are stored already: in the file being written, in its parent, or in another file of
+// the image.
 #pragma once
 
 #include <cstdint>
@@ -6,44 +7,41 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/hash.h"
+#include "core/frame_identity.h"
+#include "core/image_frames.h"
 
 namespace kfdcp {
 
 class PagesReader;
 
-/// Two contents are the same when their XXH3-128, XXH3-64 and lengths are. No byte is compared:
-/// what was stored would have to be read from the disk again. By accident that goes wrong once in
-/// 2^80 images of the largest size; on purpose a process can spoil nothing but its own contents.
 /// Any thread.
 class KnownFrames {
  public:
-  struct Identity {
-    Digest128 digest;
-    std::uint64_t checksum;
-    std::uint32_t raw;  // bytes of content
-    bool operator==(const Identity&) const = default;
-  };
-  /// Where a content is: by the number of a frame of this file, or of the parent.
   struct Place {
-    bool in_parent;
-    std::uint32_t frame;
+    enum class In { this_file, parent, sibling };
+    In in;
+    std::uint64_t frame;  // its number there; In::sibling: SiblingFrame, packed
   };
 
+  /// Of the file of process ordinal `process` on GPU ordinal `gpu`; `image`, if there is one,
+  /// outlives this.
+  explicit KnownFrames(ImageFrames* image = nullptr, std::uint32_t process = 0,
+                       std::uint32_t gpu = 0);
   /// All frames of `parent`, which must have digests, else Error{unsupported}.
   void add_parent(const PagesReader& parent);
-  /// A frame of this file; one that is known stays where it is.
-  void add(const Identity& identity, std::uint32_t frame);
-  std::optional<Place> find(const Identity& identity) const;
+  /// This file and its parent come before the others of the image.
+  std::optional<Place> find(const FrameIdentity& identity) const;
+  /// Where the content is; none: nowhere until now, and from now on in this file, as `frame`.
+  std::optional<Place> find_or_add(const FrameIdentity& identity, std::uint32_t frame);
 
  private:
-  struct Hash {
-    std::size_t operator()(const Identity& identity) const {
-      return static_cast<std::size_t>(identity.checksum);
-    }
-  };
+  /// mutex_ is held.
+  std::optional<Place> find_here(const FrameIdentity& identity) const;
+
+  ImageFrames* const image_;
+  const SiblingFrame self_;
   mutable std::mutex mutex_;
-  std::unordered_map<Identity, Place, Hash> places_;
+  std::unordered_map<FrameIdentity, Place, FrameIdentity::Hash> places_;
 };
 
 }  // namespace kfdcp

@@ -11,7 +11,15 @@
 
 namespace kfdcp {
 
-enum class Codec : std::uint8_t { zero = 0, raw = 1, zstd = 2, reference = 3, lz4 = 4, planes = 5 };
+enum class Codec : std::uint8_t {
+  zero = 0,
+  raw = 1,
+  zstd = 2,
+  reference = 3,
+  lz4 = 4,
+  planes = 5,
+  sibling = 6
+};
 
 /// What a writer does with frames that are not zero. Those that gain less than a sixteenth stay
 /// raw.
@@ -40,8 +48,8 @@ struct BufferEntry {
 
 struct FrameEntry {
   std::uint64_t offset;  // in the file; 0 for Codec::zero; Codec::reference: number of the frame in
-                         // the parent
-  std::uint32_t stored;  // bytes in the file; 0 for Codec::zero and Codec::reference
+                         // the parent; Codec::sibling: a SiblingFrame, packed
+  std::uint32_t stored;  // bytes in the file; 0 where !is_stored(codec)
   std::uint32_t raw;     // bytes of content
   Codec codec;
   std::uint64_t checksum;                 // XXH3-64 of the content; 0 for Codec::zero
@@ -50,7 +58,27 @@ struct FrameEntry {
 };
 
 /// Whether bytes in the file belong to a frame of this codec.
-constexpr bool is_stored(Codec codec) { return codec != Codec::zero && codec != Codec::reference; }
+constexpr bool is_stored(Codec codec) {
+  return codec != Codec::zero && codec != Codec::reference && codec != Codec::sibling;
+}
+
+/// Of processes and GPUs, where siblings are.
+inline constexpr std::uint32_t kMaxSiblingOrdinal = 0xffff;
+
+/// A frame of another pages file of the image: the file by the ordinals in its header, the frame by
+/// its number in that file's index.
+struct SiblingFrame {
+  std::uint16_t process;
+  std::uint16_t gpu;
+  std::uint32_t frame;
+  constexpr std::uint64_t packed() const {
+    return std::uint64_t{process} << 48 | std::uint64_t{gpu} << 32 | frame;
+  }
+  static constexpr SiblingFrame unpacked(std::uint64_t value) {
+    return {static_cast<std::uint16_t>(value >> 48), static_cast<std::uint16_t>(value >> 32),
+            static_cast<std::uint32_t>(value)};
+  }
+};
 
 struct PagesSummary {
   std::uint64_t content_bytes = 0;  // sum of buffer sizes
@@ -58,6 +86,7 @@ struct PagesSummary {
   std::uint64_t frames = 0;
   std::uint64_t zero_frames = 0;
   std::uint64_t references = 0;           // frames whose contents are in the parent
+  std::uint64_t siblings = 0;             // frames whose contents are in other files of the image
   bool digests = false;                   // frames have them: the file can be a parent
   std::array<std::uint8_t, 16> root{};    // XXH3-128 over the index: the digest the manifest keeps
   std::array<std::uint8_t, 16> parent{};  // root of the parent; 0: none
@@ -65,7 +94,7 @@ struct PagesSummary {
 
 struct EncodedFrame;
 class FrameEncoder;
-
+class ImageFrames;
 class PagesReader;
 
 /// Where a frame goes, and what the index says of it.
@@ -82,9 +111,12 @@ struct PlacedFrame {
 /// Throws Error{io} (ENOSPC...), Error{protocol} on misuse.
 class PagesWriter {
  public:
-  /// With a `parent`, only read here: frames it has are not stored but refer to it. Needs
-  /// options.share; a parent without digests is Error{unsupported}.
-  PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent = nullptr);
+  /// With a `parent`, only read here, or an `image`, which outlives this: frames that are there are
+  /// not stored but refer to it; frames stored here are told to `image`. Both need options.share; a
+  /// parent without digests is Error{unsupported}, ordinals of 2^16 and more in an image are
+  /// Error{protocol}.
+  PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent = nullptr,
+              ImageFrames* image = nullptr);
   ~PagesWriter();
   PagesWriter(const PagesWriter&) = delete;
   PagesWriter& operator=(const PagesWriter&) = delete;
@@ -150,7 +182,8 @@ class PagesReader {
   /// Bytes that came past the page cache so far.
   std::uint64_t direct_bytes() const;
   /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
-  /// Error{unsupported} for a reference: core/pages_chain.h follows those.
+  /// Error{unsupported} for what is in another file: core/pages_chain.h and core/sibling_files.h
+  /// follow that.
   /// Several threads may call it at once. After an error `out` holds anything.
   void read_frame(std::uint64_t index, std::span<std::byte> out) const;
   /// The stored bytes of frame `index` into `out` (exactly as many), not checked.

@@ -94,6 +94,7 @@ struct PagesStreamCheck::State {
   }
 
   IndexSink keep;
+  FrameSink tell;
   Stage stage = Stage::header;
   std::uint64_t need = sizeof(layout::Header);
   std::uint64_t at = 0;  // offset of the current unit in the file
@@ -111,6 +112,7 @@ struct PagesStreamCheck::State {
   std::vector<Digest128> pages;
   std::uint64_t frames_listed = 0;
   std::uint64_t references = 0;
+  std::uint64_t siblings = 0;
   std::optional<layout::RawLengths> lengths;
   PagesListing listing;
 };
@@ -193,6 +195,8 @@ void PagesStreamCheck::State::on_page(std::span<const std::byte> bytes) {
     require(entry.raw == lengths->next(), "frame length does not fit its buffer");
     if (is_stored(entry.codec)) seen.match(record);
     if (entry.codec == Codec::reference) ++references;
+    if (entry.codec == Codec::sibling) ++siblings;
+    if (tell) tell(entry);
     ++frames_listed;
   }
   next_page();
@@ -204,7 +208,8 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
   PagesSummary& summary = listing.summary;
   require(seen.all_matched(), "frame that the index lacks");
   require(references == index.references, "count of references differs");
-  require(index.frames - seen.matches() - references == index.zero_frames,
+  require(siblings == index.siblings, "count of siblings differs");
+  require(index.frames - seen.matches() - references - siblings == index.zero_frames,
           "count of zero frames differs");
   require(footer.index_offset == index_offset, "bad index offset");
   require(footer.file_bytes == at + sizeof(footer), "file has another length than its footer says");
@@ -214,13 +219,16 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
   summary.frames = index.frames;
   summary.zero_frames = index.zero_frames;
   summary.references = index.references;
+  summary.siblings = index.siblings;
   summary.digests = layout::has_digests(header);
   std::copy_n(header.parent, summary.parent.size(), summary.parent.begin());
   next(Stage::end, 1);
 }
 
-PagesStreamCheck::PagesStreamCheck(IndexSink index) : state_(std::make_unique<State>()) {
+PagesStreamCheck::PagesStreamCheck(IndexSink index, FrameSink frames)
+    : state_(std::make_unique<State>()) {
   state_->keep = std::move(index);
+  state_->tell = std::move(frames);
 }
 PagesStreamCheck::~PagesStreamCheck() = default;
 

@@ -14,8 +14,8 @@ namespace kfdcp {
 /// Verifies a pages file in one pass, front to back: every frame by the record before it, then the
 /// index against those records. Accepts what PagesReader accepts with every frame readable, and
 /// beyond that asks for zero padding and for equal records beside the frames and in the index.
-/// References are not followed.
-/// Memory: two frames, 132 bytes per buffer, 16 bytes per frame that stores something; under
+/// References are not followed, nor are siblings: core/sibling_check.h looks whether they are
+/// there. Memory: two frames, 132 bytes per buffer, 16 bytes per frame that stores something; under
 /// 256 MiB whatever the stream says.
 class PagesStreamCheck {
  public:
@@ -23,7 +23,10 @@ class PagesStreamCheck {
   /// PagesReader opens: it lists the frames but cannot read them. Believe it only after finish().
   using IndexSink = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
-  explicit PagesStreamCheck(IndexSink index = {});
+  /// Gets every frame of the index, in its order. Believe it only after finish().
+  using FrameSink = std::function<void(const FrameEntry& frame)>;
+
+  explicit PagesStreamCheck(IndexSink index = {}, FrameSink frames = {});
   ~PagesStreamCheck();
   PagesStreamCheck(const PagesStreamCheck&) = delete;
   PagesStreamCheck& operator=(const PagesStreamCheck&) = delete;

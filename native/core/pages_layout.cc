@@ -59,18 +59,20 @@ std::uint64_t features_of(Compress compress) {
   return 0;
 }
 
-constexpr std::uint64_t kKnownFeatures = kReferences | kLz4Frames | kPlaneFrames | kSharedFrames;
+constexpr std::uint64_t kKnownFeatures =
+    kReferences | kLz4Frames | kPlaneFrames | kSharedFrames | kSiblings;
 
 /// The required feature a codec needs; 0: none.
 std::uint64_t feature_of(Codec codec) {
   if (codec == Codec::lz4) return kLz4Frames;
   if (codec == Codec::reference) return kReferences;
+  if (codec == Codec::sibling) return kSiblings;
   return codec == Codec::planes ? kPlaneFrames : 0;
 }
 
 }  // namespace
 
-Header make_header(const PagesOptions& options, const Digest128& parent) {
+Header make_header(const PagesOptions& options, const Digest128& parent, bool siblings) {
   Header header{};
   std::memcpy(header.magic, kHeaderMagic, sizeof(header.magic));
   header.version = kVersion;
@@ -85,6 +87,7 @@ Header make_header(const PagesOptions& options, const Digest128& parent) {
     header.required_features |= kReferences;
     std::copy(parent.begin(), parent.end(), header.parent);
   }
+  if (siblings) header.required_features |= kSiblings;
   header.frame_bytes = options.frame_bytes;
   header.process = options.process;
   header.gpu = options.gpu;
@@ -102,7 +105,9 @@ IndexHeader make_index_header(std::uint32_t buffers, const PagesSummary& summary
   index.zero_frames = summary.zero_frames;
   index.content_bytes = summary.content_bytes;
   index.stored_bytes = stored_bytes;
-  index.references = summary.references;
+  // Both are at most kMaxFrames.
+  index.references = static_cast<std::uint32_t>(summary.references);
+  index.siblings = static_cast<std::uint32_t>(summary.siblings);
   index.checksum = block_checksum(index);
   return index;
 }
@@ -147,6 +152,8 @@ PagesOptions check_header(const Header& header) {
   require(all_zero(header.encryption), "fields without their feature");
   const bool refers = (header.required_features & kReferences) != 0;
   require(refers != all_zero(header.parent), "references and parent do not agree");
+  require((header.required_features & kSiblings) == 0 || has_digests(header),
+          "siblings without digests");
   if (header.optional_features == 0) {
     require(header.digest_algorithm == 0 && all_zero(header.reserved), "reserved header bytes set");
   }
@@ -167,6 +174,10 @@ void check_index_header(const IndexHeader& index, const Header& header) {
   require(index.references <= index.frames - index.zero_frames, "more references than frames");
   require(index.references == 0 || (header.required_features & kReferences) != 0,
           "references without their feature");
+  require(index.siblings <= index.frames - index.zero_frames - index.references,
+          "more siblings than frames");
+  require(index.siblings == 0 || (header.required_features & kSiblings) != 0,
+          "siblings without their feature");
 }
 
 void check_footer(const Footer& footer) {
@@ -222,6 +233,12 @@ FrameEntry check_record(const FrameRecord& record, const Header& header) {
     case Codec::reference:
       require(record.offset < kMaxFrames && record.stored == 0, "bad reference");
       break;
+    case Codec::sibling: {
+      const SiblingFrame at = SiblingFrame::unpacked(record.offset);
+      require(at.frame < kMaxFrames && record.stored == 0, "bad sibling");
+      require(at.process != header.process || at.gpu != header.gpu, "sibling of itself");
+      break;
+    }
     case Codec::zstd:
     case Codec::lz4:
     case Codec::planes:

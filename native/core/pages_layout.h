@@ -27,6 +27,7 @@ inline constexpr std::uint64_t kReferences = 1u << 0;
 inline constexpr std::uint64_t kLz4Frames = 1u << 2;
 inline constexpr std::uint64_t kPlaneFrames = 1u << 3;
 inline constexpr std::uint64_t kSharedFrames = 1u << 4;
+inline constexpr std::uint64_t kSiblings = 1u << 5;
 // Optional ones.
 inline constexpr std::uint64_t kDigests = 1u << 0;
 inline constexpr std::uint32_t kDigestXxh3 = 1;  // XXH3-128
@@ -71,7 +72,8 @@ struct IndexHeader {
   std::uint64_t zero_frames;
   std::uint64_t content_bytes;
   std::uint64_t stored_bytes;
-  std::uint64_t references;
+  std::uint32_t references;
+  std::uint32_t siblings;
   std::uint64_t checksum;  // XXH3-64 of all before it
 };
 static_assert(sizeof(IndexHeader) == 64);
@@ -95,8 +97,8 @@ struct Footer {
 };
 static_assert(sizeof(Footer) == 64);
 
-/// `parent`: root of the parent, or all 0.
-Header make_header(const PagesOptions& options, const Digest128& parent);
+/// `parent`: root of the parent, or all 0. `siblings`: other files of the image may be referred to.
+Header make_header(const PagesOptions& options, const Digest128& parent, bool siblings);
 IndexHeader make_index_header(std::uint32_t buffers, const PagesSummary& summary,
                               std::uint64_t stored_bytes);
 FrameRecord make_record(const FrameEntry& frame);

@@ -96,6 +96,7 @@ Top read_top(const Source& in) {
   summary.frames = top.index.frames;
   summary.zero_frames = top.index.zero_frames;
   summary.references = top.index.references;
+  summary.siblings = top.index.siblings;
   summary.digests = layout::has_digests(top.header);
   std::copy_n(top.header.parent, summary.parent.size(), summary.parent.begin());
   return top;
@@ -125,13 +126,15 @@ std::vector<FrameEntry> read_frames(const Source& in, const Top& top) {
 /// The stored frames, in whatever order, must fill the space between header and index exactly.
 void check_places(const std::vector<FrameEntry>& frames, const Top& top) {
   std::vector<const FrameEntry*> stored;
-  std::uint64_t references = 0;
+  std::uint64_t references = 0, siblings = 0;
   for (const FrameEntry& frame : frames) {
     if (is_stored(frame.codec)) stored.push_back(&frame);
     if (frame.codec == Codec::reference) ++references;
+    if (frame.codec == Codec::sibling) ++siblings;
   }
   require(references == top.index.references, "count of references differs");
-  require(frames.size() - stored.size() - references == top.index.zero_frames,
+  require(siblings == top.index.siblings, "count of siblings differs");
+  require(frames.size() - stored.size() - references - siblings == top.index.zero_frames,
           "count of zero frames differs");
   std::sort(stored.begin(), stored.end(),
             [](const FrameEntry* a, const FrameEntry* b) { return a->offset < b->offset; });
@@ -227,6 +230,10 @@ void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) cons
   if (entry.codec == Codec::reference) {
     throw Error(ErrorCode::unsupported, std::string(kSubject) + ": frame " + std::to_string(index) +
                                             " is in the parent image");
+  }
+  if (entry.codec == Codec::sibling) {
+    throw Error(ErrorCode::unsupported, std::string(kSubject) + ": frame " + std::to_string(index) +
+                                            " is in another file of the image");
   }
   std::unique_ptr<FrameDecoder> decoder = state_->take_decoder();
   const std::span<std::byte> stored =

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/frame_codec.h"
 #include "core/frame_io.h"
+#include "core/known_frames.h"
 #include "core/page_memory.h"
 #include "core/pages.h"
 #include "core/pages_layout.h"
@@ -91,10 +92,12 @@ class GatheredFrames {
 }  // namespace
 
 struct PagesWriter::State {
-  State(int fd, const PagesOptions& options, const PagesReader* parent)
+  State(int fd, const PagesOptions& options, const PagesReader* parent, ImageFrames* image)
       : file(fd, O_RDWR),
         options(options),
-        header(layout::make_header(options, parent ? parent->summary().root : Digest128{})) {
+        header(layout::make_header(options, parent ? parent->summary().root : Digest128{},
+                                   image != nullptr)),
+        known(image, options.process, options.gpu) {
     summary.digests = options.share;
     if (!parent) return;
     known.add_parent(*parent);
@@ -128,11 +131,15 @@ struct PagesWriter::State {
   std::vector<layout::FrameRecord> frames;
 };
 
-PagesWriter::PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent) {
+PagesWriter::PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent,
+                         ImageFrames* image) {
   check_options(options);
   require(options.share || !parent, "a parent without digests of this file");
+  require(options.share || !image, "siblings without digests of this file");
+  require(!image || (options.process <= kMaxSiblingOrdinal && options.gpu <= kMaxSiblingOrdinal),
+          "ordinals that siblings cannot have");
   check_empty_file(fd);
-  state_ = std::make_unique<State>(fd, options, parent);
+  state_ = std::make_unique<State>(fd, options, parent, image);
   iovec part = write_part(bytes_of(state_->header));
   state_->put({&part, 1}, 0);
 }
@@ -178,21 +185,22 @@ PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
   entry.codec = frame.codec;
   entry.checksum = frame.checksum;
   entry.digest = frame.digest;
-  const KnownFrames::Identity identity{frame.digest, frame.checksum, entry.raw};
-  const auto number = static_cast<std::uint32_t>(s.frames.size());
-  const auto known = s.options.share ? s.known.find(identity) : std::nullopt;
+  const auto known =
+      s.options.share && frame.codec != Codec::zero
+          ? s.known.find_or_add(identity_of(entry), static_cast<std::uint32_t>(s.frames.size()))
+          : std::nullopt;
   if (frame.codec == Codec::zero) {
     ++s.summary.zero_frames;
-  } else if (known && known->in_parent) {
-    entry.codec = Codec::reference;
-    entry.offset = known->frame;
-    ++s.summary.references;
-  } else if (known) {
+  } else if (known && known->in == KnownFrames::Place::In::this_file) {
     s.frames.push_back(s.frames[known->frame]);
     s.buffer_left -= raw;
     return placed;
+  } else if (known) {
+    const bool in_parent = known->in == KnownFrames::Place::In::parent;
+    entry.codec = in_parent ? Codec::reference : Codec::sibling;
+    entry.offset = known->frame;
+    ++(in_parent ? s.summary.references : s.summary.siblings);
   } else {
-    if (s.options.share) s.known.add(identity, number);
     placed.is_new = true;
     entry.offset = layout::data_offset(frame.codec, s.cursor);
     entry.stored = static_cast<std::uint32_t>(frame.stored.size());

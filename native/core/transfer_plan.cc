@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/frame_io.h"
 #include "core/page_memory.h"
+#include "core/sibling_files.h"
 
 namespace kfdcp {
 namespace {
@@ -35,7 +36,7 @@ Load DrainPlan::next() {
     const auto bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(next_->size - offset_, slot_bytes_));
     if (bytes > slot_bytes_ - used) break;
-    load.pieces.push_back({&*next_, offset_, used, bytes, 0});
+    load.pieces.push_back({&*next_, offset_, used, bytes});
     used = std::min<std::size_t>(slot_bytes_, align_up(used + bytes, kPageBytes));
     offset_ += bytes;
     if (offset_ < next_->size) continue;
@@ -46,8 +47,8 @@ Load DrainPlan::next() {
 }
 
 UploadPlan::UploadPlan(const std::vector<ContentBuffer>& buffers, const PagesReader& in,
-                       std::size_t slot_bytes)
-    : in_(in), slot_bytes_(slot_bytes) {
+                       std::size_t slot_bytes, SiblingFiles* siblings)
+    : in_(in), siblings_(siblings), slot_bytes_(slot_bytes) {
   const std::uint32_t frame_bytes = in.options().frame_bytes;
   if (frame_bytes > slot_bytes) {
     throw Error(ErrorCode::unsupported, "frames of " + std::to_string(frame_bytes) +
@@ -56,6 +57,10 @@ UploadPlan::UploadPlan(const std::vector<ContentBuffer>& buffers, const PagesRea
   }
   if (in.summary().references > 0) {
     throw Error(ErrorCode::unsupported, "pages file: some of its contents are in the parent image");
+  }
+  if (in.summary().siblings > 0 && !siblings) {
+    throw Error(ErrorCode::unsupported,
+                "pages file: some of its contents are in other files of the image");
   }
   std::unordered_map<std::uint32_t, const BufferEntry*> by_id;
   for (const BufferEntry& entry : in.buffers()) by_id.emplace(entry.id, &entry);
@@ -83,9 +88,11 @@ Load UploadPlan::next() {
   while (!done() && load.pieces.size() < kMaxSegments) {
     const auto& [buffer, content] = targets_[next_];
     const std::uint64_t index = content->first_frame + frame_;
-    const FrameEntry frame = in_.frame(index);
-    if (!add(load, frame, {buffer, offset_, 0, frame.raw, index})) break;
-    offset_ += frame.raw;
+    SiblingFiles::Frame frame{&in_, index, in_.frame(index)};
+    if (frame.entry.codec == Codec::sibling) frame = siblings_->find(frame.entry);
+    const std::uint32_t raw = frame.entry.raw;
+    if (!add(load, *frame.file, {buffer, offset_, 0, raw, frame.entry, frame.index})) break;
+    offset_ += raw;
     if (++frame_ < content->frames) continue;
     frame_ = 0;
     offset_ = 0;
@@ -94,7 +101,8 @@ Load UploadPlan::next() {
   return load;
 }
 
-bool UploadPlan::add(Load& load, const FrameEntry& frame, const Piece& piece) {
+bool UploadPlan::add(Load& load, const PagesReader& file, const Piece& piece) {
+  const FrameEntry& frame = piece.frame;
   const Load::Kind kind = frame.codec == Codec::zero  ? Load::Kind::zeros
                           : frame.codec == Codec::raw ? Load::Kind::in_place
                                                       : Load::Kind::decoded;
@@ -105,6 +113,7 @@ bool UploadPlan::add(Load& load, const FrameEntry& frame, const Piece& piece) {
     // a job that is cancelled waits for it.
     if (frame.raw > slot_bytes_ - used_) return false;
   } else {
+    if (!first && load.file != &file) return false;
     const std::uint64_t end = frame.offset + frame.stored;
     if (!first && (frame.offset < load.end || frame.offset - load.end > kMaxGap)) return false;
     const std::uint64_t begin = first ? frame.offset : load.begin;
@@ -122,6 +131,7 @@ bool UploadPlan::add(Load& load, const FrameEntry& frame, const Piece& piece) {
     used_ += frame.raw;
   } else {
     if (first) load.begin = frame.offset;
+    load.file = &file;
     load.end = frame.offset + frame.stored;
     used_ = std::min<std::size_t>(slot_bytes_, align_up(at + frame.raw, kPageBytes));
   }

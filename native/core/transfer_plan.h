@@ -17,7 +17,8 @@ struct Piece {
   std::uint64_t offset;     // in the buffer, bytes
   std::size_t slot_offset;  // bytes, a multiple of 4096
   std::size_t bytes;
-  std::uint64_t frame;  // index in the pages file; of uploads alone
+  FrameEntry frame{};       // of uploads alone, as is its number
+  std::uint64_t index = 0;  // in the pages file that stores it
 };
 
 /// The content of one slot: a large frame, or several small ones.
@@ -27,7 +28,8 @@ struct Load {
   enum class Kind { zeros, in_place, decoded };
   Kind kind = Kind::in_place;
   std::vector<Piece> pieces;
-  std::uint64_t begin = 0;  // of the stored bytes in the file
+  const PagesReader* file = nullptr;  // that stores them; of uploads alone, none for zeros
+  std::uint64_t begin = 0;            // of the stored bytes in the file
   std::uint64_t end = 0;
 };
 
@@ -50,11 +52,13 @@ class DrainPlan {
 /// The frames of buffers in the order of the file, so that it is read front to back.
 class UploadPlan {
  public:
-  /// Throws Error{unsupported} when a frame does not fit in a slot or is in a parent image,
-  /// Error{corrupt} for a buffer that `in` lacks or holds with another size.
+  /// Throws Error{unsupported} when a frame does not fit in a slot, is in a parent image, or is in
+  /// a sibling and there are no `siblings`; Error{corrupt} for a buffer that `in` lacks or holds
+  /// with another size.
   UploadPlan(const std::vector<ContentBuffer>& buffers, const PagesReader& in,
-             std::size_t slot_bytes);
+             std::size_t slot_bytes, SiblingFiles* siblings);
   bool done() const { return next_ == targets_.size(); }
+  /// Throws as SiblingFiles.
   Load next();
 
  private:
@@ -62,10 +66,11 @@ class UploadPlan {
     const ContentBuffer* buffer;
     const BufferEntry* content;
   };
-  /// Takes the frame into the slot; false when it does not fit in with the others there.
-  bool add(Load& load, const FrameEntry& frame, const Piece& piece);
+  /// Takes a frame of `file` into the slot; false when it does not fit in with the others there.
+  bool add(Load& load, const PagesReader& file, const Piece& piece);
 
   const PagesReader& in_;
+  SiblingFiles* const siblings_;
   std::size_t slot_bytes_;
   std::vector<Target> targets_;
   std::size_t next_ = 0;     // target

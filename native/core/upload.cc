@@ -7,6 +7,7 @@
 #include "core/frame_codec.h"
 #include "core/frame_io.h"
 #include "core/page_memory.h"
+#include "core/sibling_files.h"
 #include "core/slot_workers.h"
 #include "core/transfer_run.h"
 
@@ -21,9 +22,8 @@ struct Decoder {
 
 class Upload {
  public:
-  Upload(CopyEngine& engine, const PagesReader& in, std::size_t workers)
+  Upload(CopyEngine& engine, std::size_t workers)
       : engine_(engine),
-        in_(in),
         loads_(engine.slots()),
         zeros_(engine.slots(), 0),
         decoders_(workers),
@@ -44,8 +44,8 @@ class Upload {
     times.file_bytes += stored.size();
     timed(times.code, [&] {
       for (const Piece& piece : load.pieces) {
-        const FrameEntry frame = in_.frame(piece.frame);
-        mine.frames.decode(frame, piece.frame,
+        const FrameEntry& frame = piece.frame;
+        mine.frames.decode(frame, piece.index,
                            stored.subspan(frame.offset - load.begin, frame.stored),
                            memory.subspan(piece.slot_offset, piece.bytes));
         times.code_bytes += piece.bytes;
@@ -74,7 +74,7 @@ class Upload {
   std::span<std::byte> read(Decoder& mine, const Load& load, std::span<std::byte> memory) {
     const std::size_t bytes = load.end - load.begin;
     if (load.kind == Load::Kind::in_place) {
-      in_.read_range(load.begin, memory.first(bytes));
+      load.file->read_range(load.begin, memory.first(bytes));
       return memory.first(bytes);
     }
     // Whole pages, which can be read past the page cache, if the file has them.
@@ -84,13 +84,12 @@ class Upload {
     const std::size_t before = load.begin % kPageBytes;
     const std::uint64_t begin = load.begin - before;
     std::size_t length = align_up(before + bytes, kPageBytes);
-    if (length > in_.summary().file_bytes - begin) length = before + bytes;
-    in_.read_range(begin, mine.room.bytes().first(length));
+    if (length > load.file->summary().file_bytes - begin) length = before + bytes;
+    load.file->read_range(begin, mine.room.bytes().first(length));
     return mine.room.bytes().subspan(before, bytes);
   }
 
   CopyEngine& engine_;
-  const PagesReader& in_;
   std::vector<Load> loads_;         // by slot
   std::vector<std::size_t> zeros_;  // by slot: leading bytes known to be zero
   std::vector<Decoder> decoders_;   // by worker
@@ -101,11 +100,14 @@ class Upload {
 
 TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffers,
                      const PagesReader& in, const TransferOptions& options, std::stop_token stop,
-                     TransferProgress& progress) {
+                     TransferProgress& progress, SiblingFiles* siblings) {
   const auto begin = Clock::now();
-  const std::uint64_t direct = in.direct_bytes();
-  UploadPlan plan(buffers, in, engine.slot_bytes());
-  Upload job(engine, in, std::clamp<std::size_t>(options.workers, 1, engine.slots()));
+  const auto direct_bytes = [&] {
+    return in.direct_bytes() + (siblings ? siblings->direct_bytes() : 0);
+  };
+  const std::uint64_t direct = direct_bytes();
+  UploadPlan plan(buffers, in, engine.slot_bytes(), siblings);
+  Upload job(engine, std::clamp<std::size_t>(options.workers, 1, engine.slots()));
   SlotWorkers workers(job.workers(),
                       [&](std::size_t worker, std::size_t slot) { job.work(worker, slot); });
   TransferRing ring(engine);
@@ -148,7 +150,7 @@ TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffe
   }
   TransferStats stats = job.stats();
   stats.bytes = bytes;
-  stats.direct_bytes = in.direct_bytes() - direct;
+  stats.direct_bytes = direct_bytes() - direct;
   stats.copy_wait_us = microseconds(ring.waited());
   stats.work_wait_us = microseconds(workers.waited());
   stats.wall_us = microseconds(Clock::now() - begin);

@@ -144,10 +144,11 @@ TEST_CASE("pages: forged header") {
   CHECK(refused(forge([](H& h) { h.version = 2; }), ErrorCode::unsupported));
   CHECK(refused(forge([](H& h) { h.version = 0; }), ErrorCode::unsupported));
   CHECK(refused(forge([](H& h) { h.required_features |= 1; })));  // references without a parent
-  for (const std::uint64_t bit : {1u, 5u, 63u}) {
+  for (const std::uint64_t bit : {1u, 6u, 63u}) {
     CHECK(
         refused(forge([&](H& h) { h.required_features |= 1ull << bit; }), ErrorCode::unsupported));
   }
+  CHECK(refused(forge([](H& h) { h.required_features |= 1 << 5; })));  // siblings, no digests
   CHECK(refused(forge([](H& h) { h.header_bytes = 8192; })));
   for (const std::uint32_t bad : {0u, 4096u, (1u << 20) + 1, 8u << 20, 0xfffff000u}) {
     CHECK(refused(forge([&](H& h) { h.frame_bytes = bad; })));
@@ -194,6 +195,7 @@ TEST_CASE("pages: forged index header and footer") {
   CHECK(refused(index([](I& i) { ++i.content_bytes; })));
   CHECK(refused(index([](I& i) { --i.stored_bytes; })));
   CHECK(refused(index([](I& i) { i.references = 1; })));
+  CHECK(refused(index([](I& i) { i.siblings = 1; })));
 
   using F = layout::Footer;
   const auto footer = [&](auto&& change) { return forged<F>(file, at.footer, change); };

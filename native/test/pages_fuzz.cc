@@ -12,6 +12,7 @@
 #include "pages_forge.h"
 #include "pages_golden.h"
 #include "render_sample.h"
+#include "sibling_image.h"
 #include "state_damage.h"
 
 namespace kfdcp::test {
@@ -187,6 +188,45 @@ TEST_CASE("fuzz: pages files that refer to a parent") {
     }
   }
   if (run.iterations >= 100) CHECK(accepted > 0);
+}
+
+TEST_CASE("fuzz: pages files that take contents from another") {
+  const Run run;
+  const GoldenPages golden = golden_sibling();
+  const GoldenPages first = golden_pages().back();
+  SiblingImage image;
+  image.write(first.options, first.buffers);
+  image.write(golden.options, golden.buffers);
+  const SiblingImage::Id ids[] = {{1, 2}, {1, 3}};
+  const Bytes seeds[] = {image.bytes(ids[0]), image.bytes(ids[1])};
+  std::uint64_t accepted = 0, unsound = 0;
+  for (std::uint64_t i = 0; i < 2 * run.iterations; ++i) {
+    CAPTURE(run.seed);
+    CAPTURE(i);
+    Random random(run.seed + i);
+    const std::size_t which = i % 2;
+    Bytes mutant = seeds[which];
+    for (std::size_t n = 1 + random.below(4); n > 0; --n) mutate(mutant, random);
+    const bool forge = random.below(2) == 0;
+    if (forge) reseal(mutant);
+    stream_all(mutant, 1 + random.below(2 * mutant.size() + 1));
+    image.put(ids[which], mutant);
+    image.put(ids[1 - which], seeds[1 - which]);
+    try {
+      const bool sound = image.problems().empty();
+      if (!sound) ++unsound;
+      const std::vector<Content> content = image.read(ids[1]);
+      // What can be read was found sound before; what was not forged is the old content.
+      REQUIRE(sound);
+      if (!forge) REQUIRE(content == golden.buffers);
+      ++accepted;
+    } catch (const Error& error) {
+      REQUIRE(error.code != ErrorCode::io);
+      REQUIRE(error.code != ErrorCode::protocol);
+    }
+  }
+  if (run.iterations >= 100) CHECK(accepted > 0);
+  if (run.iterations >= 100) CHECK(unsound > 0);
 }
 
 /// Mutants of one state file. What is accepted is understood whole: it encodes to the same bytes,

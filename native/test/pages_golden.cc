@@ -5,6 +5,7 @@
 
 #include "core/pages_chain.h"
 #include "core/pages_check.h"
+#include "sibling_image.h"
 
 namespace kfdcp::test {
 namespace {
@@ -76,6 +77,23 @@ TEST_CASE("golden v1: a file that refers to another is read with it, and made ag
   PagesWriter writer(made.get(), golden.options, &parent);
   write_buffers(writer, golden.options, golden.buffers);
   CHECK(contents(made.get()) == fixture(golden.name));
+}
+
+TEST_CASE("golden v1: a file that takes contents from another is read with it, and made again") {
+  const GoldenPages golden = golden_sibling();
+  const GoldenPages first = golden_pages().back();
+  REQUIRE(first.name == "pages-shared.img");
+  SiblingImage image;
+  image.put({1, 2}, fixture(first.name));
+  image.put({1, 3}, fixture(golden.name));
+  CHECK(image.reader({1, 3})->summary().siblings == 2);
+  CHECK(image.problems().empty());
+  CHECK(image.read({1, 3}) == golden.buffers);
+
+  SiblingImage made;
+  made.write(first.options, first.buffers);
+  made.write(golden.options, golden.buffers);
+  CHECK(made.bytes({1, 3}) == fixture(golden.name));
 }
 
 TEST_CASE("golden v1: state files are read, and made again byte for byte") {

@@ -65,6 +65,18 @@ inline GoldenPages golden_delta() {
           {{5, noise(90, 21)}, {1, noise(4500, 20)}, {6, noise(70, 22)}, {7, Bytes(5)}}};
 }
 
+/// Refers to pages-shared.img, as a file of the same image.
+inline GoldenPages golden_sibling() {
+  PagesOptions options;
+  options.frame_bytes = 1u << 20;
+  options.share = true;
+  options.process = 1;
+  options.gpu = 3;
+  return {"pages-sibling.img",
+          options,
+          {{8, noise(90, 21)}, {9, noise(4500, 20)}, {10, noise(60, 23)}, {11, Bytes(6)}}};
+}
+
 inline std::vector<std::pair<std::string, ProcessState>> golden_states() {
   return {{"state-empty.img", {}},
           {"state-sample.img", sample_state()},

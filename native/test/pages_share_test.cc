@@ -5,6 +5,7 @@
 #include "core/pages_chain.h"
 #include "core/pages_check.h"
 #include "pages_forge.h"
+#include "sibling_image.h"
 
 namespace kfdcp::test {
 namespace {
@@ -37,28 +38,22 @@ struct Image {
   std::unique_ptr<PagesReader> reader;
 };
 
-std::vector<Content> flat(const std::vector<const PagesReader*>& chain) {
+std::vector<Content> flat(const std::vector<ChainFile>& chain) {
   const UniqueFd fd = memory_file();
   const PagesSummary summary = flatten_pages(chain, fd.get());
   CHECK(summary.parent == Digest128{});
   const PagesReader reader(fd.get());
   CHECK(reader.summary().root == summary.root);
-  CHECK(reader.options().process == chain[0]->options().process);
+  CHECK(reader.options().process == chain[0].file->options().process);
   PagesStreamCheck check;
   check.feed(contents(fd.get()));
   CHECK(check.finish().summary.root == summary.root);
   return read_pages(reader);
 }
 
-ErrorCode chain_code(const std::vector<const PagesReader*>& chain) {
+ErrorCode chain_code(const std::vector<ChainFile>& chain) {
   const UniqueFd fd = memory_file();
   return code_of([&] { flatten_pages(chain, fd.get()); });
-}
-
-Bytes joined(std::initializer_list<Bytes> parts) {
-  Bytes out;
-  for (const Bytes& part : parts) out.insert(out.end(), part.begin(), part.end());
-  return out;
 }
 
 TEST_CASE("share: equal frames of a file are stored once, in whatever buffer") {
