@@ -77,11 +77,16 @@ export interface DrainOptions extends TransferOptions {
   readonly zstdLevel: number;
   /** Path of the parent's pages file, or of its index: what it has is not stored again. */
   readonly parent?: string;
+  /** Of the image: what its other files have is not stored again. */
+  readonly frames?: ImageFrames;
 }
+
+/** What the pages files of one image have stored, shared by the jobs that write them. */
+export type ImageFrames = object;
 
 export interface UploadOptions extends TransferOptions {
   readonly operation: 'upload';
-  /** The pages file. */
+  /** The pages file. Others in its folder are read where it refers to them. */
   readonly path: string;
 }
 
@@ -109,6 +114,8 @@ export interface PagesSummary {
   readonly zeroFrames: number;
   /** Frames whose contents are in the parent. */
   readonly references: number;
+  /** Frames whose contents are in other files of the image. */
+  readonly siblings: number;
   /** Frames have digests: the file can be a parent. */
   readonly digests: boolean;
   /** XXH3-128 over the index, hex. */
@@ -122,6 +129,17 @@ export interface FilePart {
   readonly path: string;
   readonly offset: number;
   readonly size: number;
+}
+
+/** A pages file of an image, by its ordinals. */
+export interface SiblingPart extends FilePart {
+  readonly process: number;
+  readonly gpu: number;
+}
+
+/** A pages file, and all of its image, which it may refer to. */
+export interface ChainPart extends FilePart {
+  readonly siblings: readonly SiblingPart[];
 }
 
 export interface FlattenJob {
@@ -224,6 +242,18 @@ export interface PagesCheck {
   finish(): PagesCheckResult;
 }
 
+/** Whether the frames that pages files of an image refer to in each other are there. */
+export interface SiblingCheck {
+  /** Reads a file's index. Throws KFD_IO, KFD_CORRUPT. */
+  addFile(path: string): void;
+  /** After the last file: the first of each file that refers to something that is not there; empty when all is well. */
+  problems(): readonly {
+    readonly process: number;
+    readonly gpu: number;
+    readonly reason: string;
+  }[];
+}
+
 export interface ZstdDecoder {
   push(chunk: Buffer, sink: (piece: Buffer) => void): void;
   /** Throws KFD_CORRUPT when the stream stops inside a frame. */
@@ -237,10 +267,13 @@ export interface Native {
     new (options: DrainOptions | UploadOptions): TransferJob;
     new (options: SnapshotOptions): TransferJob<Snapshot>;
   };
-  /** `index`: path of a new file that gets all but the frames. */
+  /** `index`: path of a new file that gets all but the frames. `siblings` is told of the file when it is sound. */
   readonly PagesCheck: new (
     index?: string,
+    siblings?: Pick<SiblingCheck, 'problems'>,
   ) => PagesCheck;
+  readonly SiblingCheck: new () => SiblingCheck;
+  readonly ImageFrames: new () => ImageFrames;
   readonly ZstdDecoder: new () => ZstdDecoder;
   openPidfd(pid: number): Descriptor;
   isAlive(pidfd: Descriptor): boolean;
@@ -279,9 +312,10 @@ export interface Native {
   listPages(path: string): PagesSummary;
   /**
    * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, that one's parent, to the
-   * one that has none. Rejects with KFD_CORRUPT when they do not fit, KFD_IO.
+   * one that has none. What `frames` has, of the image that `target` is for, is referred to there. Rejects with KFD_CORRUPT
+   * when they do not fit, KFD_IO.
    */
-  flattenPages(chain: readonly FilePart[], target: string): FlattenJob;
+  flattenPages(chain: readonly ChainPart[], target: string, frames?: ImageFrames): FlattenJob;
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');

@@ -4,16 +4,24 @@ import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { encodeManifest } from '../manifest/codec.js';
-import { manifestName, parentFeature } from '../manifest/names.js';
+import { manifestName, pagesPattern, parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.js';
 import { imagePrefix } from './names.js';
 import { type CheckpointWithPages, readWithPages } from './pages-parts.js';
 import type { Contents } from './rewrite.js';
 import type { FilePart, WalkOptions } from './source.js';
 
-/** Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes. */
+/** Where a pages file is, and where all of its image are, by their ordinals: it may refer to them. */
+export interface ChainPart extends FilePart {
+  readonly siblings: readonly (FilePart & { readonly process: number; readonly gpu: number })[];
+}
+
+/**
+ * Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes. What those
+ * have that it wrote before is not stored again: they are files of one image.
+ */
 export type FlattenPages = (
-  chain: readonly FilePart[],
+  chain: readonly ChainPart[],
   target: string,
   signal: AbortSignal | undefined,
 ) => Promise<{ readonly fileBytes: number; readonly root: string }>;
@@ -102,7 +110,8 @@ export interface Flattened {
 
 /**
  * New contents for the first checkpoint of `chain`, by entry name, and its new manifest: its pages files without
- * references, in `folder`. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ * references to a parent, in `folder`. All are written anew, also those without a parent, for what they refer to in each
+ * other may be stored elsewhere then. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
  */
 export async function flattened(
   chain: Chain,
@@ -114,9 +123,11 @@ export async function flattened(
   if (!manifest?.parent) throw new KfdError('E_INTERNAL', 'flatten: there is no parent');
   const files = new Map<string, Contents>();
   const described = new Map<string, ManifestFile>();
-  for (const { name } of manifest.parent.files) {
+  const siblings = chain.map(({ pages }) => siblingsOf(pages));
+  for (const { name } of manifest.files.filter((file) => pagesPattern.test(file.name))) {
     const path = join(folder, `flat-${name}`);
-    const { fileBytes, root } = await flatten(partsOf(chain, name), path, signal);
+    const parts = partsOf(chain, name).map((part, i) => ({ ...part, siblings: siblings[i] ?? [] }));
+    const { fileBytes, root } = await flatten(parts, path, signal);
     files.set(imagePrefix + name, { path, offset: 0, size: fileBytes });
     described.set(name, { name, size: fileBytes, digest: { algo: 'xxh3-128', hex: root } });
   }
@@ -128,7 +139,14 @@ export async function flattened(
   return { manifest: alone, files };
 }
 
-/** A pages file and those it refers to, each found by the root that the one before names. */
+function siblingsOf(pages: CheckpointWithPages['pages']): ChainPart['siblings'] {
+  return [...pages].map(([name, part]) => {
+    const [, process = '', gpu = ''] = pagesPattern.exec(name) ?? [];
+    return { ...part, process: Number(process), gpu: Number.parseInt(gpu, 16) };
+  });
+}
+
+/** A pages file, its parent, and so on, each found by the root that the one before names. */
 function partsOf(chain: Chain, first: string): FilePart[] {
   const parts: FilePart[] = [];
   let name: string | undefined = first;

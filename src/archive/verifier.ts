@@ -17,6 +17,8 @@ export interface PagesFacts {
   readonly zeroFrames: number;
   /** Frames whose contents are in the parent. */
   readonly references: number;
+  /** Frames whose contents are in other pages files of the image. */
+  readonly siblings: number;
   /** It tells its contents apart, so that it can be a parent. */
   readonly digests: boolean;
   /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
@@ -52,9 +54,20 @@ export interface RenderStateFacts {
   readonly bos: readonly (StateFacts['bos'][number] & { readonly handle: number })[];
 }
 
+/** Whether the frames that pages files of an image refer to in each other are there. */
+export interface SiblingCheck {
+  /** After the last file: what is wrong, by the ordinals in the header of the file that refers. */
+  problems(): readonly {
+    readonly process: number;
+    readonly gpu: number;
+    readonly reason: string;
+  }[];
+}
+
 export interface ImageVerifier {
-  /** `index`: path of a new file that gets what of the file tells which contents it has. */
-  pagesCheck(index?: string): PagesCheck;
+  /** `siblings` learns of the file when it is sound. `index`: path of a new file that gets what of the file tells which contents it has. */
+  pagesCheck(siblings: SiblingCheck, index?: string): PagesCheck;
+  siblingCheck(): SiblingCheck;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
   stateFacts(bytes: Buffer): StateFacts;
   /** The same for a render state file. */

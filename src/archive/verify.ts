@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import {
+  pagesFileName,
   pagesPattern,
   renderStatePattern,
   stateFileName,
@@ -32,9 +33,11 @@ export interface FileVerdict {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Frames checked, of a pages file; `references`: of them, those whose contents are in the parent. */
+  /** Frames checked, of a pages file. */
   readonly frames?: number;
+  /** Of them, those whose contents are in the parent, and in other files of the image. */
   readonly references?: number;
+  readonly siblings?: number;
   /** Of a pages file: whether it can be the parent of another. */
   readonly digests?: boolean;
   /** Empty: sound. */
@@ -75,12 +78,13 @@ export async function verifyCheckpoint(
   options: VerifyOptions,
 ): Promise<VerifyReport> {
   const seen = new Map<string, Seen>();
+  const siblings = options.verifier.siblingCheck();
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     const watched = withProgress(name, entry, content, options.onProgress);
     const { verifier, keepIndexes } = options;
     if (pagesPattern.test(name)) {
-      const check = verifier.pagesCheck(keepIndexes && join(keepIndexes, name));
+      const check = verifier.pagesCheck(siblings, keepIndexes && join(keepIndexes, name));
       seen.set(name, await checkPages(entry, watched, check));
     }
     if (statePattern.test(name)) {
@@ -93,6 +97,13 @@ export async function verifyCheckpoint(
     }
   });
   const problems = contents.ignored.map((name) => `${name}: not a plain file inside the archive`);
+  // Files come in any order: what they take from each other can be told at the end alone.
+  for (const { process, gpu, reason } of siblings.problems()) {
+    const name = pagesFileName(process, gpu);
+    const one = seen.get(name);
+    if (one === undefined || one.problem !== undefined) problems.push(`${name}: ${reason}`);
+    else seen.set(name, { ...one, problem: reason });
+  }
   const { manifest } = contents;
   if (manifest === undefined) {
     if (seen.size > 0) problems.push('the manifest is missing: the checkpoint was never finished');
@@ -175,6 +186,7 @@ function alone(name: string, seen: Seen): FileVerdict {
     ...(seen.pages && {
       frames: seen.pages.frames,
       references: seen.pages.references,
+      siblings: seen.pages.siblings,
       digests: seen.pages.digests,
     }),
     problems: seen.problem === undefined ? [] : [seen.problem],

@@ -51,8 +51,8 @@ async function flatten(
     try {
       await inWorkFolder(dirname(output), async (folder) => {
         const chain = await chainOf(path, parent, folder, surroundings);
-        const { flattenPages } = surroundings.native;
-        const { files } = await flattened(chain, flattenPages, folder, surroundings.signal);
+        const flatten = surroundings.native.imageFlattener();
+        const { files } = await flattened(chain, flatten, folder, surroundings.signal);
         await rewriteTo(fd, path, files, surroundings, quiet === true);
       });
     } finally {

@@ -1,6 +1,7 @@
 /** The addon, as the command line sees it. */
 
 import { Duplex, type Transform } from 'node:stream';
+import type { ChainPart } from '../archive/flatten.js';
 import type { ImageVerifier } from '../archive/verifier.js';
 import { fromNative, native } from '../native.js';
 import type { NativeServices } from './surroundings.js';
@@ -15,24 +16,28 @@ export const nativeServices: NativeServices = {
   verifier: () => {
     const addon = native();
     const verifier: ImageVerifier = {
-      pagesCheck: (index) => new addon.PagesCheck(index),
+      pagesCheck: (siblings, index) => new addon.PagesCheck(index, siblings),
+      siblingCheck: () => new addon.SiblingCheck(),
       stateFacts: (bytes) => addon.stateSummary(bytes),
       renderStateFacts: (bytes) => addon.renderStateSummary(bytes),
     };
     return verifier;
   },
   zstdDecoder: () => Duplex.from(decode) as Transform,
-  flattenPages: async (chain, target, signal) => {
-    const job = native().flattenPages(chain, target);
-    const cancel = () => job.cancel();
-    signal?.addEventListener('abort', cancel, { once: true });
-    try {
-      return await job.done;
-    } catch (error) {
-      throw fromNative(error, chain[0]?.path ?? target);
-    } finally {
-      signal?.removeEventListener('abort', cancel);
-    }
+  imageFlattener: () => {
+    const frames = new (native().ImageFrames)();
+    return async (chain, target, signal) => {
+      const job = native().flattenPages(chain, target, isAlone(chain) ? undefined : frames);
+      const cancel = () => job.cancel();
+      signal?.addEventListener('abort', cancel, { once: true });
+      try {
+        return await job.done;
+      } catch (error) {
+        throw fromNative(error, chain[0]?.path ?? target);
+      } finally {
+        signal?.removeEventListener('abort', cancel);
+      }
+    };
   },
   kfdVersion: () => {
     const addon = native();
@@ -44,6 +49,11 @@ export const nativeServices: NativeServices = {
     }
   },
 };
+
+/** A file that has no others to refer to needs no feature for it. */
+function isAlone([file]: readonly ChainPart[]): boolean {
+  return file === undefined || file.siblings.length < 2;
+}
 
 async function* decode(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decoder = new (native().ZstdDecoder)();

@@ -114,7 +114,7 @@ async function together(
   surroundings: Surroundings,
 ): Promise<Flattened> {
   const chain = await chainOf(path, parents, folder, surroundings);
-  return flattened(chain, surroundings.native.flattenPages, folder, surroundings.signal);
+  return flattened(chain, surroundings.native.imageFlattener(), folder, surroundings.signal);
 }
 
 interface Documents {

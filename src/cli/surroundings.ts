@@ -24,7 +24,8 @@ export interface Surroundings {
 export interface NativeServices {
   readonly verifier: () => ImageVerifier;
   readonly zstdDecoder: ZstdDecoderFactory;
-  readonly flattenPages: FlattenPages;
+  /** For the pages files of one image. */
+  readonly imageFlattener: () => FlattenPages;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;
 }

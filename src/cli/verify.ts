@@ -49,10 +49,14 @@ function asTable(report: VerifyReport): string {
     size(file.size),
     file.frames === undefined ? '-' : `${file.frames}`,
     file.references === undefined ? '-' : `${file.references}`,
+    file.siblings === undefined ? '-' : `${file.siblings}`,
     file.problems.length === 0 ? 'ok' : 'fail',
   ]);
   const problems = allProblems(report).map((problem) => `${printable(problem)}\n`);
-  return table(['FILE', 'SIZE', 'FRAMES', 'IN PARENT', 'STATUS'], rows) + problems.join('');
+  return (
+    table(['FILE', 'SIZE', 'FRAMES', 'IN PARENT', 'IN OTHER FILES', 'STATUS'], rows) +
+    problems.join('')
+  );
 }
 
 function allProblems({ files, problems }: VerifyReport): string[] {

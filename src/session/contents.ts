@@ -3,7 +3,7 @@
  * while the tree stands still, so that it goes on while they are coded and written.
  */
 
-import type { Snapshot } from '../native.js';
+import { type ImageFrames, native, type Snapshot } from '../native.js';
 import type { SessionContext } from './context.js';
 import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
 import type { ParentIndexes } from './parent.js';
@@ -13,6 +13,8 @@ export class DumpContents {
   readonly #context: SessionContext;
   readonly #parts: readonly DrainPart[];
   readonly #parent: ParentIndexes | undefined;
+  /** Missing where there is one file only, which has no others to refer to. */
+  readonly #frames: ImageFrames | undefined;
   readonly #copies = new Map<DrainPart, Snapshot>();
   readonly #began = performance.now();
   #copiedAt: number | undefined;
@@ -33,6 +35,7 @@ export class DumpContents {
     this.#context = context;
     this.#parts = parts;
     this.#parent = parent;
+    this.#frames = parts.length > 1 ? new (native().ImageFrames)() : undefined;
     context.transfers.expect(() => parts.map(transferFile));
     const copied = aside ? this.#copyAside() : Promise.resolve();
     const begun = copied.then(() => this.#drain());
@@ -105,7 +108,7 @@ export class DumpContents {
     const copy = this.#copies.get(part);
     const from = copy === undefined ? part : fromSnapshot(part, copy);
     try {
-      return await drain(this.#context, from, this.#parent);
+      return await drain(this.#context, from, this.#parent, this.#frames);
     } finally {
       this.#forget([part]);
     }

@@ -5,7 +5,13 @@ import { KfdError } from '../errors.js';
 import type { Host, HostGpu } from '../gpu/host.js';
 import { pagesFileName } from '../manifest/names.js';
 import type { ManifestBuffer } from '../manifest/schema.js';
-import { type Descriptor, native, type TransferBuffer, type TransferResult } from '../native.js';
+import {
+  type Descriptor,
+  type ImageFrames,
+  native,
+  type TransferBuffer,
+  type TransferResult,
+} from '../native.js';
 import type { SessionContext } from './context.js';
 import type { DumpedProcess } from './dump.js';
 import type { ParentIndexes } from './parent.js';
@@ -103,11 +109,15 @@ export function transferFile({ name, process, gpu, buffers }: DrainPart): Transf
   return { name, process, renderNode: renderNode(gpu), bytes };
 }
 
-/** Writes one pages file, without what `parent` has, after the others of its GPU. Throws E_GPU_IO, E_IO, E_CANCELLED. */
+/**
+ * Writes one pages file, without what `parent` and other files of the image have, as `frames` tells, after the others of its
+ * GPU. Throws E_GPU_IO, E_IO, E_CANCELLED.
+ */
 export async function drain(
   context: SessionContext,
   part: DrainPart,
   parent?: ParentIndexes,
+  frames?: ImageFrames,
 ): Promise<DrainedFile> {
   const { config, image, log, transfers } = context;
   const gpu = part.gpu.record.ordinal;
@@ -123,6 +133,7 @@ export async function drain(
       compress: config.compress,
       zstdLevel: config.zstd_level,
       ...parent?.optionFor(part.name),
+      ...(frames && { frames }),
       buffers: transferBuffers(part),
     });
   });

@@ -19,6 +19,7 @@ import { HeldDmabufs } from './held-dmabufs.js';
 import { type ParentIndexes, parentIndexes } from './parent.js';
 import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
+import { checkSiblings } from './siblings.js';
 import { writeStates } from './state-files.js';
 import { takeState } from './take-state.js';
 import { unpauseSurvivors } from './unpause.js';
@@ -302,6 +303,10 @@ export class DumpSession implements Cancellable {
   async #seal(drained: readonly DrainedFile[]): Promise<void> {
     this.#context.phases.enter('seal');
     this.#decided = true;
+    checkSiblings(
+      this.#context.image,
+      drained.map(({ name, result }) => ({ name, summary: result })),
+    );
     const timings = {
       ...this.#context.phases.timings(),
       ...this.#contents?.timings(this.#gateAt),

@@ -22,11 +22,18 @@ import {
   type ManifestShare,
   manifestLimits,
 } from '../manifest/schema.js';
-import { fromNative, native, type RenderStateSummary, type StateSummary } from '../native.js';
+import {
+  fromNative,
+  native,
+  type PagesSummary,
+  type RenderStateSummary,
+  type StateSummary,
+} from '../native.js';
 import { readBounded } from '../os/files.js';
 import { hasContents } from './drain.js';
 import { kfdBos, withRenderBos } from './process-bos.js';
 import { type BoPlace, waitingCircle } from './sharing.js';
+import { checkSiblings, type NamedPages } from './siblings.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {
@@ -84,6 +91,7 @@ export async function preflight(
       details: { mismatches },
     });
   }
+  const pages: NamedPages[] = [];
   const states: ReadState<StateSummary>[] = [];
   const renderStates = new Map<string, ReadState<RenderStateSummary>>();
   for (const file of manifest.files) {
@@ -94,8 +102,9 @@ export async function preflight(
     } else if (renderStatePattern.test(file.name)) {
       const read = readState(path, file, native().renderStateSummary, renderStateFileName);
       renderStates.set(file.name, await read);
-    } else checkPages(path, file);
+    } else pages.push({ name: file.name, summary: checkPages(path, file) });
   }
+  checkSiblings(directory, pages);
   const processes = states.map((state) => prepare(manifest, state, renderStates));
   for (const process of processes) {
     checkBuffers(manifest, process);
@@ -246,10 +255,12 @@ function prepare(
 }
 
 /** The index only; frames are checked while they are uploaded. */
-function checkPages(path: string, file: ManifestFile): void {
-  if (fromFile(file, () => native().listPages(path)).root !== file.digest.hex) {
+function checkPages(path: string, file: ManifestFile): PagesSummary {
+  const summary = fromFile(file, () => native().listPages(path));
+  if (summary.root !== file.digest.hex) {
     throw corrupt(file, 'its index does not match the digest in the manifest');
   }
+  return summary;
 }
 
 function fromFile<T>(file: ManifestFile, read: () => T): T {

@@ -22,6 +22,7 @@ const root = '0123456789abcdef0123456789abcdef';
 
 /** A stand-in for the native reader: "PAGES <process> <gpu> <buffers> <bytes>" is a sound file. */
 export const fakeVerifier: ImageVerifier = {
+  siblingCheck: () => ({ problems: () => [] }),
   pagesCheck() {
     let text = '';
     return {
@@ -43,6 +44,7 @@ export const fakeVerifier: ImageVerifier = {
           frames: 2,
           zeroFrames: 0,
           references: 0,
+          siblings: 0,
           digests: true,
           root,
         };

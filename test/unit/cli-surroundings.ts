@@ -8,7 +8,7 @@ import { fakeVerifier, zstdProgram } from './archive-builder.js';
 export const fakeNative: NativeServices = {
   verifier: () => fakeVerifier,
   zstdDecoder: zstdProgram,
-  flattenPages: async () => {
+  imageFlattener: () => {
     throw new Error('no test of this asks for it');
   },
   kfdVersion: () => '1.17',

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { defaultConfig } from '../../src/config.js';
@@ -12,6 +12,7 @@ import { type Descriptor, native } from '../../src/native.js';
 import { DumpContents } from '../../src/session/contents.js';
 import type { SessionContext } from '../../src/session/context.js';
 import { type DrainedFile, type DrainPart, renderNode } from '../../src/session/drain.js';
+import { checkSiblings } from '../../src/session/siblings.js';
 import { HostBudget } from '../../src/session/snapshot.js';
 import { HostStaging, stagingRing } from '../../src/session/staging.js';
 import { Transfers } from '../../src/session/transfers.js';
@@ -35,7 +36,11 @@ interface Sample {
   overwrite(): Promise<void>;
 }
 
-async function sample(t: TestContext, freezeHostMib: number): Promise<Sample> {
+async function sample(
+  t: TestContext,
+  freezeHostMib: number,
+  contentsOfEach = sizes.map((each) => each.map((size) => randomBytes(size))),
+): Promise<Sample> {
   const folder = await temporaryFolder(t);
   const { gpus } = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion });
   const gpu = gpus[0];
@@ -43,13 +48,12 @@ async function sample(t: TestContext, freezeHostMib: number): Promise<Sample> {
   const paths: string[] = [];
   const before = new Map<string, Buffer[]>();
   const parts: DrainPart[] = [];
-  for (const [process, each] of sizes.entries()) {
+  for (const [process, contents] of contentsOfEach.entries()) {
     const name = `amdgpu-pages-${process}-0000.img`;
-    const contents = each.map((size) => randomBytes(size));
     const own = contents.map((_, i) => join(folder, `${process}-${i}`));
     await Promise.all(own.map((path, i) => writeFile(path, contents[i] as Buffer)));
     const places = (await received(t, own)).map((dmabuf) => ({ dmabuf }));
-    const buffers = each.map((size, i) => ({
+    const buffers = contents.map(({ length: size }, i) => ({
       ...{ id: 2 * process + i, process, bo_index: i, gpu: 0, size },
       ...({ kind: 'vram', pages_file: name } as const),
     }));
@@ -110,6 +114,39 @@ test('what was copied aside is saved as it was, whatever the tree does afterward
   );
   assert.ok(overlapped <= drain);
   assert.equal(contents.failure, undefined);
+});
+
+test('what another process has is stored once, copied aside or not', async (t) => {
+  const weights = [randomBytes(3 * mib), randomBytes(8192)];
+  for (const aside of [true, false]) {
+    const all = await sample(t, 64, [weights, weights]);
+    const contents = new DumpContents(all.context, all.parts, undefined, aside);
+    const [first, second] = await contents.drained;
+    assert.equal(first?.result.siblings, 0);
+    assert.equal(second?.result.siblings, second?.result.frames);
+    assert.ok((second?.result.fileBytes ?? mib) < 10_000);
+    assert.equal(second?.result.stages.file.bytes, 0);
+    await assertAsBefore(t, all, contents);
+    const files = (await contents.drained).map(({ name, result }) => ({ name, summary: result }));
+    assert.doesNotThrow(() => checkSiblings(all.context.image, files));
+    await rm(join(all.context.image, 'amdgpu-pages-0-0000.img'));
+    assert.throws(() => checkSiblings(all.context.image, files.slice(1)), {
+      code: 'E_IMAGE_CORRUPT',
+      message: /^amdgpu-pages-1-0000\.img: refers to frame 0 of amdgpu-pages-0-0000\.img/,
+    });
+    assert.throws(() => checkSiblings(all.context.image, files), { code: 'E_IO' });
+    const [, alone] = await contents.drained;
+    assert.ok(alone);
+    await assert.rejects(contentsOf(t, alone, all.context.image), { code: 'KFD_CORRUPT' });
+  }
+});
+
+test('a process alone has no feature for the files of others', async (t) => {
+  const all = await sample(t, 64, [[randomBytes(mib), randomBytes(4096)]]);
+  const contents = new DumpContents(all.context, all.parts, undefined, false);
+  const [file] = await contents.drained;
+  const bytes = await readFile(join(all.context.image, file?.name ?? ''));
+  assert.equal(bytes.readUInt32LE(16) & (1 << 5), 0);
 });
 
 test('what has no room beside is saved before the tree goes on', async (t) => {

@@ -39,7 +39,7 @@ const verifier = {
 const services = {
   ...fakeNative,
   verifier: () => verifier,
-  flattenPages: nativeServices.flattenPages,
+  imageFlattener: nativeServices.imageFlattener,
 };
 const walk = { zstdDecoder: fakeNative.zstdDecoder };
 

@@ -1,39 +1,28 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readContents } from '../../src/archive/contents.js';
 import { verifyCheckpoint } from '../../src/archive/verify.js';
-import { nativeServices } from '../../src/cli/native-services.js';
 import type { NativeServices } from '../../src/cli/surroundings.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
-import { native, type PagesSummary } from '../../src/native.js';
 import { lineage, processName } from '../../src/os/ancestors.js';
 import { type ParentIndexes, parentIndexes } from '../../src/session/parent.js';
-import { entriesOf, type Files, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
-import { cli, fakeNative } from './cli-surroundings.js';
+import { entriesOf, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
+import { cli } from './cli-surroundings.js';
+import {
+  type Contents,
+  checkpoint,
+  frame,
+  names,
+  noise,
+  services,
+  walk,
+} from './drained-archive.js';
 import { temporaryFolder } from './paths.js';
-import { received } from './received.js';
 import { bentHost } from './sysfs-tree.js';
-
-const frame = 1 << 20;
-const names = ['amdgpu-pages-0-0000.img', 'amdgpu-pages-0-0001.img'] as const;
-
-/** Contents as the sample manifest has them: two buffers on one GPU, one on the other. */
-type Contents = readonly [Buffer, Buffer, Buffer];
-
-/** Bytes that do not compress and differ everywhere. */
-function noise(bytes: number, seed: number): Buffer {
-  const out = Buffer.alloc(bytes);
-  let state = seed;
-  for (let i = 0; i + 4 <= bytes; i += 4) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    out.writeUInt32LE(state, i);
-  }
-  return out;
-}
 
 const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
 /** One frame of four is another one. */
@@ -42,76 +31,6 @@ const second: Contents = [
   first[1],
   first[2],
 ];
-
-const services = {
-  ...fakeNative,
-  verifier: () => ({ ...fakeVerifier, pagesCheck: nativeServices.verifier().pagesCheck }),
-  flattenPages: nativeServices.flattenPages,
-};
-const walk = { zstdDecoder: fakeNative.zstdDecoder };
-
-async function drain(
-  t: TestContext,
-  contents: Contents,
-  parent: ParentIndexes | undefined,
-): Promise<{ file: Buffer; summary: PagesSummary }[]> {
-  const folder = await temporaryFolder(t);
-  const groups = [[0, 1], [2]];
-  return Promise.all(
-    groups.map(async (ids, gpu) => {
-      const sources = ids.map((id) => join(folder, `bo-${id}`));
-      await Promise.all(ids.map((id, i) => writeFile(sources[i] ?? '', contents[id] ?? '')));
-      const dmabufs = await received(t, sources);
-      const path = join(folder, names[gpu] ?? '');
-      const job = new (native().TransferJob)({
-        operation: 'drain',
-        path,
-        renderNode: '/nowhere',
-        engine: 'cpu',
-        slots: 4,
-        slotBytes: frame,
-        workers: 2,
-        process: 0,
-        gpu,
-        compress: 'none',
-        zstdLevel: 1,
-        ...parent?.optionFor(names[gpu] ?? ''),
-        buffers: dmabufs.map((dmabuf, i) => ({
-          id: ids[i] ?? -1,
-          size: contents[ids[i] ?? -1]?.length ?? 0,
-          dmabuf,
-        })),
-      });
-      const summary = await job.done;
-      return { file: await readFile(path), summary };
-    }),
-  );
-}
-
-/** An archive as a session would have it made, with or without parent. */
-async function checkpoint(
-  t: TestContext,
-  contents: Contents,
-  parent?: ParentIndexes,
-): Promise<Files> {
-  const { files, manifest } = gpuCheckpoint();
-  const drained = await drain(t, contents, parent);
-  manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
-  drained.forEach(({ file, summary }, gpu) => {
-    const name = names[gpu] ?? '';
-    files[`checkpoint/${name}`] = file;
-    manifest.files = manifest.files.map((one) =>
-      one.name === name
-        ? { name, size: file.length, digest: { algo: 'xxh3-128', hex: summary.root } }
-        : one,
-    );
-    if (parent === undefined || summary.parent === undefined) return;
-    manifest.features = { required: ['parent'], optional: [] };
-    const refers = [...(manifest.parent?.files ?? []), { name, root: summary.parent }];
-    manifest.parent = { archive: parent.archive, files: refers };
-  });
-  return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
-}
 
 /** Takes a checkpoint through the verb; `podman` is what happens between. */
 async function withParent(
@@ -138,11 +57,11 @@ async function withParent(
 }
 
 /** base.tar, and delta.tar that refers to it, in one folder. */
-async function pair(t: TestContext, later: Contents = second) {
+async function pair(t: TestContext, later: Contents = second, earlier: Contents = first) {
   const folder = await temporaryFolder(t);
   const base = join(folder, 'base.tar');
   const delta = join(folder, 'delta.tar');
-  await writeFile(base, await tarOf(entriesOf(await checkpoint(t, first))));
+  await writeFile(base, await tarOf(entriesOf(await checkpoint(t, earlier))));
   const taken = await withParent(t, base, async (indexes) => {
     await writeFile(delta, await tarOf(entriesOf(await checkpoint(t, later, indexes))));
   });
@@ -218,6 +137,37 @@ test('a chain of three, compressed, under other names', async (t) => {
   await assertContents(t, join(elsewhere, 'flat.tar'), third);
 });
 
+test('equal contents of two GPUs stay stored once, with a parent and when that is put in', async (t) => {
+  const weights = noise(2 * frame, 7);
+  const replica = (contents: Buffer, at: number) => contents.subarray(at * frame, (at + 1) * frame);
+  const before: Contents = [weights, noise(4096, 2), replica(weights, 0)];
+  const changed = Buffer.concat([replica(weights, 0), noise(frame, 8)]);
+  const after: Contents = [changed, before[1], replica(changed, 1)];
+  const { folder, base, delta } = await pair(t, after, before);
+  const verified = await cli(['verify', '--quiet', delta], { native: services });
+  assert.equal(verified.code, 0, verified.stdout);
+  assert.match(verified.stdout, /amdgpu-pages-0-0001\.img +\S+ \S+ +1 +0 +1 +ok/);
+  const further = join(folder, 'further.tar');
+  // Of what is in the parent one file has its own, the other that of the first.
+  const taken = await withParent(t, base, async (indexes) => {
+    await writeFile(further, await tarOf(entriesOf(await checkpoint(t, before, indexes))));
+  });
+  assert.equal(taken.code, 0, taken.stderr);
+  for (const [path, contents] of [
+    [delta, after],
+    [further, before],
+  ] as const) {
+    const out = join(folder, 'flat.tar');
+    const { code, stderr } = await cli(['flatten', '--quiet', path, '-o', out], {
+      native: services,
+    });
+    assert.equal(code, 0, stderr);
+    await assertContents(t, out, contents);
+    assert.ok((await readContents(out, walk)).sizes.gpuPages < 2 * frame + 100_000);
+    await rm(out);
+  }
+});
+
 test('what is in a parent is shown, and a restore without it is refused by name', async (t) => {
   const { delta } = await pair(t);
   const root = await bentHost(t, 'two-gpus', {});
@@ -233,7 +183,7 @@ test('what is in a parent is shown, and a restore without it is refused by name'
   assert.equal(JSON.parse(json.stdout).parent.archive, 'base.tar');
   const verified = await cli(['verify', '--quiet', delta], { native: services });
   assert.equal(verified.code, 0);
-  assert.match(verified.stdout, /amdgpu-pages-0-0001\.img +\S+ \S+ +1 +1 +ok/);
+  assert.match(verified.stdout, /amdgpu-pages-0-0001\.img +\S+ \S+ +1 +1 +0 +ok/);
 });
 
 test('restore puts the parent in, and podman gets a whole archive', async (t) => {
@@ -284,7 +234,7 @@ test('a parent that is damaged or has nothing is refused before podman is asked'
   const verifier = () => ({
     ...fakeVerifier,
     pagesCheck: () => {
-      const check = fakeVerifier.pagesCheck();
+      const check = fakeVerifier.pagesCheck(fakeVerifier.siblingCheck());
       return { ...check, finish: () => ({ ...check.finish(), digests: false }) };
     },
   });

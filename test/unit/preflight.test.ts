@@ -137,6 +137,47 @@ test('preflight: pages files are checked by their index', async (t) => {
   });
 });
 
+test('preflight: what pages files take from each other must be there', async (t) => {
+  const [first] = sampleManifest().buffers;
+  const { directory, hostOptions } = await sealedImage(t, (own) => {
+    const [process] = own.processes;
+    assert.ok(process && first);
+    process.num_bos = 2;
+    for (const [gpu, fixture] of ['pages-shared.img', 'pages-sibling.img'].entries()) {
+      const path = join(images, fixture);
+      const name = `amdgpu-pages-0-000${gpu}.img`;
+      own.buffers.push({ ...first, id: gpu, bo_index: gpu, gpu, pages_file: name });
+      own.files.push({
+        name,
+        size: readFileSync(path).length,
+        digest: { algo: 'xxh3-128', hex: native().listPages(path).root },
+      });
+    }
+  });
+  const place = (gpu: number) => join(directory, `amdgpu-pages-0-000${gpu}.img`);
+  await cp(join(images, 'pages-shared.img'), place(0));
+  await cp(join(images, 'pages-sibling.img'), place(1));
+  // Sound, so this goes as far as comparing buffers with the state.
+  await assert.rejects(preflight(directory, {}, hostOptions), { message: /^kfd-state-0\.img: f/ });
+  const other = await sealedImage(t, (own) => {
+    const [process] = own.processes;
+    assert.ok(process && first);
+    process.num_bos = 1;
+    const path = join(images, 'pages-sibling.img');
+    own.buffers.push({ ...first, bo_index: 0 });
+    own.files.push({
+      name: first.pages_file,
+      size: readFileSync(path).length,
+      digest: { algo: 'xxh3-128', hex: native().listPages(path).root },
+    });
+  });
+  await cp(join(images, 'pages-sibling.img'), join(other.directory, first?.pages_file ?? ''));
+  await assert.rejects(preflight(other.directory, {}, other.hostOptions), {
+    code: 'E_IMAGE_CORRUPT',
+    message: /^amdgpu-pages-1-0003\.img: refers to frame 1 of amdgpu-pages-1-0002\.img: that file/,
+  });
+});
+
 test('preflight: every BO with contents has its buffer, and no other', () => {
   const summary = native().stateSummary(readFileSync(join(images, 'state-sample.img')));
   const process = { ordinal: 3, state: Buffer.alloc(0), summary, renderStates: [] };

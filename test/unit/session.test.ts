@@ -171,6 +171,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     frames: 1,
     zeroFrames: 0,
     references: 0,
+    siblings: 0,
     digests: true,
     root: 'ab'.repeat(16),
     bytes: 12288,

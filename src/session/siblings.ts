@@ -1,0 +1,35 @@
+/** Pages files of an image that refer to each other. */
+
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import { pagesFileName } from '../manifest/names.js';
+import { fromNative, native, type PagesSummary } from '../native.js';
+
+export interface NamedPages {
+  readonly name: string;
+  readonly summary: Pick<PagesSummary, 'siblings'>;
+}
+
+/**
+ * All pages files of the image in `directory`: what one takes from another is there, by their indexes. Throws E_IMAGE_CORRUPT
+ * with every file that refers to something that is not.
+ */
+export function checkSiblings(directory: string, files: readonly NamedPages[]): void {
+  if (files.every(({ summary }) => summary.siblings === 0)) return;
+  const check = new (native().SiblingCheck)();
+  for (const { name } of files) {
+    try {
+      check.addFile(join(directory, name));
+    } catch (error) {
+      throw fromNative(error, name);
+    }
+  }
+  const problems = check
+    .problems()
+    .map(({ process, gpu, reason }) => `${pagesFileName(process, gpu)}: ${reason}`);
+  if (problems.length === 0) return;
+  throw new KfdError('E_IMAGE_CORRUPT', problems.join('; '), {
+    hint: 'the image was damaged or changed after the checkpoint; use another copy',
+    details: { problems },
+  });
+}
