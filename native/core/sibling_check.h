@@ -13,7 +13,7 @@
 namespace kfdcp {
 
 /// What one pages file has for others, and what it takes from them: 8 bytes a frame, and 16 for
-/// each frame that is elsewhere.
+/// each frame that is elsewhere; at most 96 MiB.
 class SiblingLinks {
  public:
   /// The next frame, in the order of the index.

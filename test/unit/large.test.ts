@@ -30,6 +30,7 @@ const names = ['amdgpu-pages-0-0000.img', 'amdgpu-pages-0-0001.img'] as const;
 const verifier = {
   ...fakeVerifier,
   pagesCheck: nativeServices.verifier().pagesCheck,
+  siblingCheck: nativeServices.verifier().siblingCheck,
   stateFacts: (bytes: Buffer) => {
     const facts = fakeVerifier.stateFacts(bytes);
     const bos = facts.bos.map((bo, index) => ({ ...bo, size: sizes[index - 3] ?? bo.size }));
