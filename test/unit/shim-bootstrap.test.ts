@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parseAnswer } from '../../shim/bootstrap/answer.js';
@@ -9,6 +9,7 @@ import { listenAt, ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { startTime } from '../../src/os/ancestors.js';
 import { temporaryFolder } from './paths.js';
 import { host, isAlive, knownToRunc, proxyPid, run, until } from './shim-host.js';
 
@@ -187,6 +188,30 @@ test('start: a bundle that cannot be written leaves no socket', async (t) => {
     assert.deepEqual(readdirSync(dirname(one.child.path)), ['child'], name);
     await until('connections of the proxy', () => one.child.connections === 0);
   }
+});
+
+test('start: a proxy that is killed before its answer leaves nothing of the stock shim', async (t) => {
+  const one = await host(t);
+  const [own, child] = [join(one.folder, 'own'), join(one.folder, 'child')];
+  const stock = one.process.pid ?? 0;
+  const node = join(one.folder, 'bin/node');
+  await writeFile(
+    node,
+    `#!/bin/sh
+touch '${own}' '${child}'
+echo '${own}' >kfd-shim
+echo "$$ 1 ${stock} ${startTime(stock)} ${child}" >'${own}.processes'
+kill -KILL $$
+`,
+  );
+  await chmod(node, 0o755);
+  const env = { PATH: `${one.folder}/bin:${process.env['PATH']}` };
+  const { status, stderr } = await run(one, 'start', { env });
+  assert.match(stderr, /ended early/);
+  assert.equal(status, 1);
+  await until('the end of the stock shim', () => one.process.signalCode === 'SIGKILL');
+  const files = [own, `${own}.processes`, child].filter((path) => existsSync(path));
+  assert.deepEqual(files, []);
 });
 
 test('start: without Node.js it fails with a sentence', async (t) => {
