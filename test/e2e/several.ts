@@ -24,7 +24,7 @@ const sharer = haveNextRocr
 const children: Readonly<Record<string, string>> = {
   opener: 'kfd-opener @',
   first: `${worker} --gpu 1 --seed 2 --control @`,
-  second: `${worker} --gpu 0 --seed 3 --control @`,
+  second: `${worker} --gpu 0 --seed 2 --control @`, // the same contents, on another GPU
   holder: `${worker} --gpu 1 --seed 4 --dmabuf --fork-holder --double-kfd --other-gpu --control @`,
 };
 const started = Object.entries(children).map(
@@ -58,6 +58,17 @@ async function assertStoredOnce(archive: string): Promise<void> {
   assert.equal(shares?.length, haveNextRocr ? 2 : 1, JSON.stringify(shares));
 }
 
+/** Equal contents of two processes, each with a pages file of its own. */
+async function assertReferredTo(archive: string): Promise<void> {
+  const text = await run('kfd-checkpoint', 'verify', '--quiet', '--format', 'json', archive);
+  const { sound, files } = JSON.parse(text) as { sound: boolean; files: { siblings?: number }[] };
+  assert.equal(sound, true, text);
+  assert.ok(
+    files.some(({ siblings = 0 }) => siblings > 0),
+    text,
+  );
+}
+
 scenario(
   'GPU processes on two of three GPUs: sharing a buffer, forked, with nothing but /dev/kfd',
   async ({ engine }) => {
@@ -77,6 +88,7 @@ scenario(
     // Those above, the first of them, and the one that it shares a buffer with.
     assert.equal((await sessionEnd(job, 'dump'))['processes'], Object.keys(children).length + 2);
     await assertStoredOnce(archive);
+    await assertReferredTo(archive);
     await job.remove();
     await killWhileNarrowed(job, archive);
     const restored = await job.restore('--keep', '--import', archive);
