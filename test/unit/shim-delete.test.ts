@@ -40,6 +40,13 @@ test('delete: what a task that is gone leaves is nothing, which needs no stock s
     const [first] = [...fieldsOf((await run(one, 'delete')).stdout)];
     assert.equal(first?.value, number, text);
   }
+  await rm(join(one.bundle, 'init.pid'));
+  await rm(join(one.bundle, 'options.json'));
+  const env = { pid: '7', options: `{"root":"${one.folder}"}` }; // variables are not files
+  await mkdir(join(one.folder, 'default/one'), { recursive: true });
+  const [none] = [...fieldsOf((await run(one, 'delete', { env })).stdout)];
+  assert.equal(none?.value, 0n);
+  assert.ok(existsSync(join(one.folder, 'default/one')));
 });
 
 test('delete: stops the stock shim when the proxy was killed, and then only', async (t) => {
