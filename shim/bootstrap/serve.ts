@@ -3,7 +3,7 @@
  * starts beside the stock shim: the time of a Node.js start is not added to that of the stock shim's.
  */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { isMissing, KfdError } from '../../src/errors.js';
 import type { Intercept } from '../intercept/interception.js';
@@ -86,10 +86,9 @@ async function serveAt(
     client.call(request, connectTimeoutMs).catch(() => undefined); // its end is no answer
   });
   return {
-    ended: childEnded.then(async () => {
-      await takeLeave(server);
-      forgetSocket(socket);
-      if (existsSync(child)) forget(child); // one that was killed leaves it
+    ended: childEnded.then(() => {
+      forget(child); // one that was killed leaves it
+      return takeLeave(server, socket);
     }),
   };
 }
@@ -134,11 +133,9 @@ function renewAddressFile(child: string, socket: string): void {
   );
 }
 
-/**
- * The last answers are still on their way to callers, which get a moment to read them. Comes first: containerd waits for the end
- * of its connection to remove a task.
- */
-async function takeLeave(server: Server): Promise<void> {
+/** The last answers are still on their way to callers, which get a moment to read them. */
+async function takeLeave(server: Server, socket: string): Promise<void> {
+  forgetSocket(socket); // at once: later it may be that of the next one for the same container
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     setTimeout(resolve, farewellMs);
