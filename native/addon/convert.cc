@@ -56,4 +56,12 @@ Napi::Object to_object(const Napi::Value& value, const char* what) {
   return value.As<Napi::Object>();
 }
 
+Napi::Object to_instance(const Napi::Value& value, const Napi::FunctionReference& type,
+                         const char* what, const char* name) {
+  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(type.Value())) {
+    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not " + name);
+  }
+  return value.As<Napi::Object>();
+}
+
 }  // namespace kfdcp::addon

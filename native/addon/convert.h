@@ -22,6 +22,9 @@ std::uint64_t to_uint64(const Napi::Value& value, const char* what);
 std::uint32_t to_uint32(const Napi::Value& value, const char* what);
 std::string to_string(const Napi::Value& value, const char* what);
 Napi::Object to_object(const Napi::Value& value, const char* what);
+/// An object of the class `type`, which `name` calls by its article ("a Descriptor").
+Napi::Object to_instance(const Napi::Value& value, const Napi::FunctionReference& type,
+                         const char* what, const char* name);
 
 /// Runs `body`, turning an exception of the core into a JS one.
 template <class F>

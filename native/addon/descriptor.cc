@@ -11,10 +11,7 @@ namespace {
 
 Descriptor* unwrap(const Napi::Value& value, const char* what) {
   const Napi::FunctionReference& type = value.Env().GetInstanceData<Instance>()->descriptor;
-  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(type.Value())) {
-    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not a Descriptor");
-  }
-  return Descriptor::Unwrap(value.As<Napi::Object>());
+  return Descriptor::Unwrap(to_instance(value, type, what, "a Descriptor"));
 }
 
 }  // namespace

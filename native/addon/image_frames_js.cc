@@ -1,7 +1,6 @@
 #include "addon/image_frames_js.h"
 
-#include <string>
-
+#include "addon/convert.h"
 #include "addon/instance.h"
 
 namespace kfdcp::addon {
@@ -14,10 +13,7 @@ void ImageFramesJs::init(Napi::Env env, Napi::Object exports) {
 
 std::shared_ptr<ImageFrames> ImageFramesJs::shared(const Napi::Value& value, const char* what) {
   const Napi::FunctionReference& type = value.Env().GetInstanceData<Instance>()->image_frames;
-  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(type.Value())) {
-    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not an ImageFrames");
-  }
-  return Unwrap(value.As<Napi::Object>())->frames_;
+  return Unwrap(to_instance(value, type, what, "an ImageFrames"))->frames_;
 }
 
 ImageFramesJs::ImageFramesJs(const Napi::CallbackInfo& info)

@@ -21,10 +21,7 @@ void SiblingCheckJs::init(Napi::Env env, Napi::Object exports) {
 
 std::shared_ptr<SiblingCheck> SiblingCheckJs::shared(const Napi::Value& value, const char* what) {
   const Napi::FunctionReference& type = value.Env().GetInstanceData<Instance>()->sibling_check;
-  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(type.Value())) {
-    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not a SiblingCheck");
-  }
-  return Unwrap(value.As<Napi::Object>())->check_;
+  return Unwrap(to_instance(value, type, what, "a SiblingCheck"))->check_;
 }
 
 SiblingCheckJs::SiblingCheckJs(const Napi::CallbackInfo& info)
