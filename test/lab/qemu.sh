@@ -27,7 +27,7 @@ qemu_program() {
 # RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
 # The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page tables,
-# a fence around every access to user memory, and vectors of 32 bytes (a checksum takes four times as long with them).
+# a fence around every access to user memory, and vectors of 32 bytes (a checksum takes three times as long with them).
 # The interrupt controllers are registers (x2APIC), not memory, each access to which leaves the translated code: an eighth of the
 # guest's time. The kernel takes that for an IOMMU that remaps interrupts alone.
 # setpriv ends QEMU with the script that started it, however that dies.
