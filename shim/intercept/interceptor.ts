@@ -130,7 +130,8 @@ export class Interceptor {
     child: Child,
   ): Promise<Response> {
     const begun = Date.now();
-    const response = await child.forward();
+    // Cancelled, it would leave CRIU's tasks running and a runc that knows nothing of them.
+    const response = await child.forwardToEnd();
     if (response.code !== statusCode.ok) {
       return this.#explained('restore', bundle, begun, create, response);
     }

@@ -40,6 +40,9 @@ export class Link {
   /** Stream of the caller to stream of the child, while the call lasts. */
   readonly #streams = new Map<number, number>();
   #lastId = 0;
+  #callerGone = false;
+  /** Calls that the stock shim is to finish whether or not the caller is there. */
+  #unfinished = 0;
 
   /** `up` is this link's alone, and ends with it. */
   constructor(down: Socket, up: Client, intercept: Intercept) {
@@ -48,13 +51,30 @@ export class Link {
     this.#down = new Connection(down, {
       frame: (frame) => this.#fromCaller(frame),
       oversized: (streamId, type, bytes) => this.#oversized(streamId, type, bytes),
-      closed: () => up.close(),
+      closed: () => {
+        this.#callerGone = true;
+        this.#endUnused();
+      },
     });
   }
 
   /** After the child's end of the link. */
   end(): void {
     this.#down.end();
+  }
+
+  #endUnused(): void {
+    if (this.#callerGone && this.#unfinished === 0) this.#up.close();
+  }
+
+  async #keptUntil<T>(call: Promise<T>): Promise<T> {
+    this.#unfinished += 1;
+    try {
+      return await call;
+    } finally {
+      this.#unfinished -= 1;
+      this.#endUnused();
+    }
   }
 
   #fromCaller(frame: Frame): void {
@@ -94,7 +114,7 @@ export class Link {
     let answer: Promise<Response> | undefined;
     try {
       const call = decodeRequest(payloadOf(frame));
-      forwarded = new Forwarded(this.#up, call.service, frame);
+      forwarded = new Forwarded(this.#up, call.service, frame, (answer) => this.#keptUntil(answer));
       answer = this.#intercept(call, forwarded);
     } catch {
       return false; // the stock shim says what is wrong with it
@@ -154,13 +174,20 @@ class Forwarded implements Child {
   readonly #up: Client;
   readonly #service: string;
   readonly #request: Frame;
+  readonly #keptUntil: (call: Promise<Response>) => Promise<Response>;
   #response: Response | undefined;
   #frame: Frame | undefined;
 
-  constructor(up: Client, service: string, request: Frame) {
+  constructor(
+    up: Client,
+    service: string,
+    request: Frame,
+    keptUntil: (call: Promise<Response>) => Promise<Response>,
+  ) {
     this.#up = up;
     this.#service = service;
     this.#request = request;
+    this.#keptUntil = keptUntil;
   }
 
   forward(payload?: Buffer): Promise<Response> {
@@ -179,6 +206,10 @@ class Forwarded implements Child {
         }
       });
     });
+  }
+
+  forwardToEnd(): Promise<Response> {
+    return this.#keptUntil(this.forward());
   }
 
   ask(method: string, payload: Buffer): Promise<Response> {

@@ -10,6 +10,8 @@ export interface ConnectionEvents extends FrameSink {
 
 export class Connection {
   readonly #socket: Socket;
+  /** Those that are not read from until what is buffered here has gone. */
+  readonly #waiting = new Set<Socket>();
 
   constructor(socket: Socket, events: ConnectionEvents) {
     this.#socket = socket;
@@ -24,14 +26,18 @@ export class Connection {
     });
     // 'close' follows, and a peer that went away is no more than that.
     socket.on('error', () => undefined);
-    socket.on('close', () => events.closed());
+    socket.on('drain', () => this.#goOn());
+    socket.on('close', () => {
+      this.#goOn();
+      events.closed();
+    });
   }
 
   /** Sends a whole frame. `from`, whose bytes these are, is not read from until they are on their way. */
   send(bytes: Buffer, from?: Connection): void {
-    if (this.#socket.write(bytes) || from === undefined) return;
+    if (this.#socket.write(bytes) || from === undefined || this.#socket.destroyed) return;
     from.#socket.pause();
-    this.#socket.once('drain', () => from.#socket.resume());
+    this.#waiting.add(from.#socket);
   }
 
   /** Ends the connection after what was sent. */
@@ -42,5 +48,10 @@ export class Connection {
   /** Ends the connection at once. */
   destroy(): void {
     this.#socket.destroy();
+  }
+
+  #goOn(): void {
+    for (const socket of this.#waiting) socket.resume();
+    this.#waiting.clear();
   }
 }

@@ -38,8 +38,12 @@ function request(streamId: number, method: string, payload = '', flags = 0): Buf
   return encodeFrame(streamId, frameType.request, bytes, flags);
 }
 
+async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 200 && !condition(); i += 1) await delay(5);
+}
+
 async function childIsFree(child: TestServer): Promise<void> {
-  for (let i = 0; i < 200 && child.connections > 0; i += 1) await delay(5);
+  await until(() => child.connections === 0);
   assert.equal(child.connections, 0, 'connections to the child are left');
 }
 
@@ -141,11 +145,48 @@ test('when the child ends, its callers’ connections do, without a word; when a
   staying.socket.write(Buffer.concat([request(1, 'Wait'), request(3, 'State')]));
   await staying.hear(1);
   leaving.socket.destroy();
-  for (let i = 0; i < 200 && child.connections > 1; i += 1) await delay(5);
+  await until(() => child.connections === 1);
   assert.equal(child.connections, 1);
   child.close();
   await staying.ended;
   assert.deepEqual(staying.heard, ['3 response 0  ']);
+});
+
+test('a call that is to be finished keeps the child’s end when the caller ends, until its answer', async (t) => {
+  let finish: () => void = () => undefined;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const answers: number[] = [];
+  const intercept: Intercept = ({ method }, child) => {
+    if (method !== 'Restore') return undefined;
+    const answer = child.forwardToEnd();
+    answer.then(({ code }) => answers.push(code));
+    return answer;
+  };
+  const large = { payload: Buffer.alloc(maxPayloadBytes - 100) };
+  const { child, path } = await proxied(
+    t,
+    async ({ method }) => {
+      await finished;
+      if (method !== 'Restore') return large;
+      await delay(50);
+      return {};
+    },
+    intercept,
+  );
+  const caller = new Caller(path);
+  // What the others get has nowhere to go, and comes before the answer that is waited for.
+  caller.socket.write(Buffer.concat([request(1, 'Wait'), request(3, 'Wait')]));
+  caller.socket.write(Buffer.concat([request(5, 'Restore'), request(7, 'State')]));
+  await until(() => child.calls === 4);
+  caller.socket.destroy();
+  await caller.ended;
+  await delay(50);
+  assert.equal(child.connections, 1, 'the child would cancel the call');
+  finish();
+  await childIsFree(child);
+  assert.deepEqual(answers, [0]);
 });
 
 test('nobody at the child: the connection ends', async (t) => {

@@ -38,6 +38,8 @@ export class TestServer {
   readonly #sockets = new Set<Socket>();
   /** Of streams: what came in data frames, by connection and stream. */
   readonly data: string[] = [];
+  /** How many calls have come. */
+  calls = 0;
 
   constructor(path: string, answering: Answering) {
     this.path = path;
@@ -51,6 +53,7 @@ export class TestServer {
           if (frame.type === frameType.data) return this.#data(socket, frame);
           if (frame.streamId % 2 === 0 || frame.streamId <= last) socket.destroy();
           last = frame.streamId;
+          this.calls += 1;
           void this.#answer(socket, frame, answering);
         },
         oversized: () => void socket.destroy(),
