@@ -7,10 +7,10 @@ export interface Child {
   /** Passes the call on, with another payload if given. Its answer; "unavailable" when there will be none. */
   forward(payload?: Buffer): Promise<Response>;
   /**
-   * As forward, for a call that is not to stop half way: the stock shim cancels what it was asked on a connection that ends, so
-   * that the one to it stays until its answer, also when the caller's ends.
+   * As forward, for a call that must not stop anywhere: the stock shim drops what it was asked on a connection that ends, so that
+   * the one to it stays until its answer, also when the caller's ends. `onCallerGone` hears of that.
    */
-  forwardToEnd(): Promise<Response>;
+  forwardToEnd(onCallerGone: () => void): Promise<Response>;
   /** Makes another call of the same service. Rejects with E_TIMEOUT, E_PROTOCOL. */
   ask(method: string, payload: Buffer): Promise<Response>;
 }

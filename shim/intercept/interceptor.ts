@@ -130,9 +130,14 @@ export class Interceptor {
     child: Child,
   ): Promise<Response> {
     const begun = Date.now();
-    // Cancelled, it would leave CRIU's tasks running and a runc that knows nothing of them.
-    const response = await child.forwardToEnd();
+    // A runc that is killed leaves CRIU at work, and tasks that nobody knows; a caller that has gone took the pipes with it, and
+    // containerd takes what a new daemon finds here for a failure.
+    const response = await child.forwardToEnd(() => {
+      this.#helper(['cancel-restore'], create).catch(this.#report);
+    });
     if (response.code !== statusCode.ok) {
+      // It may have failed after CRIU, which nobody then stops.
+      await this.#helper(['end-leftover'], create).catch(this.#report);
       return this.#explained('restore', bundle, begun, create, response);
     }
     if (isTemporary) {

@@ -41,8 +41,8 @@ export class Link {
   readonly #streams = new Map<number, number>();
   #lastId = 0;
   #callerGone = false;
-  /** Calls that the stock shim is to finish whether or not the caller is there. */
-  #unfinished = 0;
+  /** Of calls that the stock shim is to finish whether or not the caller is there: who hears that it is not. */
+  readonly #unfinished = new Set<() => void>();
 
   /** `up` is this link's alone, and ends with it. */
   constructor(down: Socket, up: Client, intercept: Intercept) {
@@ -53,6 +53,7 @@ export class Link {
       oversized: (streamId, type, bytes) => this.#oversized(streamId, type, bytes),
       closed: () => {
         this.#callerGone = true;
+        for (const onCallerGone of this.#unfinished) onCallerGone();
         this.#endUnused();
       },
     });
@@ -64,15 +65,15 @@ export class Link {
   }
 
   #endUnused(): void {
-    if (this.#callerGone && this.#unfinished === 0) this.#up.close();
+    if (this.#callerGone && this.#unfinished.size === 0) this.#up.close();
   }
 
-  async #keptUntil<T>(call: Promise<T>): Promise<T> {
-    this.#unfinished += 1;
+  async #keptUntil(call: Promise<Response>, onCallerGone: () => void): Promise<Response> {
+    this.#unfinished.add(onCallerGone);
     try {
       return await call;
     } finally {
-      this.#unfinished -= 1;
+      this.#unfinished.delete(onCallerGone);
       this.#endUnused();
     }
   }
@@ -114,7 +115,9 @@ export class Link {
     let answer: Promise<Response> | undefined;
     try {
       const call = decodeRequest(payloadOf(frame));
-      forwarded = new Forwarded(this.#up, call.service, frame, (answer) => this.#keptUntil(answer));
+      forwarded = new Forwarded(this.#up, call.service, frame, (answer, onCallerGone) =>
+        this.#keptUntil(answer, onCallerGone),
+      );
       answer = this.#intercept(call, forwarded);
     } catch {
       return false; // the stock shim says what is wrong with it
@@ -169,21 +172,18 @@ export class Link {
   }
 }
 
+type KeptUntil = (call: Promise<Response>, onCallerGone: () => void) => Promise<Response>;
+
 /** The stock shim for one intercepted call. Its answer goes to the caller byte for byte when nobody has changed it. */
 class Forwarded implements Child {
   readonly #up: Client;
   readonly #service: string;
   readonly #request: Frame;
-  readonly #keptUntil: (call: Promise<Response>) => Promise<Response>;
+  readonly #keptUntil: KeptUntil;
   #response: Response | undefined;
   #frame: Frame | undefined;
 
-  constructor(
-    up: Client,
-    service: string,
-    request: Frame,
-    keptUntil: (call: Promise<Response>) => Promise<Response>,
-  ) {
+  constructor(up: Client, service: string, request: Frame, keptUntil: KeptUntil) {
     this.#up = up;
     this.#service = service;
     this.#request = request;
@@ -208,8 +208,8 @@ class Forwarded implements Child {
     });
   }
 
-  forwardToEnd(): Promise<Response> {
-    return this.#keptUntil(this.forward());
+  forwardToEnd(onCallerGone: () => void): Promise<Response> {
+    return this.#keptUntil(this.forward(), onCallerGone);
   }
 
   ask(method: string, payload: Buffer): Promise<Response> {

@@ -28,12 +28,13 @@ interface Any {
   readonly value: Buffer;
 }
 
-export const createTaskRequest = codec<{
+export interface CreateTaskRequest {
   readonly id: string;
   readonly bundle: string;
   readonly checkpoint: string;
   readonly options: Any | null;
-}>('containerd.task.CreateTaskRequest');
+}
+export const createTaskRequest = codec<CreateTaskRequest>('containerd.task.CreateTaskRequest');
 
 export const checkpointTaskRequest = codec<{
   readonly id: string;
@@ -41,15 +42,25 @@ export const checkpointTaskRequest = codec<{
   readonly options: Any | null;
 }>('containerd.task.CheckpointTaskRequest');
 
-const runcOptions = codec<{ readonly criu_work_path: string }>('containerd.task.RuncOptions');
+interface RuncOptions {
+  readonly binary_name: string;
+  readonly root: string;
+  readonly criu_work_path: string;
+}
+const runcOptions = codec<RuncOptions>('containerd.task.RuncOptions');
 const checkpointOptions = codec<{ readonly work_path: string }>(
   'containerd.task.CheckpointOptions',
 );
 
+/** What Create says of the OCI runtime; what it does not say is empty. Throws when the options are damaged. */
+export function runcOptionsOf(options: Any | null): RuncOptions {
+  const isRunc = options?.type_url === 'containerd.runc.v1.Options';
+  return runcOptions.decode(isRunc ? options.value : Buffer.alloc(0));
+}
+
 /** Where the caller wants CRIU's log of a restore; empty: it does not say. Throws when the options are damaged. */
 export function restoreWorkPath(options: Any | null): string {
-  if (options?.type_url !== 'containerd.runc.v1.Options') return '';
-  return runcOptions.decode(options.value).criu_work_path;
+  return runcOptionsOf(options).criu_work_path;
 }
 
 /** The same for a dump. */

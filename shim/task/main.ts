@@ -3,10 +3,12 @@
  *
  *   preflight                                  CreateTaskRequest: can its image be restored here?
  *   explain OPERATION BUNDLE SINCE MESSAGE     the request that failed with MESSAGE; SINCE: milliseconds since 1970
+ *   cancel-restore                             CreateTaskRequest of a restore that runs
+ *   end-leftover                               CreateTaskRequest of a restore that failed; environment NAMESPACE
  *   publish                                    CheckpointTaskRequest that succeeded, nothing if it did not; environment
  *                                              NAMESPACE, TTRPC_ADDRESS
  *
- * The first two answer with a ttrpc Response.
+ * The first two answer with a ttrpc Response, the others with nothing.
  */
 
 import { readFileSync, writeSync } from 'node:fs';
@@ -15,6 +17,7 @@ import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/preflight.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
+import { cancelRestore } from './cancel-restore.js';
 import {
   checkpointTaskRequest,
   createTaskRequest,
@@ -22,6 +25,7 @@ import {
   restoreWorkPath,
 } from './codec.js';
 import { explain, newest } from './criu-log.js';
+import { endLeftover } from './leftover.js';
 import { publishCheckpointed } from './publish.js';
 import { responseFor } from './status.js';
 
@@ -60,10 +64,12 @@ async function account(
 
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
+  const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
+  if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).id);
+  if (task === 'end-leftover') return endLeftover(createTaskRequest.decode(request), namespace);
   if (task === 'publish') {
     if (request.length === 0) return;
     const { id, path } = checkpointTaskRequest.decode(request);
-    const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
     return publishCheckpointed(daemon, namespace, id, path);
   }
   const answer = task === 'preflight' ? await judge(request) : await account(args, request);

@@ -186,9 +186,40 @@ test('a failed restore is told with what the helper finds, by the stock shim’s
   await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
   const { code, message } = await call('Start', id);
   assert.deepEqual([code, message], [2, 'criu failed; CRIU: why']);
-  assert.deepEqual(asked[0]?.slice(0, 3), ['explain', 'restore', bundle]);
+  assert.deepEqual(
+    asked.map((words) => words.slice(0, 3)),
+    [['end-leftover'], ['explain', 'restore', bundle]],
+  );
   // Restored once: a second Start is one like all.
   assert.equal((await call('Start', id)).message, 'criu failed');
+});
+
+test('a restore whose caller goes is cancelled, and what is left of it ended', async (t) => {
+  let fail = () => {};
+  const failed = new Promise<void>((resolve) => {
+    fail = resolve;
+  });
+  const { bundle, call, client, asked, seen } = await world(t, {
+    answering: async ({ method }) => {
+      if (method !== 'Start') return {};
+      await failed;
+      return { code: 2, message: 'no pipes' };
+    },
+    help: ([task]) => {
+      if (task === 'cancel-restore') fail();
+      return Buffer.alloc(0);
+    },
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  const start = call('Start', id);
+  while (seen.length < 2) await delay(1);
+  client.close();
+  await assert.rejects(start, { code: 'E_PROTOCOL' });
+  while (asked.length < 3) await delay(1);
+  assert.deepEqual(
+    asked.map(([task]) => task),
+    ['cancel-restore', 'end-leftover', 'explain'],
+  );
 });
 
 /** StateResponse of a process that runs, with a field that we do not know. */

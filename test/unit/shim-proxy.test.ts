@@ -160,7 +160,7 @@ test('a call that is to be finished keeps the child’s end when the caller ends
   const answers: number[] = [];
   const intercept: Intercept = ({ method }, child) => {
     if (method !== 'Restore') return undefined;
-    const answer = child.forwardToEnd();
+    const answer = child.forwardToEnd(() => answers.push(-1));
     answer.then(({ code }) => answers.push(code));
     return answer;
   };
@@ -184,9 +184,10 @@ test('a call that is to be finished keeps the child’s end when the caller ends
   await caller.ended;
   await delay(50);
   assert.equal(child.connections, 1, 'the child would cancel the call');
+  assert.deepEqual(answers, [-1], 'nobody heard of it');
   finish();
   await childIsFree(child);
-  assert.deepEqual(answers, [0]);
+  assert.deepEqual(answers, [-1, 0]);
 });
 
 test('nobody at the child: the connection ends', async (t) => {

@@ -162,6 +162,39 @@ test('explain: looks where the caller wanted the log', async (t) => {
   await rm(match[1]); // its copy in the host's folder of logs, or itself where that cannot be written
 });
 
+test('end-leftover: the runtime of Create ends a container that it has, and none else', async (t) => {
+  const folder = await temporaryFolder(t);
+  const asked = join(folder, 'asked');
+  // Both programs that are run: they write what they were asked to do.
+  const say = (status: number) => `#!/bin/sh\necho "\${0##*/} $@" >>${asked}\nexit ${status}\n`;
+  await writeFile(join(folder, 'runtime'), say(0), { mode: 0o700 });
+  await writeFile(join(folder, 'umount'), say(0), { mode: 0o700 });
+  const type = 'containerd.runc.v1.Options';
+  const named = [bytesField(6, join(folder, 'runtime')), bytesField(7, join(folder, 'root'))];
+  const request = Buffer.concat([bytesField(1, 'one'), options(10, type, ...named)]);
+  const env = { NAMESPACE: 'k8s.io', PATH: `${folder}:${process.env['PATH']}` };
+  const container = join(folder, 'root/k8s.io/one');
+  await mkdir(container, { recursive: true });
+
+  const without = await task(['end-leftover'], request, env);
+  assert.deepEqual([without.status, without.output.length, without.errors], [0, 0, '']);
+  await writeFile(join(container, 'state.json'), '{}');
+  assert.equal((await task(['end-leftover'], request, env)).status, 0);
+  const removed = `runtime --root ${folder}/root/k8s.io delete --force one\n`;
+  assert.equal(readFileSync(asked, 'utf8'), removed);
+  // Its contents are those of the container.
+  await mkdir(join(container, 'criu-root'));
+  assert.equal((await task(['end-leftover'], request, env)).status, 0);
+  assert.equal(
+    readFileSync(asked, 'utf8'),
+    `${removed}umount -l ${container}/criu-root\n${removed}`,
+  );
+  await writeFile(join(folder, 'umount'), say(1), { mode: 0o700 });
+  await rm(asked);
+  assert.equal((await task(['end-leftover'], request, env)).status, 1);
+  assert.equal(readFileSync(asked, 'utf8'), `umount -l ${container}/criu-root\n`);
+});
+
 test('of CRIU’s errors the first counts, and none is longer than a message can bear', () => {
   assert.equal(firstError('(00.1) Warn\n(00.2) Error (a): x\nError (b): y\n'), 'Error (a): x');
   assert.equal(firstError('all is well\n'), undefined);
