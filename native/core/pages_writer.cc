@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -109,9 +111,21 @@ struct PagesWriter::State {
     try {
       file.write(parts, offset, kSubject);
     } catch (...) {
+      {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
       usable = false;
       throw;
     }
+  }
+
+  /// Throws what a write has failed with: another worker may be here before that one has told.
+  void must_be_usable() {
+    if (usable) return;
+    const std::lock_guard lock(mutex);
+    if (failure) std::rethrow_exception(failure);
+    require(false, "written to after it ended");
   }
 
   DirectFile file;
@@ -121,6 +135,8 @@ struct PagesWriter::State {
   KnownFrames known;
   std::unique_ptr<FrameEncoder> encoder;          // of append
   std::atomic<bool> usable = true;                // neither failed nor ended
+  std::mutex mutex;                               // of `failure`
+  std::exception_ptr failure;                     // of the first write that failed
   std::atomic<std::uint64_t> unwritten = 0;       // frames that have a place only
   std::uint64_t cursor = sizeof(layout::Header);  // end of the file, a multiple of kAlignment
   std::uint64_t buffer_left = 0;                  // content the current buffer still lacks
@@ -148,7 +164,7 @@ PagesWriter::~PagesWriter() = default;
 
 void PagesWriter::begin_buffer(std::uint32_t id, std::uint64_t size) {
   State& s = *state_;
-  require(s.usable, "written to after it failed or ended");
+  s.must_be_usable();
   require(s.buffer_left == 0, "next buffer before the last one is complete");
   require(size > 0, "empty buffer");
   const std::uint64_t frames = (size - 1) / s.options.frame_bytes + 1;
@@ -175,7 +191,7 @@ void PagesWriter::append(std::span<const std::byte> frame) {
 
 PlacedFrame PagesWriter::place(std::size_t raw, const EncodedFrame& frame) {
   State& s = *state_;
-  require(s.usable, "written to after it failed or ended");
+  s.must_be_usable();
   require(raw == std::min<std::uint64_t>(s.options.frame_bytes, s.buffer_left) && raw > 0,
           "frame of a wrong length");
 
@@ -237,7 +253,7 @@ std::uint64_t PagesWriter::direct_bytes() const { return state_->file.direct_byt
 
 PagesSummary PagesWriter::finish() {
   State& s = *state_;
-  require(s.usable, "written to after it failed or ended");
+  s.must_be_usable();
   require(s.buffer_left == 0, "ended before the last buffer is complete");
   require(s.unwritten == 0, "ended before all frames are written");
 
