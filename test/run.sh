@@ -1,6 +1,6 @@
 #!/bin/bash
-# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh and the native tests of
-# hundreds of GiB, then boots a guest with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for
+# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native tests of
+# hundreds of GiB and that of the bundled programs, then boots a guest with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for
 # what depends on that. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
@@ -28,6 +28,7 @@ if suite set-up one set_up; then
 	else
 		not_run native-large "it could not be built"
 	fi
+	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
 	if suite installation one test/lab/stage.sh; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile as execFileWithCallback, spawnSync } from 'node:child_process';
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { notices } from '../../src/bundle/notices.js';
-import { FakeSession, sealed } from './control-session.js';
-import { repository, temporaryFolder } from './paths.js';
+import { FakeSession, sealed } from '../unit/control-session.js';
+import { repository, temporaryFolder } from '../unit/paths.js';
 
 const execFile = promisify(execFileWithCallback);
 
@@ -89,18 +88,4 @@ test('bundled programs need no other file and do what the modules do', async (t)
     assert.match(text, /^protobufjs \d+\.\d+\.\d+, BSD-3-Clause$/m);
     assert.match(text, /^@grpc\/grpc-js \d+\.\d+\.\d+, Apache-2\.0$/m);
   });
-});
-
-test('a package whose licence is not known, or has no text, is not bundled', async (t) => {
-  const folder = join(await temporaryFolder(t), 'node_modules/some');
-  const module = join(folder, 'index.js');
-  const licensed = (license: string) =>
-    writeFile(join(folder, 'package.json'), JSON.stringify({ version: '1.0.0', license }));
-  await mkdir(folder, { recursive: true });
-  await licensed('SSPL-1.0');
-  assert.throws(() => notices([module]), /some: licence SSPL-1\.0/);
-  await licensed('MIT');
-  assert.throws(() => notices([module]), /some: there is no licence text/);
-  await writeFile(join(folder, 'LICENSE'), 'do as you like');
-  assert.match(notices([module]), /^some 1\.0\.0, MIT\n\ndo as you like$/m);
 });
