@@ -1,5 +1,5 @@
 #!/bin/bash
-# npm run check: what needs neither root nor a guest and takes less than two minutes: compilers, linters, formats, unit tests, the
+# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors: compilers, linters, formats, unit tests, the
 # native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs are kept in build/test-logs.
 # test/run.sh sources this file for the same parts.
 set -uo pipefail
