@@ -16,6 +16,7 @@ const plainParts = [
   'leave-running',
   'held',
   'large',
+  'compressed',
   'without-gpu',
   'render-nodes',
   'refusals',

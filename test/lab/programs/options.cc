@@ -16,6 +16,7 @@ struct Switch {
 };
 
 constexpr Switch kSwitches[] = {
+    {"--compressible", &Options::compressible},
     {"--pending-barrier", &Options::pending_barrier},
     {"--events-waiter", &Options::events_waiter},
     {"--dmabuf", &Options::dmabuf},
@@ -130,6 +131,7 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --bo-kib K         their size in KiB (64), a multiple of 4
   --host-mib N       N MiB of anonymous host memory
   --seed S           of all contents (1)
+  --compressible     contents that compression makes several times smaller
   --gpu N            work on the N-th GPU it sees (0)
   --pending-barrier  keep an AQL barrier packet pending
   --events-waiter    keep a thread asleep in a wait for a GPU event

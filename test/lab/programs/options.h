@@ -16,6 +16,7 @@ struct Options {
   std::size_t buffer_bytes = 64 * 1024;
   std::size_t host_bytes = 0;  // anonymous host memory
   std::uint64_t seed = 1;
+  bool compressible = false;
   std::size_t gpu = 0;  // which of those it sees
   bool pending_barrier = false;
   bool events_waiter = false;

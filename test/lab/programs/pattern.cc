@@ -30,13 +30,16 @@ void xor_words(const std::uint64_t* in, std::uint64_t key, std::byte* out, std::
 
 }  // namespace
 
-Pattern::Pattern(std::uint64_t seed) : seed_(seed), table_(kTableBlocks * kBlockWords) {
+Pattern::Pattern(std::uint64_t seed, std::size_t repeats)
+    : seed_(seed), table_(kTableBlocks * kBlockWords) {
   std::uint64_t x = mix(seed) | 1;  // xorshift64 never leaves 0
-  for (std::uint64_t& word : table_) {
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    word = x;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    if (i % repeats == 0) {
+      x ^= x << 13;
+      x ^= x >> 7;
+      x ^= x << 17;
+    }
+    table_[i] = x;
   }
 }
 

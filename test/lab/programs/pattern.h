@@ -11,13 +11,14 @@ namespace lab {
 
 /// The expected bytes of every buffer of one run. Two places of a run never hold the same 64 KiB: a
 /// key made of (seed, buffer, block number) is XORed over a shared table of random words, so the
-/// price is one XOR per word and the result still does not compress.
+/// price is one XOR per word and the result still does not compress, unless words repeat.
 class Pattern {
  public:
   /// Bytes that share one key; also the unit of comparison.
   static constexpr std::size_t kBlockBytes = 64 * 1024;
 
-  explicit Pattern(std::uint64_t seed);
+  /// `repeats`: how often each word comes one after the other.
+  explicit Pattern(std::uint64_t seed, std::size_t repeats = 1);
 
   /// Writes what `buffer` holds at byte `offset`. `offset` and the size are multiples of 8.
   void write(std::uint32_t buffer, std::uint64_t offset, std::span<std::byte> out) const;

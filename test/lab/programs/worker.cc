@@ -12,6 +12,9 @@
 namespace lab {
 namespace {
 
+/// Words that are the same one after the other: LZ4 finds no shorter ones worth the while.
+constexpr std::size_t kRepeats = 8;
+
 kfdcp::Mapping anonymous_memory(std::size_t size) {
   if (size == 0) return {};
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -24,7 +27,7 @@ kfdcp::Mapping anonymous_memory(std::size_t size) {
 Worker::Worker(const Options& options, const Peer* peer)
     : options_(options),
       runtime_(options.gpu),
-      pattern_(options.seed),
+      pattern_(options.seed, options.compressible ? kRepeats : 1),
       dma_(runtime_, options.limit),
       host_memory_(anonymous_memory(options.host_bytes)),
       counter_(runtime_, dma_, pattern_) {
