@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kFrame = 2u << 20;
 constexpr std::size_t kWorkers = 4;
-constexpr double kOtherLinks[] = {2e9, 6e9, 8e9};  // bytes per second
+constexpr double kOtherLinks[] = {2e9, 4e9, 8e9, 16e9};  // bytes per second
 constexpr auto kPerCopy = std::chrono::microseconds(5);
 
 /// When copies of a link end.
