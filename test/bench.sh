@@ -1,7 +1,7 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in one guest, writes build/bench/results.json and prints tables.
 # Sections: table, hidden, freeze, processes, memory, plain, containerd (all by default). Figures are those of a simulated GPU in an emulated
-# machine: compare them only with each other.
+# machine: compare them only with each other. The guest has 19 GiB, for eight processes and their image.
 # "native [DIR]" alone needs neither guest nor root: the content pipeline over a modelled link and files in DIR (/tmp by default);
 # results go to build/bench/native.json and native.svg.
 set -euo pipefail
@@ -13,4 +13,4 @@ fi
 test/lab/setup.sh
 test/lab/stage.sh
 mkdir -p build/bench
-test/lab/lab.sh --memory 16384 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "$@"
+test/lab/lab.sh --memory 19456 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "$@"

@@ -12,7 +12,7 @@ const contents = 256;
  * Host memory for CRIU to bring back, in MiB: all of it in the first process, whose work then leaves one of the two emulated
  * processors to the uploads, as a host with a GPU has some to spare. That of eight and its image must fit the guest.
  */
-const hostMemory = (count: number) => 512 * (count + 1);
+const hostMemory = (count: number) => 704 * (count + 1);
 const rounds = 3;
 
 interface Row extends Hiding {
