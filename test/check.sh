@@ -1,6 +1,7 @@
 #!/bin/bash
-# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors: compilers, linters, formats, unit tests, the
-# native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs are kept in build/test-logs.
+# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors: compilers, linters,
+# formats, unit tests, the native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs are kept in
+# build/test-logs.
 # test/run.sh sources this file for the same parts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native tests of
-# hundreds of GiB and that of the bundled programs, then boots a guest with the simulated GPU and runs the end-to-end tests in it, and another one with systemd for
-# what depends on that. A summary comes last; the very last line has the totals.
+# hundreds of GiB and that of the bundled programs, then boots a guest with the simulated GPU and runs the end-to-end tests in it,
+# and another one with systemd for what depends on that. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"

@@ -11,12 +11,16 @@ const patienceMs = 20_000;
 const pauseMs = 250;
 
 /**
- * Cancels the session in which the OCI runtime restores the container `id`, once it is there. Throws what SessionClient throws;
- * one that is over, or too far, is left alone.
+ * Cancels the session in which the OCI runtime restores into `bundle`, once it is there. Throws what SessionClient throws; one
+ * that is over, or too far, is left alone.
  */
-export async function cancelRestore(id: string, root = '/', patience = patienceMs): Promise<void> {
+export async function cancelRestore(
+  bundle: string,
+  root = '/',
+  patience = patienceMs,
+): Promise<void> {
   for (const end = Date.now() + patience; ; await delay(pauseMs)) {
-    const pid = sessionPids(root).find((criu) => isRestoredBy(criu, id));
+    const pid = sessionPids(root).find((criu) => restoresInto(bundle, criu));
     if (pid !== undefined) return cancel(root, pid);
     if (Date.now() > end) return;
   }
@@ -34,11 +38,11 @@ async function cancel(root: string, pid: number): Promise<void> {
   }
 }
 
-/** Whether `runtime ... restore ... ID` has started this CRIU: the session itself hears of no name at a restore. */
-function isRestoredBy(criu: number, id: string): boolean {
+/** Whether `runtime restore --bundle BUNDLE` has started this CRIU: the session hears of neither bundle nor name. */
+function restoresInto(bundle: string, criu: number): boolean {
   return lineage(criu).some((name) => {
     const words = commandLine(Number.parseInt(name, 10));
-    return words.includes('restore') && words.at(-1) === id;
+    return words.includes('restore') && words.includes(bundle);
   });
 }
 

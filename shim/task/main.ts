@@ -65,7 +65,7 @@ async function account(
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
-  if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).id);
+  if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).bundle);
   if (task === 'end-leftover') return endLeftover(createTaskRequest.decode(request), namespace);
   if (task === 'publish') {
     if (request.length === 0) return;
