@@ -5,6 +5,7 @@
 
 import { type ImageFrames, native, type Snapshot } from '../native.js';
 import type { SessionContext } from './context.js';
+import { deferred } from './deferred.js';
 import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
 import type { ParentIndexes } from './parent.js';
 import { fromSnapshot, HostBudget, takeSnapshot } from './snapshot.js';
@@ -16,6 +17,7 @@ export class DumpContents {
   /** Missing where there is one file only, which has no others to refer to. */
   readonly #frames: ImageFrames | undefined;
   readonly #copies = new Map<DrainPart, Snapshot>();
+  readonly #goesOn = deferred();
   readonly #began = performance.now();
   #copiedAt: number | undefined;
   #drainedAt: number | undefined;
@@ -48,6 +50,11 @@ export class DumpContents {
     });
   }
 
+  /** Copies are drained from now on: until then CRIU has the processors, for the tree stands still. */
+  treeGoesOn(): void {
+    this.#goesOn.resolve();
+  }
+
   /** Microseconds since the beginning, up to now for what has not ended. `gate`: when the tree could have gone on, had all been drained. */
   timings(gate: number): Record<string, number> {
     const now = performance.now();
@@ -71,6 +78,7 @@ export class DumpContents {
 
   /** After a cancel, or when all is drained. */
   async end(): Promise<void> {
+    this.treeGoesOn();
     await Promise.allSettled([this.released, this.drained]);
     this.#forget(this.#parts);
   }
@@ -87,14 +95,18 @@ export class DumpContents {
     this.#copiedAt = performance.now();
   }
 
-  /** Begins all drains; on each GPU those that the tree waits for come first. */
+  /** Begins with what the tree waits for; the rest follows when it goes on. */
   #drain(): { direct: Promise<void>; all: Promise<DrainedFile[]> } {
     const begun = new Map<DrainPart, Promise<DrainedFile>>();
     const isDirect = (part: DrainPart) => !this.#copies.has(part);
     for (const part of this.#parts.filter(isDirect)) begun.set(part, this.#drainPart(part));
     const direct = Promise.all(begun.values()).then(() => undefined);
     for (const part of this.#parts) {
-      if (!begun.has(part)) begun.set(part, this.#drainPart(part));
+      if (begun.has(part)) continue;
+      begun.set(
+        part,
+        this.#goesOn.promise.then(() => this.#drainPart(part)),
+      );
     }
     const drains = this.#parts.map((part) => begun.get(part) as Promise<DrainedFile>);
     const all = Promise.allSettled(drains).then(() => {

@@ -288,6 +288,7 @@ export class DumpSession implements Cancellable {
   /** CRIU has let the tree go on, and waits with its end. */
   async #sealLater(): Promise<Answer> {
     if (this.#contents === undefined || !this.#goesOn) throw protocol('a seal before its time');
+    this.#contents.treeGoesOn();
     this.#context.phases.enter('after_freeze');
     await Promise.allSettled([this.#contents.drained]);
     this.#assertSound();
@@ -356,6 +357,7 @@ export class DumpSession implements Cancellable {
 
   #hearUnpaused(): Answer {
     this.#unpaused = true;
+    if (this.#goesOn) this.#contents?.treeGoesOn();
     this.#freezeUs = Math.round((performance.now() - this.#pausedAt) * 1000);
     return {};
   }

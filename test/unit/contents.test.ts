@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { defaultConfig } from '../../src/config.js';
 import { readHost } from '../../src/gpu/host.js';
 import { createLogger } from '../../src/log.js';
@@ -105,6 +106,10 @@ test('what was copied aside is saved as it was, whatever the tree does afterward
   const contents = new DumpContents(all.context, all.parts, undefined, true);
   await contents.released;
   await all.overwrite();
+  await delay(100);
+  const names = await readdir(all.context.image);
+  assert.ok(!names.some((name) => name.startsWith('amdgpu-pages-')), 'drained before that');
+  contents.treeGoesOn();
   await assertAsBefore(t, all, contents);
   assert.deepEqual(contents.copied, { vram: 0, host: 4 * mib + 4096, none: 0 });
   const { snapshot = 0, drain = 0, drain_overlapped: overlapped = 0 } = contents.timings(0);
@@ -121,6 +126,7 @@ test('what another process has is stored once, copied aside or not', async (t) =
   for (const aside of [true, false]) {
     const all = await sample(t, 64, [weights, weights]);
     const contents = new DumpContents(all.context, all.parts, undefined, aside);
+    contents.treeGoesOn();
     const [first, second] = await contents.drained;
     assert.equal(first?.result.siblings, 0);
     assert.equal(second?.result.siblings, second?.result.frames);
@@ -154,6 +160,7 @@ test('what has no room beside is saved before the tree goes on', async (t) => {
   const contents = new DumpContents(all.context, all.parts, undefined, true);
   await contents.released;
   await all.overwrite();
+  contents.treeGoesOn();
   await assertAsBefore(t, all, contents);
   assert.deepEqual(contents.copied, { vram: 0, host: mib, none: 3 * mib + 4096 });
 });
