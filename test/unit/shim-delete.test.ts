@@ -88,6 +88,23 @@ test('delete: damaged or missing records are none', async (t) => {
   }
 });
 
+test('delete: the root file system in runc’s folder is let go before runc removes that', async (t) => {
+  const one = await host(t);
+  await knownToRunc(one);
+  const mounted = join(runcFolder(one), 'criu-root');
+  const said = join(one.folder, 'said');
+  const programs = join(one.folder, 'programs');
+  await mkdir(programs);
+  await writeFile(join(programs, 'umount'), `#!/bin/sh\necho "$@" >>${said}\n`, { mode: 0o700 });
+  const env = { PATH: `${programs}:${process.env['PATH']}` };
+  await run(one, 'delete', { env });
+  assert.ok(!existsSync(said), 'nothing is mounted there');
+  await mkdir(mounted);
+  const { stdout } = await run(one, 'delete', { env });
+  assert.equal(stdout.toString(), 'stock did it');
+  assert.equal(readFileSync(said, 'utf8'), `-l ${mounted}\n`);
+});
+
 test('delete: runc’s folder of a restore that was cut off goes, and no other', async (t) => {
   const one = await host(t);
   await knownToRunc(one);
