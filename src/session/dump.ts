@@ -357,7 +357,6 @@ export class DumpSession implements Cancellable {
 
   #hearUnpaused(): Answer {
     this.#unpaused = true;
-    if (this.#goesOn) this.#contents?.treeGoesOn();
     this.#freezeUs = Math.round((performance.now() - this.#pausedAt) * 1000);
     return {};
   }
