@@ -43,12 +43,12 @@ Stage read_stage() {
 }
 
 int start_session(const Stage& stage, const std::string& package, const char* operation) {
-  // The session runs little JavaScript: without a compiler it starts a quarter faster and holds no
-  // memory that is both writable and executable. (Without WebAssembly V8 wants to be told so.)
-  const std::string answer = launcher::start_daemon(
-      {"node", "--jitless", "--no-expose-wasm", package + "/dist/src/session/main.js", operation,
-       std::to_string(stage.criu_pid), stage.image_directory},
-      kStartTimeoutMs);
+  // Without flags for V8: most of them, --jitless too, make it compile Node.js' own modules anew,
+  // and CRIU waits for that.
+  const std::string answer =
+      launcher::start_daemon({"node", package + "/dist/src/session/main.js", operation,
+                              std::to_string(stage.criu_pid), stage.image_directory},
+                             kStartTimeoutMs);
   if (answer == "ready\n") return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n",
                answer.empty() ? "the session could not be started; see "
