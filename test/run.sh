@@ -17,18 +17,23 @@ end_to_end() {
 		live '^ *(not )?ok '
 }
 
+large_parts() {
+	if [ "$native_built" = yes ]; then
+		suite native-large doctest build/native/large_test
+	else
+		not_run native-large "it could not be built"
+	fi
+}
+
+bundle_parts() { suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js; }
+
 cd "$REPO" || exit 1
 forget_logs
 started=$SECONDS
 
 if suite set-up one set_up; then
 	check_parts
-	if [ "$native_built" = yes ]; then
-		suite native-large doctest build/native/large_test
-	else
-		not_run native-large "it could not be built"
-	fi
-	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
+	side_by_side large_parts bundle_parts
 	if suite installation one test/lab/stage.sh; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd

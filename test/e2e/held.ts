@@ -31,7 +31,7 @@ const checkpoints = Number(option?.split('=')[1] ?? 1);
 async function start(engine: Container['engine'], ...more: string[]) {
   const job = await Container.start({ engine, command: ['kfd-worker', ...holdings, ...more] });
   const begun = await until('the dispatch', () => stepsDone(job), 20);
-  return { job, begun, objects: gpuObjectsOf(await job.pid()) };
+  return { job, begun, objects: gpuObjectsOf(job.pid()) };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
@@ -43,7 +43,7 @@ async function stepsDone(job: Container): Promise<number> {
 
 /** The driver knows the same of it, and the dispatch is in its middle as it was. */
 async function assertSameObjects({ job, begun, objects }: Started): Promise<void> {
-  const pid = await job.pid();
+  const pid = job.pid();
   const same = () => gpuObjectsOf(pid).join('\n') === objects.join('\n');
   try {
     await until('the objects of the checkpoint', same, 10); // waits are begun anew, RESUME works on
@@ -57,7 +57,7 @@ async function assertSameObjects({ job, begun, objects }: Started): Promise<void
 /** The dispatch comes to its end, everything else does what it has to; then nothing is other than before. */
 async function assertWorks({ job, objects }: Started): Promise<void> {
   assert.match(await job.control.ask('verify'), / steps=1024\/1024/);
-  assert.deepEqual(gpuObjectsOf(await job.pid()), objects);
+  assert.deepEqual(gpuObjectsOf(job.pid()), objects);
 }
 
 /** Saves a worker with counters. Returns what they were. */

@@ -32,7 +32,7 @@ async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
  */
 async function slowlyInSmallSteps(lane: Lane, body: () => Promise<void>): Promise<void> {
   await lane.meet(() => {
-    setDmaRate(2);
+    setDmaRate(6);
     configure({ staging_mib: 8 });
   });
   try {

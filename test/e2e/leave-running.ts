@@ -9,22 +9,23 @@ import { archivePath } from './support/archive.js';
 import { attempt, type Outcome, run } from './support/command.js';
 import { Container, counter } from './support/container.js';
 import type { Lane } from './support/lanes.js';
-import { fillVram, forgetFaults, setDmaRate, setVramRate } from './support/product.js';
+import { configure, fillVram, forgetFaults, setDmaRate, setVramRate } from './support/product.js';
 import { criuLog, type LogLine, sessionLog, sessionThat } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const minutes = 60;
 const verified = /^verified bytes=65536000 .*barrier=completed/;
 
-/** Slow enough that contents of 64 MiB are written for some seconds. */
-const slowMbps = 20;
+/** Slow enough that contents, ROCr's own with them, are written for some seconds. */
+const slowMbps = 60;
 const vramMbps = 8000;
 
-/** Runs `body` while copies over the simulated link are slow, but those in VRAM are not. */
+/** Runs `body` while copies over the simulated link are slow, but those in VRAM are not, and the GPU's own find room between them. */
 async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
   await lane.meet(() => {
     setDmaRate(slowMbps);
     setVramRate(vramMbps);
+    configure({ staging_mib: 8 });
   });
   try {
     await body();
@@ -32,6 +33,7 @@ async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
     await lane.meet(() => {
       setDmaRate(0);
       setVramRate(0);
+      configure({});
     });
   }
 }

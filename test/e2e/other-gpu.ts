@@ -57,7 +57,7 @@ async function move(
   );
   assert.equal(held.stdout, '', 'the copy of the archive still takes room');
   assert.ok(
-    readdirSync(`/proc/${await job.pid()}/root/dev/dri`).includes(node),
+    readdirSync(`/proc/${job.pid()}/root/dev/dri`).includes(node),
     'a new program in the container would not find the GPU',
   );
   assert.match(await job.control.ask('verify'), /^verified bytes=2097152 barrier=completed/);

@@ -86,7 +86,7 @@ function assertCopyEngine(job: Container, operation: Operation): void {
 
 /** The restored program has the descriptors it had: stdio, KFD, its eventfd, one render node. */
 async function assertNoForeignDescriptors(job: Container): Promise<void> {
-  const worker = workerPid(await job.pid());
+  const worker = workerPid(job.pid());
   const open = readdirSync(`/proc/${worker}/fd`).length;
   assert.equal(open, 6, `descriptors of the restored program: ${open}`);
 }

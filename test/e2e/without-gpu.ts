@@ -72,7 +72,7 @@ async function life(engine: Engine, name: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   // Not before it is asked: a checkpoint in the middle of the copy would want its file again.
   const program =
-    'echo kept > /kept; until [ -e /ctl/ask ]; do sleep 1; done; cp /kept /ctl/; sleep 600';
+    'echo kept > /kept; until [ -e /ctl/ask ]; do sleep 0.1; done; cp /kept /ctl/; sleep 600';
   const flags = ['-d', '--name', job, '-v', `${folder}:/ctl`];
   await podman('--runtime', engine, 'run', ...flags, image, 'sh', '-c', program);
   await podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);

@@ -1,7 +1,7 @@
 /** A container that runs gpu-worker (test/lab/programs), spoken to through a bind-mounted folder. */
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { attempt, type Outcome, run, until } from './command.js';
 
 export const engines = ['crun', 'runc'] as const;
@@ -10,6 +10,7 @@ export type Engine = (typeof engines)[number];
 export const image = 'localhost/gpu-worker:latest';
 const controlRoot = '/tmp/ctl';
 const storage = '/var/lib/containers/storage/overlay-containers';
+const runtimeStorage = '/run/containers/storage/overlay-containers';
 
 export interface ContainerOptions {
   readonly engine: Engine;
@@ -139,8 +140,9 @@ export class Container {
   }
 
   /** Host pid of the container's first process. */
-  async pid(): Promise<number> {
-    return Number(await this.#inspect('{{.State.Pid}}'));
+  pid(): number {
+    const id = basename(dirname(this.bundle));
+    return Number(readFileSync(join(runtimeStorage, id, 'userdata/pidfile'), 'utf8'));
   }
 
   /** Waits until the worker's GPU has made another step; two questions alone may come between two steps. */
@@ -151,15 +153,11 @@ export class Container {
   }
 
   status(): Promise<string> {
-    return this.#inspect('{{.State.Status}}');
+    return run('podman', 'inspect', '-f', '{{.State.Status}}', this.name);
   }
 
   async remove(): Promise<void> {
     await attempt('podman', 'rm', '-f', '-t', '0', this.name);
-  }
-
-  #inspect(format: string): Promise<string> {
-    return run('podman', 'inspect', '-f', format, this.name);
   }
 }
 
