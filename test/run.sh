@@ -25,16 +25,19 @@ large_parts() {
 	fi
 }
 
-bundle_parts() { suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js; }
+bundle_parts() {
+	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
+	if suite installation one test/lab/stage.sh; then installed=yes; fi
+}
 
 cd "$REPO" || exit 1
 forget_logs
-started=$SECONDS
+started=$SECONDS installed=no
 
 if suite set-up one set_up; then
 	check_parts
 	side_by_side large_parts bundle_parts
-	if suite installation one test/lab/stage.sh; then
+	if [ "$installed" = yes ]; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd
 	else

@@ -14,7 +14,7 @@ const contents = 64 * mib;
 /** One piece of staging memory for the whole host: a session has it until its transfer is over. */
 const oneAtATime = { staging_mib: 8, staging_total_mib: 8 };
 /** So slow that both sessions have come to their contents before one is through, MB/s. */
-const slowMbps = 120;
+const slowMbps = 200;
 
 /** Of the sessions of both engines, ms. */
 const waits: number[] = [];

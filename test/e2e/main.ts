@@ -6,7 +6,11 @@ import { run } from './support/command.js';
 import { install } from './support/product.js';
 
 const image = '/repo/build/lab/programs/image.tar';
-await Promise.all([install(), run('podman', 'load', '-q', '-i', image)]);
+const [manager] = await Promise.all([
+  run('podman', 'info', '-f', '{{.Host.CgroupManager}}'),
+  run('podman', 'load', '-q', '-i', image),
+  install(),
+]);
 
 /** Where podman makes cgroups by itself: crun sets a restored container's device rules after CRIU. */
 const plainParts = [
@@ -30,7 +34,6 @@ const longParts = ['containerd-life'];
 const systemdParts = ['several', 'other-gpu'];
 
 const underSystemd = existsSync('/run/systemd/system');
-const manager = await run('podman', 'info', '-f', '{{.Host.CgroupManager}}');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));

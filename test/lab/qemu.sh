@@ -35,7 +35,7 @@ start_qemu() {
 	local image=$1 run=$2 memory=$3 cpus=$4 share=$5
 	local kernel_arguments=(
 		console=ttyS0 loglevel=7 nokaslr mitigations=off panic=-1 log_buf_len=4M
-		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on
+		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on init_on_alloc=0 psi=0
 	)
 	local qemu
 	qemu_program "$(emulator_dir)"
