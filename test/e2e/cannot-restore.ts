@@ -75,7 +75,7 @@ const targets = [
     name: 'too slow for the deadline',
     prepare: () => {
       setDmaRate(5);
-      configure({ gate_timeout_s: 3, staging_mib: 8 }); // little is in flight, and waited for, then
+      configure({ gate_timeout_s: 3, staging_mib: 8 }); // so that little is in flight when it fails
     },
     undo: () => {
       setDmaRate(0);
