@@ -10,14 +10,13 @@
 #include <sys/vfs.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
+#include <string_view>
 
 #include "core/error.h"
+#include "core/text_file.h"
 
 namespace kfdcp::procfs {
 
@@ -54,21 +53,24 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
-bool parse_int(const std::string& text, int& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+/// Empty for a process that has ended. Anything else that cannot be read would hide a GPU.
+std::string text_of(const std::string& path) {
+  std::optional<std::string> text = read_text(path);
+  if (text) return *std::move(text);
+  if (errno == ENOENT || errno == ESRCH) return {};
+  throw io_error(path);
 }
 
 }  // namespace
 
 int kfd_major(const std::string& root) {
-  std::ifstream devices(root + "/proc/devices");
-  for (std::string line; std::getline(devices, line);) {
-    std::istringstream fields(line);
-    int major = -1;
-    std::string name;
-    if (fields >> major >> name && name == "kfd") return major;
-    if (line == "Block devices:") break;
+  const std::string devices = text_of(root + "/proc/devices");
+  std::string_view rest = devices;
+  while (const auto line = take_line(rest)) {
+    std::string_view fields = *line;
+    const auto major = take_integer<int>(fields);
+    if (major && take_word(fields) == "kfd") return *major;
+    if (*line == "Block devices:") break;
   }
   return -1;
 }
@@ -77,13 +79,17 @@ std::map<std::uint32_t, std::uint32_t> gpus_by_minor(const std::string& root) {
   std::map<std::uint32_t, std::uint32_t> gpus;
   const std::string nodes = root + "/sys/class/kfd/kfd/topology/nodes";
   for (const std::string& node : names_in(nodes)) {
-    std::ifstream id_file(nodes + "/" + node + "/gpu_id");
-    std::uint32_t id = 0;
-    if (!(id_file >> id) || id == 0) continue;  // a CPU
-    std::ifstream properties(nodes + "/" + node + "/properties");
-    std::string key;
-    for (std::uint64_t value = 0; properties >> key >> value;) {
-      if (key == "drm_render_minor") gpus[static_cast<std::uint32_t>(value)] = id;
+    // EPERM for a GPU that the device rules of the caller's cgroup do not give it.
+    const std::string id_text = read_text(nodes + "/" + node + "/gpu_id").value_or("");
+    const std::string properties = read_text(nodes + "/" + node + "/properties").value_or("");
+    std::string_view id_rest = id_text;
+    const std::uint32_t id = take_integer<std::uint32_t>(id_rest).value_or(0);
+    if (id == 0) continue;  // a CPU
+    std::string_view rest = properties;
+    while (const auto line = take_line(rest)) {
+      std::string_view fields = *line;
+      if (take_word(fields) != "drm_render_minor") continue;
+      if (const auto minor = take_integer<std::uint32_t>(fields)) gpus[*minor] = id;
     }
   }
   return gpus;
@@ -102,30 +108,31 @@ std::vector<int> process_tree(int top) {
   for (std::size_t i = 0; i < tree.size(); ++i) {
     const std::string tasks = proc(tree[i], "task");
     for (const std::string& task : names_in(tasks)) {
-      std::ifstream children(tasks + "/" + task + "/children");
-      for (int child = 0; children >> child;) tree.push_back(child);
+      const std::string children = text_of(tasks + "/" + task + "/children");
+      std::string_view rest = children;
+      while (const auto child = take_integer<int>(rest)) tree.push_back(*child);
     }
   }
   return tree;
 }
 
 std::uint32_t ns_pid(int pid) {
-  std::ifstream status(proc(pid, "status"));
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    std::istringstream numbers(line.substr(6));
+  const std::string status = text_of(proc(pid, "status"));
+  std::string_view rest = status;
+  while (const auto line = take_line(rest)) {
+    std::string_view fields = *line;
+    if (take_word(fields) != "NSpid:") continue;
     std::uint32_t last = 0;
-    for (std::uint32_t n = 0; numbers >> n;) last = n;
+    while (const auto number = take_integer<std::uint32_t>(fields)) last = *number;
     return last;
   }
   throw Error(ErrorCode::io, proc(pid, "status") + ": no NSpid line");
 }
 
 std::string comm(int pid) {
-  std::ifstream file(proc(pid, "comm"));
-  std::string name;
-  std::getline(file, name);
-  return name;
+  const std::string text = text_of(proc(pid, "comm"));
+  std::string_view rest = text;
+  return std::string(take_line(rest).value_or(""));
 }
 
 std::string namespace_of(int pid, const char* name) {
@@ -145,7 +152,10 @@ std::vector<OpenFile> open_files(int pid) {
     OpenFile file{};
     struct stat info {};
     const std::string path = directory + "/" + name;
-    if (!parse_int(name, file.fd) || ::stat(path.c_str(), &info) == -1) continue;
+    std::string_view digits = name;
+    const auto fd = take_integer<int>(digits);
+    if (!fd || ::stat(path.c_str(), &info) == -1) continue;
+    file.fd = *fd;
     file.mode = info.st_mode;
     file.rdev = info.st_rdev;
     file.inode = info.st_ino;
@@ -184,6 +194,16 @@ bool same_file(int a, int b) {
 
 namespace {
 
+/// The range and offset of a line of maps: "start-end perms offset ...", hexadecimal.
+VmaRecord record_of(std::string_view line, int pid) {
+  VmaRecord vma{};
+  if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &vma.start,
+                  &vma.end, &vma.pgoff) != 3) {
+    throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
+  }
+  return vma;
+}
+
 /// The file behind a mapping.
 struct stat stat_mapped(int pid, std::uint64_t start, std::uint64_t end) {
   char range[64];
@@ -195,46 +215,26 @@ struct stat stat_mapped(int pid, std::uint64_t start, std::uint64_t end) {
 
 }  // namespace
 
-std::vector<DmabufVma> dmabuf_vmas(int pid) {
-  std::vector<DmabufVma> vmas;
-  std::ifstream maps(proc(pid, "maps"));
-  for (std::string line; std::getline(maps, line);) {
-    std::uint64_t start = 0, end = 0;
-    if (line.find(" /dmabuf:") == std::string::npos ||
-        std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64, &start, &end) != 2) {
-      continue;
-    }
-    const struct stat info = stat_mapped(pid, start, end);
-    const bool is_path = (info.st_mode & S_IFMT) != 0;  // of a file with such a name
-    if (!is_path) vmas.push_back({start, info.st_ino});
-  }
-  return vmas;
-}
-
-std::vector<DeviceVma> device_vmas(int pid, int kfd_major) {
-  std::vector<DeviceVma> vmas;
-  std::ifstream maps(proc(pid, "maps"));
-  for (std::string line; std::getline(maps, line);) {
-    DeviceVma device_vma{};
-    VmaRecord& vma = device_vma.record;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &vma.start, &vma.end,
-                    &vma.pgoff) != 3) {
-      throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
-    }
+GpuVmas gpu_vmas(int pid, int kfd_major) {
+  GpuVmas vmas;
+  const std::string maps = text_of(proc(pid, "maps"));
+  std::string_view rest = maps;
+  while (const auto line = take_line(rest)) {
     // A container may have its device nodes anywhere, so any file may be one.
-    if (line.find(" /") == std::string::npos) continue;
-
+    if (line->find(" /") == line->npos) continue;
+    VmaRecord vma = record_of(*line, pid);
     // The numbers in maps are those of the file system; the node itself says which device it is.
     const struct stat info = stat_mapped(pid, vma.start, vma.end);
+    const bool has_kind = (info.st_mode & S_IFMT) != 0;  // a dma-buf has none, not even a name's
     if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {
       vma.kind = VmaRecord::kfd;
+      vmas.devices.push_back({vma, 0});
     } else if (is_render(info.st_mode, info.st_rdev)) {
       vma.kind = VmaRecord::render;
-      device_vma.render_minor = minor(info.st_rdev);
-    } else {
-      continue;
+      vmas.devices.push_back({vma, minor(info.st_rdev)});
+    } else if (!has_kind && line->find(" /dmabuf:") != line->npos) {
+      vmas.dmabufs.push_back({vma.start, info.st_ino});
     }
-    vmas.push_back(device_vma);
   }
   return vmas;
 }

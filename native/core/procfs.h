@@ -55,19 +55,20 @@ std::optional<std::uint64_t> dmabuf_inode(int fd);
 /// Same struct file? (kcmp KCMP_FILE, both descriptors of the caller)
 bool same_file(int a, int b);
 
-/// The KFD and render-node mappings of `pid`, in address order, whatever path they were opened by.
-/// Throws Error{io}.
 struct DeviceVma {
   VmaRecord record;            // gpu_id is for the caller to fill in
   std::uint32_t render_minor;  // 0 for KFD
 };
-std::vector<DeviceVma> device_vmas(int pid, int kfd_major);
-
-/// The mappings of `pid` that were made by a dma-buf's descriptor. Throws Error{io}.
 struct DmabufVma {
   std::uint64_t start;
   std::uint64_t inode;
 };
-std::vector<DmabufVma> dmabuf_vmas(int pid);
+/// In address order.
+struct GpuVmas {
+  std::vector<DeviceVma> devices;  // of KFD and render nodes, whatever path they were opened by
+  std::vector<DmabufVma> dmabufs;  // made by a dma-buf's descriptor
+};
+/// The mappings of `pid` that may be a GPU's. Throws Error{io}.
+GpuVmas gpu_vmas(int pid, int kfd_major);
 
 }  // namespace kfdcp::procfs

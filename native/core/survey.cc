@@ -52,7 +52,8 @@ void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, Uniqu
 
 void collect_maps(const HostFacts& host, ProcessFacts& process) {
   std::set<std::uint32_t> foreign;
-  for (const auto& [vma, minor] : procfs::device_vmas(process.pid, host.kfd_major)) {
+  const procfs::GpuVmas vmas = procfs::gpu_vmas(process.pid, host.kfd_major);
+  for (const auto& [vma, minor] : vmas.devices) {
     if (vma.kind == VmaRecord::kfd || host.gpus.contains(minor)) {
       process.maps_gpu = true;
     } else {
@@ -60,9 +61,7 @@ void collect_maps(const HostFacts& host, ProcessFacts& process) {
     }
   }
   process.foreign_maps.assign(foreign.begin(), foreign.end());
-  for (const auto& [start, inode] : procfs::dmabuf_vmas(process.pid)) {
-    process.mapped_dmabufs.push_back({start, inode});
-  }
+  for (const auto& [start, inode] : vmas.dmabufs) process.mapped_dmabufs.push_back({start, inode});
 }
 
 ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {

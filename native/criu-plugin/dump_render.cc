@@ -95,7 +95,7 @@ void link_render_files(GpuProcess& process, const kfd::Checkpoint& saved) {
 /// every piece by itself: a piece from the middle of a buffer could never come back.
 std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& state) {
   std::vector<VmaRecord> records;
-  for (const auto& [vma, minor] : procfs::device_vmas(process.pid, procfs::kfd_major())) {
+  for (const auto& [vma, minor] : procfs::gpu_vmas(process.pid, procfs::kfd_major()).devices) {
     records.push_back(vma);
     if (vma.kind == VmaRecord::kfd) {
       if (kfd_buffer_of(state, vma) != nullptr) continue;

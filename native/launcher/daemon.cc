@@ -13,11 +13,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/fd.h"
+#include "core/text_file.h"
 
 namespace kfdcp::launcher {
 
@@ -27,22 +27,22 @@ constexpr char kCgroup[] = "kfd-checkpoint";
 constexpr char kCrashLog[] = "/var/log/kfd-checkpoint/session-stderr.log";
 constexpr char kPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-bool write_file(const std::string& path, const char* text) {
-  std::ofstream file(path);
-  file << text;
-  return static_cast<bool>(file.flush());
+/// Moves this process; false when the kernel does not take it.
+bool enter_cgroup(const std::string& directory) {
+  const UniqueFd procs(::open((directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  return procs && ::write(procs.get(), "0", 1) == 1;
 }
 
 /// Mount points of cgroup2 and of every version 1 hierarchy.
 std::vector<std::string> cgroup_mounts() {
   std::vector<std::string> mounts;
-  std::ifstream file("/proc/self/mounts");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string device, point, type;
-    if (fields >> device >> point >> type && (type == "cgroup2" || type == "cgroup")) {
-      mounts.push_back(point);
-    }
+  const std::string text = read_text("/proc/self/mounts").value_or("");
+  std::string_view rest = text;
+  while (auto line = take_line(rest)) {
+    take_word(*line);  // the device
+    const std::string_view point = take_word(*line);
+    const std::string_view type = take_word(*line);
+    if (type == "cgroup2" || type == "cgroup") mounts.emplace_back(point);
   }
   return mounts;
 }
@@ -92,7 +92,7 @@ void leave_cgroup() {
     const std::string own = mount + "/" + kCgroup;
     ::mkdir(own.c_str(), 0755);
     // A new cgroup of version 1 "cpuset" has no CPUs yet and takes nobody: the top does.
-    if (!write_file(own + "/cgroup.procs", "0")) write_file(mount + "/cgroup.procs", "0");
+    if (!enter_cgroup(own)) enter_cgroup(mount);
   }
 }
 

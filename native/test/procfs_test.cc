@@ -145,7 +145,7 @@ TEST_CASE("procfs: a zombie has no files, and that is no error") {
   CHECK_NOTHROW(procfs::process_tree(pid));
   CHECK(procfs::ns_pid(pid) == static_cast<std::uint32_t>(pid));
   CHECK(procfs::namespace_of(pid, "user") == procfs::namespace_of(::getpid(), "user"));
-  CHECK(procfs::device_vmas(pid, kMemMajor).empty());
+  CHECK(procfs::gpu_vmas(pid, kMemMajor).devices.empty());
   ::waitpid(pid, nullptr, 0);
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("procfs: device mappings are found by the node they came from, whereve
     map(node.c_str(), 8192, 0x3000);
   });
   std::vector<VmaRecord> vmas;
-  for (const auto& [record, minor] : procfs::device_vmas(child.pid(), kMemMajor)) {
+  for (const auto& [record, minor] : procfs::gpu_vmas(child.pid(), kMemMajor).devices) {
     CHECK(minor == 0);
     vmas.push_back(record);
   }
@@ -236,8 +236,8 @@ TEST_CASE("procfs: device mappings are found by the node they came from, whereve
   CHECK(vmas[1].pgoff == 0x5000);
   CHECK(vmas[1].end - vmas[1].start == 4096);
   for (const VmaRecord& vma : vmas) CHECK(vma.kind == VmaRecord::kfd);
-  CHECK(procfs::device_vmas(child.pid(), 251).empty());
-  CHECK(procfs::device_vmas(child.pid(), -1).empty());
+  CHECK(procfs::gpu_vmas(child.pid(), 251).devices.empty());
+  CHECK(procfs::gpu_vmas(child.pid(), -1).devices.empty());
 }
 
 }  // namespace kfdcp::test
