@@ -101,9 +101,9 @@ RenderSnapshot look_into(int render_fd) {
   }
 }
 
-Collected collect(int root, const HostFacts& host) {
+Collected collect(const std::vector<int>& tree, const HostFacts& host) {
   Collected found;
-  for (const int pid : procfs::process_tree(root)) {
+  for (const int pid : tree) {
     found.facts.processes.push_back(collect_process(pid, host, found));
   }
   for (std::size_t i = 0; i < found.render.size(); ++i) {
@@ -128,13 +128,28 @@ std::vector<HeldDmabuf> dmabufs_of(const TreeFacts& facts) {
   return held;
 }
 
+bool holds_gpu_file(int pid, int kfd_major, const std::string& host) {
+  return procfs::is_kfd_process(pid, host) ||
+         std::ranges::any_of(procfs::open_files(pid), [&](const procfs::OpenFile& file) {
+           return procfs::is_kfd(file.mode, file.rdev, kfd_major) ||
+                  procfs::is_render(file.mode, file.rdev);
+         });
+}
+
 }  // namespace
 
 Survey survey_tree(int root, const std::string& host) {
   const int kfd_major = procfs::kfd_major(host);
   if (kfd_major < 0) return {};  // render nodes of other drivers are no business of ours
+  const std::vector<int> tree = procfs::process_tree(root);
+  // Every dump of the host comes here, and most trees have nothing to do with a GPU.
+  const bool uses_gpu = std::ranges::any_of(tree, [&](int pid) {
+    return holds_gpu_file(pid, kfd_major, host) ||
+           !procfs::gpu_vmas(pid, kfd_major).devices.empty();
+  });
+  if (!uses_gpu) return {};
   const HostFacts facts{host, kfd_major, procfs::gpus_by_minor(host)};
-  Collected found = collect(root, facts);
+  Collected found = collect(tree, facts);
   Decision decision = decide(found.facts);
 
   std::map<int, GpuProcess> processes;
@@ -166,17 +181,9 @@ Survey survey_tree(int root, const std::string& host) {
 
 bool holds_gpu(int root, const std::string& host) {
   const int kfd_major = procfs::kfd_major(host);
-  if (kfd_major < 0) return false;
-  for (const int pid : procfs::process_tree(root)) {
-    if (procfs::is_kfd_process(pid, host)) return true;
-    for (const procfs::OpenFile& file : procfs::open_files(pid)) {
-      if (procfs::is_kfd(file.mode, file.rdev, kfd_major) ||
-          procfs::is_render(file.mode, file.rdev)) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return kfd_major >= 0 && std::ranges::any_of(procfs::process_tree(root), [&](int pid) {
+           return holds_gpu_file(pid, kfd_major, host);
+         });
 }
 
 }  // namespace kfdcp

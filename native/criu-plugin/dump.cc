@@ -49,11 +49,12 @@ struct DumpState {
 
 std::unique_ptr<DumpState> dump;
 bool begun = false;
+bool surveyed = false;
 
 /// A look that fails is no reason to stop a dump: the survey of the stopped tree comes later.
 bool seems_to_use_gpu(int root_pid) noexcept {
   try {
-    return procfs::kfd_major() >= 0 && holds_gpu(root_pid);
+    return holds_gpu(root_pid);
   } catch (const std::exception& error) {
     log_info("cannot look for GPUs: " + describe(error));
     return false;
@@ -220,7 +221,7 @@ void begin_dump(int root_pid) {
 }
 
 void checkpoint_tree(int root_pid) {
-  if (dump) return;
+  if (std::exchange(surveyed, true)) return;
   Survey survey = survey_or_tell(root_pid);
   if (survey.processes.empty() && survey.refusals.empty()) return;
 
@@ -268,6 +269,7 @@ bool dump_file(int fd, int id) {
 }
 
 void finish_dump(int result) noexcept {
+  begun = surveyed = false;
   if (!dump) return;
   bool stay_paused = false;
   bool sealed_later = false;

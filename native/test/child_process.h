@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,15 @@ inline void fork_sleeper(const std::function<void()>& work = [] {}) {
   [[maybe_unused]] const auto n = ::read(ends[0], &ready, 1);
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+/// Whatever runs the tests may have handed down /dev/null, which stands in for /dev/kfd. For use
+/// inside a Child.
+inline void close_inherited() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISCHR(info.st_mode)) ::close(fd);
+  }
 }
 
 /// A forked child that has run `prepare` when the constructor returns, and then sleeps until this

@@ -4,17 +4,23 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "child_process.h"
 #include "core/fd.h"
 #include "core/procfs.h"
 #include "criu-plugin/abi.h"
 #include "elf_file.h"
+#include "folder.h"
 #include "open_descriptors.h"
 
 namespace kfdcp::test {
@@ -128,6 +134,37 @@ TEST_CASE("plugin: a tree without a GPU is dumped as if the plugin was not there
   CHECK(plugin.hook<int(int)>(criu::kCheckpointDevices)(::getpid()) == 0);
   CHECK(open_descriptors() == before);
   plugin->exit(criu::kDump, 0);
+}
+
+TEST_CASE("plugin: a dump looks at its tree once, however many tasks are in it") {
+  const Folder folder;
+  folder.write("devices", "Character devices:\n  1 kfd\n");  // /dev/null stands in for /dev/kfd
+  const Child without([] { close_inherited(); });
+  const Child with([] {
+    close_inherited();
+    if (::open("/dev/null", O_RDWR) == -1) ::_exit(1);
+  });
+  // CRIU calls the hook for every task, the root first.
+  const auto refused = [&](std::initializer_list<int> tasks) {
+    const pid_t criu = ::fork();
+    if (criu == 0) {
+      const std::string devices = folder.path() + "/devices";
+      if (::unshare(CLONE_NEWNS) == -1 ||
+          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == -1 ||
+          ::mount(devices.c_str(), "/proc/devices", nullptr, MS_BIND, nullptr) == -1) {
+        ::_exit(100);
+      }
+      const Plugin plugin;
+      if (plugin->init(criu::kDump) != 0) ::_exit(101);
+      auto* checkpoint = plugin.hook<int(int)>(criu::kCheckpointDevices);
+      ::_exit(static_cast<int>(std::ranges::count(tasks, -1, checkpoint)));
+    }
+    int status = 0;
+    ::waitpid(criu, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  CHECK(refused({with.pid()}) == 1);  // no session was started for it
+  CHECK(refused({without.pid(), with.pid()}) == 0);
 }
 
 TEST_CASE("plugin: without an image, files and mappings of a restore are not ours") {

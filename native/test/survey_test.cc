@@ -19,14 +19,6 @@ void keep_open(const std::string& path, int flags) {
   if (::open(path.c_str(), flags) == -1) ::_exit(1);
 }
 
-/// Whatever runs the tests may have handed down /dev/null.
-void close_inherited() {
-  for (int fd = 0; fd < 1024; ++fd) {
-    struct stat info {};
-    if (::fstat(fd, &info) == 0 && S_ISCHR(info.st_mode)) ::close(fd);
-  }
-}
-
 /// KFD of `host` has these processes.
 void list_in_kfd(const Folder& host, int pid) {
   host.write("sys/class/kfd/kfd/proc/" + std::to_string(pid) + "/pasid", "1\n");
