@@ -1,5 +1,5 @@
 // Small text files of /proc and /sys, without iostreams: the plugin is loaded by every CRIU of the
-// host, and these with their locales were two thirds of what that takes.
+// host, and these with their locales were half of its file.
 #pragma once
 
 #include <algorithm>
