@@ -10,6 +10,7 @@
 #   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
 #   --systemd            systemd is process 1, and podman's cgroups are its
 #   --no-gpu             a guest without the simulated GPU
+#   --icount             the guest's clock counts instructions, a nanosecond each, and nothing else the host does; one processor
 #   --next-kernel        a guest with the kernel that follows, without the simulated GPU (npm run test:kfdsim makes its image)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
 #
@@ -25,7 +26,7 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= next_kernel= init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= icount= next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
@@ -44,6 +45,7 @@ while [ $# -gt 0 ]; do
 		;;
 	--systemd) systemd=1 && shift ;;
 	--no-gpu) with_gpu= && shift ;;
+	--icount) icount=1 cpus=1 && shift ;;
 	--next-kernel) with_gpu= next_kernel=1 && shift ;;
 	--) shift && break ;;
 	-*) usage ;;
@@ -52,6 +54,7 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || usage
 [[ $memory =~ ^[0-9]+$ && $cpus =~ ^[1-9]$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
+[ -z "$icount" ] || [ "$cpus" = 1 ] || die "--icount: one processor only"
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
 image=$(image_dir)
@@ -99,7 +102,7 @@ mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
-start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")"
+start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount"
 cat "$run/out" 9>&- &
 cat "$run/err" >&2 9>&- &
 

@@ -23,16 +23,20 @@ qemu_program() {
 	)
 }
 
-# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
+# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT]: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err, its events to
 # RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
 # The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page tables,
 # a fence around every access to user memory, and vectors of 32 bytes (a checksum takes three times as long with them).
 # The interrupt controllers are registers (x2APIC), not memory, each access to which leaves the translated code: an eighth of the
 # guest's time. The kernel takes that for an IOMMU that remaps interrupts alone.
+# With ICOUNT an instruction takes a nanosecond of the guest's clock, and waiting takes no time of the host's: one processor, which
+# has its interrupt controller in memory, for QEMU 10 gives up when such a clock is read on behalf of an x2APIC.
 # setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
-	local image=$1 run=$2 memory=$3 cpus=$4 share=$5
+	local image=$1 run=$2 memory=$3 cpus=$4 share=$5 icount=${6-}
+	local clock=(-accel "tcg,thread=multi" -device "intel-iommu,intremap=on,eim=on") x2apic=+x2apic
+	[ -z "$icount" ] || clock=(-accel "tcg,thread=single" -icount "shift=0,sleep=off") x2apic=-x2apic
 	local kernel_arguments=(
 		console=ttyS0 loglevel=7 nokaslr mitigations=off panic=-1 log_buf_len=4M
 		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on init_on_alloc=0 psi=0
@@ -41,8 +45,8 @@ start_qemu() {
 	qemu_program "$(emulator_dir)"
 	qemu+=(
 		-nodefaults -no-user-config -nographic -no-reboot
-		-machine q35 -device intel-iommu,intremap=on,eim=on
-		-accel tcg,thread=multi -cpu max,+x2apic,-erms,-fsrm,-la57,-smap,-smep,-avx2 -smp "$cpus" -m "$memory"
+		-machine q35 "${clock[@]}"
+		-cpu "max,$x2apic,-erms,-fsrm,-la57,-smap,-smep,-avx2" -smp "$cpus" -m "$memory"
 		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]}"
 		-serial "file:$run/console"
 		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"

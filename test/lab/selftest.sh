@@ -53,6 +53,15 @@ check "the memory is the one asked for" is "$((${facts[3]:-0} > 2600 && ${facts[
 check "the repository is the host's" is "$(cat "$work/share/package")" "$(md5sum <"$REPO/package.json")"
 check "the repository is read-only" is "$(cat "$work/share/repo" 2>/dev/null)" ""
 
+guest --no-gpu --icount -- bash -c '
+	for i in 1 2 3; do
+		began=$EPOCHREALTIME
+		for ((n = 0; n < 50000; n++)); do :; done
+		echo $((${EPOCHREALTIME/./} - ${began/./}))
+	done'
+check "counted instructions take the same time again" awk '{ least = NR == 1 || $1 < least ? $1 : least; most = $1 > most ? $1 : most }
+	END { exit !(NR == 3 && most < 1.05 * least) }' "$work/out"
+
 guest --no-gpu --timeout 400 -- test/lab/selftest-podman.sh
 check "podman, crun, runc and CRIU checkpoint and restore without a GPU" is "$status" 0
 sed 's/^/      /' "$work/out"
