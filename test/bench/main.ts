@@ -1,6 +1,6 @@
-/** Runs the named sections (all by default) in the guest; results go to /share/results.json. */
+/** Runs the named sections in the guest; results join those in /share/results.json. */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { run } from '../e2e/support/command.js';
 import { install } from '../e2e/support/product.js';
 import { containerd } from './containerd.js';
@@ -16,7 +16,7 @@ type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !Object.hasOwn(sections, name));
-if (unknown.length > 0)
+if (wanted.length === 0 || unknown.length > 0)
   throw new Error(`unknown: ${unknown.join(', ')}; sections: ${Object.keys(sections).join(', ')}`);
 
 await install();
@@ -26,9 +26,8 @@ process.stdout.write(
 );
 const results: Partial<Record<Section, unknown>> = {};
 for (const name of Object.keys(sections) as Section[]) {
-  if (wanted.length === 0 || wanted.includes(name)) results[name] = await sections[name]();
+  if (wanted.includes(name)) results[name] = await sections[name]();
 }
-writeFileSync(
-  '/share/results.json',
-  `${JSON.stringify({ simulated: true, ...results }, null, 2)}\n`,
-);
+const file = '/share/results.json';
+const earlier = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+writeFileSync(file, `${JSON.stringify({ simulated: true, ...earlier, ...results }, null, 2)}\n`);

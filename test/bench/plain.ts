@@ -1,4 +1,7 @@
-/** What a container without a GPU pays: pairs of checkpoint and restore with and without us. */
+/**
+ * What a container without a GPU pays: pairs of checkpoint and restore with and without us. In a
+ * guest whose clock counts instructions: otherwise single ones differ by more than what is measured.
+ */
 
 import { run } from '../e2e/support/command.js';
 import { image } from '../e2e/support/container.js';
