@@ -19,6 +19,8 @@ export interface Hiding {
   readonly rate_mbps: number;
   /** What CRIU did in the window, when the rate was chosen. */
   readonly own_s: number;
+  /** The same in the rounds: far from `upload_s`, the machine has changed meanwhile. */
+  readonly rounds_own_s: readonly number[];
   readonly serial_s: readonly number[];
   readonly parallel_s: readonly number[];
   readonly whole_s: { readonly serial: readonly number[]; readonly parallel: readonly number[] };
@@ -46,6 +48,9 @@ async function restore(
   return { took, session: await sessionEnd(job, 'restore') };
 }
 
+/** What CRIU did in the window of a serial restore. */
+const own = (session: LogLine) => window(session) - phase(session, 'upload');
+
 /**
  * Sets the rate at which an upload takes as long as what CRIU does in the window by itself. The
  * first restore touches the machine's memory for the first time, and a pause before it makes
@@ -54,10 +59,15 @@ async function restore(
 async function calibrate(job: Container) {
   await restore(job, false);
   let found = { bytes: 0, own_s: 0, rate_mbps: 0 };
-  for (let i = 0; i < 2; i++) {
-    const { session } = await restore(job, false);
-    const bytes = session.content_bytes ?? 0;
-    const own_s = window(session) - phase(session, 'upload');
+  for (const restores of [1, 3]) {
+    const own_: number[] = [];
+    let bytes = 0;
+    for (let i = 0; i < restores; i++) {
+      const { session } = await restore(job, false);
+      bytes = session.content_bytes ?? 0;
+      own_.push(own(session));
+    }
+    const own_s = spread(own_).median;
     found = { bytes, own_s, rate_mbps: Math.max(1, Math.round(bytes / 1e6 / own_s)) };
     setDmaRate(found.rate_mbps);
   }
@@ -71,6 +81,7 @@ export async function hiding(job: Container, rounds: number): Promise<Hiding> {
     const serial: number[] = [];
     const parallel: number[] = [];
     const uploads: number[] = [];
+    const owns: number[] = [];
     const whole = { serial: [] as number[], parallel: [] as number[] };
     for (let round = 0; round < rounds; round++) {
       // Alternating order, so that a drift of the machine favours neither.
@@ -78,11 +89,14 @@ export async function hiding(job: Container, rounds: number): Promise<Hiding> {
         const { took, session } = await restore(job, both);
         (both ? parallel : serial).push(window(session));
         (both ? whole.parallel : whole.serial).push(took);
-        if (!both) uploads.push(phase(session, 'upload'));
+        if (both) continue;
+        uploads.push(phase(session, 'upload'));
+        owns.push(own(session));
       }
     }
     return {
       ...calibrated,
+      rounds_own_s: owns,
       serial_s: serial,
       parallel_s: parallel,
       whole_s: whole,
