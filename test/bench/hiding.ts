@@ -48,9 +48,6 @@ async function restore(
   return { took, session: await sessionEnd(job, 'restore') };
 }
 
-/** What CRIU did in the window of a serial restore. */
-const own = (session: LogLine) => window(session) - phase(session, 'upload');
-
 /**
  * Sets the rate at which an upload takes as long as what CRIU does in the window by itself. The
  * first restore touches the machine's memory for the first time, and a pause before it makes
@@ -60,14 +57,14 @@ async function calibrate(job: Container) {
   await restore(job, false);
   let found = { bytes: 0, own_s: 0, rate_mbps: 0 };
   for (const restores of [1, 3]) {
-    const own_: number[] = [];
+    const owns: number[] = [];
     let bytes = 0;
     for (let i = 0; i < restores; i++) {
       const { session } = await restore(job, false);
       bytes = session.content_bytes ?? 0;
-      own_.push(own(session));
+      owns.push(window(session) - phase(session, 'upload'));
     }
-    const own_s = spread(own_).median;
+    const own_s = spread(owns).median;
     found = { bytes, own_s, rate_mbps: Math.max(1, Math.round(bytes / 1e6 / own_s)) };
     setDmaRate(found.rate_mbps);
   }
@@ -81,7 +78,6 @@ export async function hiding(job: Container, rounds: number): Promise<Hiding> {
     const serial: number[] = [];
     const parallel: number[] = [];
     const uploads: number[] = [];
-    const owns: number[] = [];
     const whole = { serial: [] as number[], parallel: [] as number[] };
     for (let round = 0; round < rounds; round++) {
       // Alternating order, so that a drift of the machine favours neither.
@@ -89,14 +85,12 @@ export async function hiding(job: Container, rounds: number): Promise<Hiding> {
         const { took, session } = await restore(job, both);
         (both ? parallel : serial).push(window(session));
         (both ? whole.parallel : whole.serial).push(took);
-        if (both) continue;
-        uploads.push(phase(session, 'upload'));
-        owns.push(own(session));
+        if (!both) uploads.push(phase(session, 'upload'));
       }
     }
     return {
       ...calibrated,
-      rounds_own_s: owns,
+      rounds_own_s: serial.map((took, round) => took - (uploads[round] ?? Number.NaN)),
       serial_s: serial,
       parallel_s: parallel,
       whole_s: whole,
