@@ -54,7 +54,7 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || usage
 [[ $memory =~ ^[0-9]+$ && $cpus =~ ^[1-9]$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
-[ -z "$icount" ] || [ "$cpus" = 1 ] || die "--icount: one processor only"
+[ -z "$icount" ] || [ "$cpus" = 1 ] || usage
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
 image=$(image_dir)
