@@ -87,8 +87,14 @@ suite() {
 
 	[ -z "$trouble" ] || echo "      $name $trouble"
 	{
-		if [ "$format" = tap ] && [ -z "$trouble" ]; then tap_failures "$out" | head -n 200; else tail -n 60 "$out"; fi
-		tail -n 30 "$err"
+		if [ -n "$trouble" ]; then
+			# Not from a case: the errors say what it was, and come first, for readers who are shown the beginning alone.
+			tail -n 100 "$err"
+			tail -n 60 "$out"
+		else
+			if [ "$format" = tap ]; then tap_failures "$out" | head -n 200; else tail -n 60 "$out"; fi
+			tail -n 30 "$err"
+		fi
 	} | sed 's/^/      /'
 	echo "      all of it: ${out#"$REPO/"}, ${err#"$REPO/"}"
 	return 1

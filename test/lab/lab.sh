@@ -136,7 +136,7 @@ case $code:$event in
 *) give_up 71 "the guest ended before it was ready" ;;
 esac
 
-status= complaints=0
+status= complaints=0 complaint=
 deadline=$((SECONDS + timeout))
 while [ -z "$status" ]; do
 	code=0
@@ -147,6 +147,7 @@ while [ -z "$status" ]; do
 	0:status\ *) status=${event#status } ;;
 	0:kernel\ *)
 		complaints=$((complaints + 1))
+		complaint=${complaint:-${event#kernel }}
 		say "the guest's kernel: ${event#kernel }"
 		;;
 	2:*) ;;
@@ -160,5 +161,9 @@ for _ in {1..30}; do
 	sleep 0.1
 done
 stop_qemu
-if [ "$status" = 0 ] && [ "$complaints" -gt 0 ]; then status=70; fi
+if [ "$complaints" -gt 0 ]; then
+	say "its console, from the first complaint on:"
+	grep -F -m1 -B 3 -A 60 -e "$complaint" "$run/console" | tr -d '\r' | sed 's/^/    /' >&2 || true
+	[ "$status" != 0 ] || status=70
+fi
 exit "$status"

@@ -66,9 +66,10 @@ guest --no-gpu --timeout 400 -- test/lab/selftest-podman.sh
 check "podman, crun, runc and CRIU checkpoint and restore without a GPU" is "$status" 0
 sed 's/^/      /' "$work/out"
 
-guest --no-gpu -- sh -c 'echo "WARNING: made up for the selftest" >/dev/kmsg'
+guest --no-gpu -- sh -c 'printf "%s\n" "WARNING: made up for the selftest" "what came after it" | while read -r line; do echo "$line" >/dev/kmsg; done'
 check "a complaint of the kernel fails a run that succeeded" is "$status" 70
 check "and is shown" contains "$work/err" 'WARNING: made up'
+check "with what the console has after it" contains "$work/err" '^    .*what came after it'
 
 guest --no-gpu -- sh -c 'echo c >/proc/sysrq-trigger; sleep 60'
 check "a guest that dies is reported" is "$status" 71
