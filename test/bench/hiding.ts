@@ -1,9 +1,11 @@
 /**
  * How much of an upload disappears behind CRIU's own work: the same image restored with
- * `parallel` true and false, at a DMA rate at which the upload alone takes as long as CRIU's part.
+ * `parallel` false and true, at a DMA rate at which the upload alone takes as long as CRIU's part.
  * What counts is the window in which an upload can make a restore longer: from the first KFD process
  * asking for its state to the gate being open. Later processes get theirs while contents of earlier
  * ones are on their way. What podman and CRIU do before that differs by more from one time to the next.
+ * A machine that others use changes its speed by a quarter within minutes: each round sets its own
+ * rate and is judged by itself, as a pair of restores one after the other.
  */
 
 import { attempt, run } from '../e2e/support/command.js';
@@ -13,20 +15,22 @@ import { type LogLine, sessionEnd } from '../e2e/support/session.js';
 import { spread } from './stats.js';
 import { seconds } from './timing.js';
 
-/** All times in seconds, one for each round. */
+/** Two restores, one after the other; times in seconds. */
+interface Round {
+  readonly rate_mbps: number;
+  /** What CRIU did in the window of the serial one, without the upload. */
+  readonly own_s: number;
+  readonly upload_s: number;
+  readonly serial_s: number;
+  readonly parallel_s: number;
+  readonly whole_s: { readonly serial: number; readonly parallel: number };
+  /** Share of the upload that made the parallel restore no longer: 0 to 1, beyond which is chance. */
+  readonly hidden: number;
+}
+
 export interface Hiding {
   readonly bytes: number;
-  readonly rate_mbps: number;
-  /** What CRIU did in the window, when the rate was chosen. */
-  readonly own_s: number;
-  /** The same in the rounds: far from `upload_s`, the machine has changed meanwhile. */
-  readonly rounds_own_s: readonly number[];
-  readonly serial_s: readonly number[];
-  readonly parallel_s: readonly number[];
-  readonly whole_s: { readonly serial: readonly number[]; readonly parallel: readonly number[] };
-  readonly upload_s: readonly number[];
-  /** Share of the upload that made no restore longer: 0 to 1. */
-  readonly hidden: number;
+  readonly rounds: readonly Round[];
 }
 
 function phase(session: LogLine, name: string): number {
@@ -48,55 +52,57 @@ async function restore(
   return { took, session: await sessionEnd(job, 'restore') };
 }
 
-/**
- * Sets the rate at which an upload takes as long as what CRIU does in the window by itself. The
- * first restore touches the machine's memory for the first time, and a pause before it makes
- * CRIU's part shorter, so it is measured again at the rate that was found.
- */
-async function calibrate(job: Container) {
-  await restore(job, false);
-  let found = { bytes: 0, own_s: 0, rate_mbps: 0 };
-  for (const restores of [1, 3]) {
-    const owns: number[] = [];
-    let bytes = 0;
-    for (let i = 0; i < restores; i++) {
-      const { session } = await restore(job, false);
-      bytes = session.content_bytes ?? 0;
-      owns.push(window(session) - phase(session, 'upload'));
-    }
-    const own_s = spread(owns).median;
-    found = { bytes, own_s, rate_mbps: Math.max(1, Math.round(bytes / 1e6 / own_s)) };
-    setDmaRate(found.rate_mbps);
-  }
-  return found;
-}
+/** Of so many restores the median says what CRIU's part is: the upload is to take as long. */
+const recent = 3;
 
 /** Of `job`, which was saved in place with `--keep`; it runs afterwards, restored for the last time. */
-export async function hiding(job: Container, rounds: number): Promise<Hiding> {
+export async function hiding(job: Container, count: number): Promise<Hiding> {
+  let bytes = 0;
+  const owns: number[] = [];
+  const serial = async () => {
+    const { took, session } = await restore(job, false);
+    bytes = session.content_bytes ?? 0;
+    const upload_s = phase(session, 'upload');
+    const own_s = window(session) - upload_s;
+    owns.push(own_s);
+    return { took, window_s: window(session), upload_s, own_s };
+  };
+  const parallel = async () => {
+    const { took, session } = await restore(job, true);
+    return { took, window_s: window(session) };
+  };
+  const setRate = () => {
+    const rate_mbps = Math.max(1, Math.round(bytes / 1e6 / spread(owns.slice(-recent)).median));
+    setDmaRate(rate_mbps);
+    return rate_mbps;
+  };
   try {
-    const calibrated = await calibrate(job);
-    const serial: number[] = [];
-    const parallel: number[] = [];
-    const uploads: number[] = [];
-    const whole = { serial: [] as number[], parallel: [] as number[] };
-    for (let round = 0; round < rounds; round++) {
+    // The first restore touches the machine's memory for the first time, and pauses make CRIU's part shorter.
+    await serial();
+    owns.length = 0;
+    await serial();
+    setRate();
+    owns.length = 0;
+    for (let i = 0; i < recent; i++) await serial();
+
+    const rounds: Round[] = [];
+    for (let round = 0; round < count; round++) {
+      const rate_mbps = setRate();
       // Alternating order, so that a drift of the machine favours neither.
-      for (const both of round % 2 === 0 ? [false, true] : [true, false]) {
-        const { took, session } = await restore(job, both);
-        (both ? parallel : serial).push(window(session));
-        (both ? whole.parallel : whole.serial).push(took);
-        if (!both) uploads.push(phase(session, 'upload'));
-      }
+      const early = round % 2 === 0 ? undefined : await parallel();
+      const one = await serial();
+      const both = early ?? (await parallel());
+      rounds.push({
+        rate_mbps,
+        own_s: one.own_s,
+        upload_s: one.upload_s,
+        serial_s: one.window_s,
+        parallel_s: both.window_s,
+        whole_s: { serial: one.took, parallel: both.took },
+        hidden: (one.window_s - both.window_s) / one.upload_s,
+      });
     }
-    return {
-      ...calibrated,
-      rounds_own_s: serial.map((took, round) => took - (uploads[round] ?? Number.NaN)),
-      serial_s: serial,
-      parallel_s: parallel,
-      whole_s: whole,
-      upload_s: uploads,
-      hidden: (spread(serial).median - spread(parallel).median) / spread(uploads).median,
-    };
+    return { bytes, rounds };
   } finally {
     setDmaRate(0);
     configure({});

@@ -13,7 +13,7 @@ const contents = 256;
  * processors to the uploads, as a host with a GPU has some to spare. That of eight and its image must fit the guest.
  */
 const hostMemory = (count: number) => 704 * (count + 1);
-const rounds = 3;
+const pairs = 3;
 
 interface Row extends Hiding {
   readonly count: number;
@@ -29,12 +29,23 @@ export async function processes(): Promise<Record<string, unknown>> {
     const row = await measure(count);
     rows.push(row);
     const [single = row] = rows;
-    const median = ({ whole_s }: Row) => spread(whole_s.parallel).median;
+    const wholes = ({ rounds }: Row) => rounds.map(({ whole_s }) => whole_s.parallel);
+    const median = (of: Row) => spread(wholes(of)).median;
     const ratio = (took: number, one: number) => (took / (one * count)).toFixed(2);
     process.stdout.write(
       `  ${count}: checkpoint ${row.checkpoint_s.toFixed(1)} s (${ratio(row.checkpoint_s, single.checkpoint_s)} of ${count} single ones), ` +
-        `restore ${show(row.whole_s.parallel, 1)} s (${ratio(median(row), median(single))}), ` +
-        `at ${row.rate_mbps} MB/s upload ${show(row.upload_s, 1)} s, hidden ${(row.hidden * 100).toFixed(0)} %\n`,
+        `restore ${show(wholes(row), 1)} s (${ratio(median(row), median(single))}), ` +
+        `at ${show(
+          row.rounds.map(({ rate_mbps }) => rate_mbps),
+          0,
+        )} MB/s upload ${show(
+          row.rounds.map(({ upload_s }) => upload_s),
+          1,
+        )} s, ` +
+        `hidden ${show(
+          row.rounds.map((round) => round.hidden * 100),
+          0,
+        )} %\n`,
     );
   }
   return { rows };
@@ -61,7 +72,7 @@ function save(job: Container): Promise<number> {
 async function measure(count: number): Promise<Row> {
   const job = await start(count);
   const checkpoint_s = await save(job);
-  const found = await hiding(job, rounds);
+  const found = await hiding(job, pairs);
   for (const control of [job.control, ...job.inner]) {
     const answer = await control.ask('verify', 600);
     if (!answer.startsWith('verified ')) throw new Error(`${count} processes: ${answer}`);
