@@ -7,7 +7,7 @@ import { seconds } from './timing.js';
 
 /** Host memory gives CRIU work of its own; under emulation an upload also costs processor time. */
 const worker = ['--vram-mib', '512', '--host-mib', '2048', '--step-ms', '0'];
-const count = 15;
+const count = 7;
 
 export async function hidden(): Promise<Record<string, unknown>> {
   const job = await Container.start({ engine: 'crun', worker });

@@ -5,26 +5,26 @@
  * asking for its state to the gate being open. Later processes get theirs while contents of earlier
  * ones are on their way. What podman and CRIU do before that differs by more from one time to the next.
  * A machine that others use changes its speed by a quarter within minutes: each round sets its own
- * rate and is judged by itself, as a pair of restores one after the other.
+ * rate and is judged by itself. It has two restores of each kind, one after each, so that neither a
+ * drift nor what the one before left behind favours a kind.
  */
 
 import { attempt, run } from '../e2e/support/command.js';
 import type { Container } from '../e2e/support/container.js';
 import { configure, setDmaRate } from '../e2e/support/product.js';
 import { type LogLine, sessionEnd } from '../e2e/support/session.js';
-import { spread } from './stats.js';
 import { seconds } from './timing.js';
 
-/** Two restores, one after the other; times in seconds. */
+/** Four restores, one after the other: means of two, in seconds. */
 interface Round {
   readonly rate_mbps: number;
-  /** What CRIU did in the window of the serial one, without the upload. */
+  /** What CRIU did in the window of the serial ones, without the upload. */
   readonly own_s: number;
   readonly upload_s: number;
   readonly serial_s: number;
   readonly parallel_s: number;
   readonly whole_s: { readonly serial: number; readonly parallel: number };
-  /** Share of the upload that made the parallel restore no longer: 0 to 1, beyond which is chance. */
+  /** Share of the upload that made the parallel restores no longer: 0 to 1, beyond which is chance. */
   readonly hidden: number;
 }
 
@@ -52,55 +52,52 @@ async function restore(
   return { took, session: await sessionEnd(job, 'restore') };
 }
 
-/** Of so many restores the median says what CRIU's part is: the upload is to take as long. */
-const recent = 3;
+const mean = (values: readonly number[]) =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+async function measure(job: Container, rate_mbps: number): Promise<Round> {
+  const kind = (isParallel: boolean) => ({
+    isParallel,
+    took: [] as number[],
+    sessions: [] as LogLine[],
+  });
+  const serial = kind(false);
+  const parallel = kind(true);
+  for (const one of [serial, parallel, parallel, serial]) {
+    const { took, session } = await restore(job, one.isParallel);
+    one.took.push(took);
+    one.sessions.push(session);
+  }
+  const serial_s = mean(serial.sessions.map(window));
+  const parallel_s = mean(parallel.sessions.map(window));
+  const upload_s = mean(serial.sessions.map((session) => phase(session, 'upload')));
+  return {
+    rate_mbps,
+    own_s: serial_s - upload_s,
+    upload_s,
+    serial_s,
+    parallel_s,
+    whole_s: { serial: mean(serial.took), parallel: mean(parallel.took) },
+    hidden: (serial_s - parallel_s) / upload_s,
+  };
+}
 
 /** Of `job`, which was saved in place with `--keep`; it runs afterwards, restored for the last time. */
 export async function hiding(job: Container, count: number): Promise<Hiding> {
-  let bytes = 0;
-  const owns: number[] = [];
-  const serial = async () => {
-    const { took, session } = await restore(job, false);
-    bytes = session.content_bytes ?? 0;
-    const upload_s = phase(session, 'upload');
-    const own_s = window(session) - upload_s;
-    owns.push(own_s);
-    return { took, window_s: window(session), upload_s, own_s };
-  };
-  const parallel = async () => {
-    const { took, session } = await restore(job, true);
-    return { took, window_s: window(session) };
-  };
-  const setRate = () => {
-    const rate_mbps = Math.max(1, Math.round(bytes / 1e6 / spread(owns.slice(-recent)).median));
-    setDmaRate(rate_mbps);
-    return rate_mbps;
-  };
   try {
-    // The first restore touches the machine's memory for the first time, and pauses make CRIU's part shorter.
-    await serial();
-    owns.length = 0;
-    await serial();
-    setRate();
-    owns.length = 0;
-    for (let i = 0; i < recent; i++) await serial();
-
+    // The first restore touches the machine's memory for the first time, and uploads make CRIU's part longer.
+    await restore(job, false);
+    const { session } = await restore(job, false);
+    const bytes = session.content_bytes ?? 0;
+    const owns = [window(session) - phase(session, 'upload')];
     const rounds: Round[] = [];
-    for (let round = 0; round < count; round++) {
-      const rate_mbps = setRate();
-      // Alternating order, so that a drift of the machine favours neither.
-      const early = round % 2 === 0 ? undefined : await parallel();
-      const one = await serial();
-      const both = early ?? (await parallel());
-      rounds.push({
-        rate_mbps,
-        own_s: one.own_s,
-        upload_s: one.upload_s,
-        serial_s: one.window_s,
-        parallel_s: both.window_s,
-        whole_s: { serial: one.took, parallel: both.took },
-        hidden: (one.window_s - both.window_s) / one.upload_s,
-      });
+    for (let round = 0; round <= count; round++) {
+      const rate_mbps = Math.max(1, Math.round(bytes / 1e6 / mean(owns.slice(-2))));
+      setDmaRate(rate_mbps);
+      const measured = await measure(job, rate_mbps);
+      if (round === 0) owns.length = 0;
+      else rounds.push(measured);
+      owns.push(measured.own_s);
     }
     return { bytes, rounds };
   } finally {

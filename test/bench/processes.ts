@@ -13,7 +13,7 @@ const contents = 256;
  * processors to the uploads, as a host with a GPU has some to spare. That of eight and its image must fit the guest.
  */
 const hostMemory = (count: number) => 704 * (count + 1);
-const pairs = 3;
+const repeats = 2;
 
 interface Row extends Hiding {
   readonly count: number;
@@ -72,7 +72,7 @@ function save(job: Container): Promise<number> {
 async function measure(count: number): Promise<Row> {
   const job = await start(count);
   const checkpoint_s = await save(job);
-  const found = await hiding(job, pairs);
+  const found = await hiding(job, repeats);
   for (const control of [job.control, ...job.inner]) {
     const answer = await control.ask('verify', 600);
     if (!answer.startsWith('verified ')) throw new Error(`${count} processes: ${answer}`);
