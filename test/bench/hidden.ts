@@ -16,7 +16,7 @@ export async function hidden(): Promise<Record<string, unknown>> {
   const right = (await job.control.ask('verify', 600)).startsWith('verified ');
   await job.remove();
   const { bytes, rounds } = found;
-  const times = (name: 'serial_s' | 'parallel_s' | 'own_s' | 'upload_s') =>
+  const times = (name: 'serial_s' | 'parallel_s' | 'own_s' | 'upload_s' | 'gate_s') =>
     show(rounds.map((round) => round[name]));
   const whole = (name: 'serial' | 'parallel') => show(rounds.map(({ whole_s }) => whole_s[name]));
   const rate = show(
@@ -33,6 +33,7 @@ export async function hidden(): Promise<Record<string, unknown>> {
       `  window, parallel = false   ${times('serial_s')} s (whole restore ${whole('serial')} s)`,
       `  window, parallel = true    ${times('parallel_s')} s (whole restore ${whole('parallel')} s)`,
       `  CRIU's part                ${times('own_s')} s`,
+      `  waiting at the gate        ${times('gate_s')} s of parallel windows`,
       `  upload alone               ${times('upload_s')} s`,
       `  hidden                     ${percent} %, data ${right ? 'right' : 'WRONG'}`,
       '',

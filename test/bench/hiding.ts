@@ -23,6 +23,8 @@ interface Round {
   readonly upload_s: number;
   readonly serial_s: number;
   readonly parallel_s: number;
+  /** Of a parallel window: CRIU had ended and waited for the upload. The rest beyond `own_s` is CRIU held up by it. */
+  readonly gate_s: number;
   readonly whole_s: { readonly serial: number; readonly parallel: number };
   /** Share of the upload that made the parallel restores no longer: 0 to 1, beyond which is chance. */
   readonly hidden: number;
@@ -77,6 +79,7 @@ async function measure(job: Container, rate_mbps: number): Promise<Round> {
     upload_s,
     serial_s,
     parallel_s,
+    gate_s: mean(parallel.sessions.map((session) => phase(session, 'gate'))),
     whole_s: { serial: mean(serial.took), parallel: mean(parallel.took) },
     hidden: (serial_s - parallel_s) / upload_s,
   };
