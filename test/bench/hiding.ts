@@ -23,7 +23,7 @@ interface Round {
   readonly upload_s: number;
   readonly serial_s: number;
   readonly parallel_s: number;
-  /** Of a parallel window: CRIU had ended and waited for the upload. The rest beyond `own_s` is CRIU held up by it. */
+  /** Of a parallel window: CRIU had ended and waited for the upload. The rest is CRIU's: beyond `own_s` it was slower. */
   readonly gate_s: number;
   readonly whole_s: { readonly serial: number; readonly parallel: number };
   /** Share of the upload that made the parallel restores no longer: 0 to 1, beyond which is chance. */
@@ -88,7 +88,8 @@ async function measure(job: Container, rate_mbps: number): Promise<Round> {
 /** Of `job`, which was saved in place with `--keep`; it runs afterwards, restored for the last time. */
 export async function hiding(job: Container, count: number): Promise<Hiding> {
   try {
-    // The first restore touches the machine's memory for the first time, and uploads make CRIU's part longer.
+    // The first restore touches the machine's memory for the first time, and a pause makes CRIU's part
+    // shorter: the second restore, and a round that does not count, lead up to the rate.
     await restore(job, false);
     const { session } = await restore(job, false);
     const bytes = session.content_bytes ?? 0;

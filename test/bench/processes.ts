@@ -29,23 +29,16 @@ export async function processes(): Promise<Record<string, unknown>> {
     const row = await measure(count);
     rows.push(row);
     const [single = row] = rows;
-    const wholes = ({ rounds }: Row) => rounds.map(({ whole_s }) => whole_s.parallel);
-    const median = (of: Row) => spread(wholes(of)).median;
+    const each = (pick: (round: Row['rounds'][number]) => number, digits: number) =>
+      show(row.rounds.map(pick), digits);
+    const median = ({ rounds }: Row) =>
+      spread(rounds.map(({ whole_s }) => whole_s.parallel)).median;
     const ratio = (took: number, one: number) => (took / (one * count)).toFixed(2);
     process.stdout.write(
       `  ${count}: checkpoint ${row.checkpoint_s.toFixed(1)} s (${ratio(row.checkpoint_s, single.checkpoint_s)} of ${count} single ones), ` +
-        `restore ${show(wholes(row), 1)} s (${ratio(median(row), median(single))}), ` +
-        `at ${show(
-          row.rounds.map(({ rate_mbps }) => rate_mbps),
-          0,
-        )} MB/s upload ${show(
-          row.rounds.map(({ upload_s }) => upload_s),
-          1,
-        )} s, ` +
-        `hidden ${show(
-          row.rounds.map((round) => round.hidden * 100),
-          0,
-        )} %\n`,
+        `restore ${each(({ whole_s }) => whole_s.parallel, 1)} s (${ratio(median(row), median(single))}), ` +
+        `at ${each((round) => round.rate_mbps, 0)} MB/s upload ${each((round) => round.upload_s, 1)} s, ` +
+        `hidden ${each((round) => round.hidden * 100, 0)} %\n`,
     );
   }
   return { rows };
