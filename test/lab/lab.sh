@@ -182,7 +182,7 @@ for _ in {1..30}; do
 done
 stop_qemu
 if [ "$complaints" -gt 0 ]; then
-	say "its console, from the first complaint on:"
+	say "its console around the first complaint:"
 	grep -F -m1 -B 3 -A 60 -e "$complaint" "$run/console" | tr -d '\r' | sed 's/^/    /' >&2 || true
 	[ "$status" != 0 ] || status=70
 fi

@@ -71,25 +71,29 @@ check "a complaint of the kernel fails a run that succeeded" is "$status" 70
 check "and is shown" contains "$work/err" 'WARNING: made up'
 check "with what the console has after it" contains "$work/err" '^    .*what came after it'
 
-# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s.
+# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s. The command succeeds: only what the
+# kernel complains of can make it fail.
 still() {
 	local lab programs=()
-	setsid "$LAB/lab.sh" --no-gpu -- timeout -s KILL 25 sh -c 'while :; do :; done & while :; do :; done' >"$work/out" 2>"$work/err" &
+	setsid "$LAB/lab.sh" --no-gpu -- sh -c 'timeout -s KILL 25 sh -c "while :; do :; done & while :; do :; done"; true' \
+		>"$work/out" 2>"$work/err" &
 	lab=$!
-	until contains "$work/err" 'guest ready'; do sleep 1; done
+	until contains "$work/err" 'guest ready' || ! kill -0 "$lab"; do sleep 1; done
 	sleep 5
 	mapfile -t programs < <(pgrep -g "$lab" "$@")
+	trap "kill -CONT ${programs[*]}; kill $lab; rm -rf '$work'" EXIT
 	kill -STOP "${programs[@]}"
 	sleep 30
 	kill -CONT "${programs[@]}"
 	status=0
 	wait "$lab" || status=$?
+	trap 'rm -rf "$work"' EXIT
 }
 still -f .
-check "a guest that stands still with the machine is not blamed" is "$status" 137
+check "a guest that stands still with the machine is not blamed" is "$status" 0
 check "and it is said" contains "$work/err" 'not counted: this machine stood still for [23][0-9] s'
 still -f qemu-system
-check "one that stands still alone is" contains "$work/err" 'console, from the first complaint on'
+check "one that stands still alone is" is "$status" 70
 
 guest --no-gpu -- sh -c 'echo c >/proc/sysrq-trigger; sleep 60'
 check "a guest that dies is reported" is "$status" 71
