@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Buffer objects: pages and accounting. CPU mappings are in bo_map.c, dma-bufs in prime.c.
- *
- * Pages come from alloc_pages() without __GFP_ACCOUNT: like real VRAM they are not
- * charged to the memory cgroup of the process that asked for them.
+ * Buffer objects and accounting. Their pages come from page_pool.c, CPU mappings are in bo_map.c,
+ * dma-bufs in prime.c.
  */
 #include <linux/sched/mm.h>
 #include <linux/vmalloc.h>
@@ -49,39 +47,27 @@ static void sim_uncharge(struct sim_bo *bo)
 
 static void sim_free_pages(struct sim_bo *bo)
 {
-	unsigned long i, n = bo->base.size >> PAGE_SHIFT;
-
-	if (!bo->pages)
-		return;
 	/* Imported ones belong to the exporter. */
-	for (i = 0; i < n && bo->kind != SIM_BO_IMPORT; i++) {
-		if (bo->pages[i])
-			__free_page(bo->pages[i]);
-		if (!(i & 0xfff))
-			cond_resched();
-	}
+	if (bo->pages && bo->kind != SIM_BO_IMPORT)
+		sim_pages_give(bo->pages, bo->base.size >> PAGE_SHIFT);
 	kvfree(bo->pages);
 }
 
 static int sim_alloc_pages(struct sim_bo *bo)
 {
-	/* A BO larger than the machine must fail, not wake the OOM killer. */
-	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
-	unsigned long n = bo->base.size >> PAGE_SHIFT, done = 0, got;
+	unsigned long n = bo->base.size >> PAGE_SHIFT;
+	int ret;
 
 	bo->pages = kvcalloc(n, sizeof(*bo->pages), GFP_KERNEL | __GFP_NOWARN);
 	if (!bo->pages)
 		return -ENOMEM;
-	while (done < n) {
-		got = alloc_pages_bulk(gfp, min(n - done, 512UL), bo->pages + done);
-		if (!got)
-			return -ENOMEM;
-		done += got;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
+	ret = sim_pages_take(bo->pages, n);
+	if (ret) {
+		sim_pages_discard(bo->pages, n);
+		kvfree(bo->pages);
+		bo->pages = NULL;
 	}
-	return 0;
+	return ret;
 }
 
 static void sim_bo_free(struct drm_gem_object *obj)

@@ -42,6 +42,7 @@ static const struct {
 	SIM_COUNTER(paused_again),
 	SIM_COUNTER(faults_injected),
 	SIM_COUNTER(blob_overruns),
+	SIM_COUNTER(pages_returned),
 };
 
 static int sim_counters_show(struct seq_file *m, void *unused)

@@ -34,6 +34,13 @@ static inline void sim_bo_get(struct sim_bo *bo) { drm_gem_object_get(&bo->base)
 static inline void sim_bo_put(struct sim_bo *bo) { drm_gem_object_put(&bo->base); }
 static inline struct sim_gpu *sim_bo_gpu(struct sim_bo *bo) { return sim_gpu_of(bo->base.dev); }
 
+/* page_pool.c */
+int sim_pages_take(struct page **pages, unsigned long n);
+void sim_pages_give(struct page **pages, unsigned long n);
+void sim_pages_discard(struct page **pages, unsigned long n);
+int sim_pages_init(void);
+void sim_pages_fini(void);
+
 /* bo_map.c */
 extern const struct vm_operations_struct sim_bo_vm_ops;
 void *sim_bo_vmap(struct sim_bo *bo);

@@ -7,10 +7,13 @@ struct sim_device sim;
 
 static int __init sim_init(void)
 {
-	int ret = sim_process_init();
+	int ret = sim_pages_init();
 
 	if (ret)
 		return ret;
+	ret = sim_process_init();
+	if (ret)
+		goto err_pages;
 	ret = sim_gpus_init();
 	if (ret)
 		goto err_process;
@@ -24,6 +27,8 @@ err_gpus:
 	sim_gpus_fini();
 err_process:
 	sim_process_fini();
+err_pages:
+	sim_pages_fini();
 	return ret;
 }
 
@@ -34,6 +39,7 @@ static void __exit sim_exit(void)
 	/* Releases that still run use the sysfs of the device: wait for them first. */
 	sim_process_fini();
 	sim_gpus_fini();
+	sim_pages_fini();
 }
 
 module_init(sim_init);

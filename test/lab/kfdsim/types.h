@@ -131,7 +131,7 @@ struct sim_counters {
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns;
-	atomic64_t faults_injected, svm_ranges;
+	atomic64_t faults_injected, svm_ranges, pages_returned;
 };
 
 extern struct sim_counters sim_count;

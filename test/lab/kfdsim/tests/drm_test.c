@@ -40,6 +40,50 @@ static void test_copies(void)
 	drop(&gtt);
 }
 
+/* Has the kernel's caches shrunk: of slabs and of others that have a shrinker. */
+static void shrink(void)
+{
+	int file = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	MUST(file >= 0);
+	CHECK(write(file, "2", 1) == 1);
+	close(file);
+}
+
+static int all_zero(const struct buffer *b)
+{
+	const uint64_t *w = b->cpu;
+
+	for (uint64_t i = 0; i < b->size / 8; i++)
+		if (w[i])
+			return 0;
+	return 1;
+}
+
+/* What a BO held is not seen by the next that gets its pages. */
+static void test_wiped(void)
+{
+	const uint64_t size = 64 * MIB;
+	struct buffer vram = make(size, AMDGPU_GEM_DOMAIN_VRAM);
+	long long before;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		fill(vram.cpu, size, 3);
+		drop(&vram);
+		vram = make(size, AMDGPU_GEM_DOMAIN_VRAM);
+		CHECK(all_zero(&vram));
+	}
+	drop(&vram);
+	/* The machine takes them back; a BO gets others then. */
+	before = counter("pages_returned");
+	shrink();
+	CHECK(counter("pages_returned") - before >= (long long)(size / 4096));
+	vram = make(size, AMDGPU_GEM_DOMAIN_VRAM);
+	CHECK(all_zero(&vram));
+	drop(&vram);
+}
+
 static void test_time_model(void)
 {
 	struct buffer vram = make(4 * MIB, AMDGPU_GEM_DOMAIN_VRAM);
@@ -220,6 +264,7 @@ int main(void)
 	open_device();
 	CHECK(!amdgpu_query_gpu_info(dev, &gpu));
 	test_copies();
+	test_wiped();
 	test_time_model();
 	test_userptr();
 	test_sharing();
