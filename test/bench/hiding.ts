@@ -85,6 +85,14 @@ async function measure(job: Container, rate_mbps: number): Promise<Round> {
   };
 }
 
+/**
+ * Seconds that the bytes alone may take if the upload is to take as long as CRIU's part: it takes longer than they do, for
+ * the first of them has to be read and the last is waited for.
+ */
+function bytesTime({ own_s, upload_s, rate_mbps }: Round, bytes: number): number {
+  return Math.max(own_s / 2, own_s - (upload_s - bytes / 1e6 / rate_mbps));
+}
+
 /** Of `job`, which was saved in place with `--keep`; it runs afterwards, restored for the last time. */
 export async function hiding(job: Container, count: number): Promise<Hiding> {
   try {
@@ -93,15 +101,15 @@ export async function hiding(job: Container, count: number): Promise<Hiding> {
     await restore(job, false);
     const { session } = await restore(job, false);
     const bytes = session.content_bytes ?? 0;
-    const owns = [window(session) - phase(session, 'upload')];
+    let times = [window(session) - phase(session, 'upload')];
     const rounds: Round[] = [];
     for (let round = 0; round <= count; round++) {
-      const rate_mbps = Math.max(1, Math.round(bytes / 1e6 / mean(owns.slice(-2))));
+      const rate_mbps = Math.max(1, Math.round(bytes / 1e6 / mean(times.slice(-2))));
       setDmaRate(rate_mbps);
       const measured = await measure(job, rate_mbps);
-      if (round === 0) owns.length = 0;
+      if (round === 0) times = [];
       else rounds.push(measured);
-      owns.push(measured.own_s);
+      times.push(bytesTime(measured, bytes));
     }
     return { bytes, rounds };
   } finally {
