@@ -86,10 +86,10 @@ native_parts() {
 	fi
 }
 
-check_parts() {
+# Before both: sets native_built.
+native_build() {
 	native_built=no
 	if suite native-build one npm run --silent build:native; then native_built=yes; fi
-	side_by_side native_parts script_parts
 }
 
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
@@ -104,5 +104,6 @@ if [ ! -x "$REPO/node_modules/.bin/tsc" ]; then
 	exit 1
 fi
 forget_logs
-check_parts
+native_build
+side_by_side native_parts script_parts
 totals

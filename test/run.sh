@@ -17,7 +17,8 @@ end_to_end() {
 		live '^ *(not )?ok '
 }
 
-large_parts() {
+native_and_large_parts() {
+	native_parts
 	if [ "$native_built" = yes ]; then
 		suite native-large doctest build/native/large_test
 	else
@@ -25,7 +26,8 @@ large_parts() {
 	fi
 }
 
-bundle_parts() {
+script_and_bundle_parts() {
+	script_parts
 	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
 	if suite installation one test/lab/stage.sh; then installed=yes; fi
 }
@@ -35,8 +37,8 @@ forget_logs
 started=$SECONDS installed=no
 
 if suite set-up one set_up; then
-	check_parts
-	side_by_side large_parts bundle_parts
+	native_build
+	side_by_side native_and_large_parts script_and_bundle_parts
 	if [ "$installed" = yes ]; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd
