@@ -104,6 +104,49 @@ Dmabufs restore(int kfd_fd, ProcessState& state, const std::vector<int>& drm_fds
   return dmabufs;
 }
 
+namespace {
+
+/// The first minor version with ages (KFD_IOCTL_MINOR_VERSION). Earlier ones have none to compare.
+constexpr std::uint32_t kAgesMinor = 14;
+
+enum class EventState { absent, unset, set };
+
+/// Takes what an auto-reset event is set with.
+EventState take_event(int kfd_fd, std::uint32_t id) {
+  kfd_event_data event{};
+  event.event_id = id;
+  kfd_ioctl_wait_events_args args{};
+  args.events_ptr = reinterpret_cast<std::uint64_t>(&event);
+  args.num_events = 1;
+  const int err = call_device(kfd_fd, AMDKFD_IOC_WAIT_EVENTS, &args);
+  if (err == EINVAL) return EventState::absent;
+  if (err != 0) throw call_error("KFD WAIT_EVENTS of event " + std::to_string(id), err);
+  return args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE ? EventState::set : EventState::unset;
+}
+
+}  // namespace
+
+void age_events(int kfd_fd) {
+  const Version has = version(kfd_fd);
+  if (has.major == 1 && has.minor < kAgesMinor) return;
+  // Their numbers are in the blob, which is the kernel's own affair. Number 0 is nobody's.
+  for (std::uint32_t id = 1; id < KFD_SIGNAL_EVENT_LIMIT; ++id) {
+    const EventState state = take_event(kfd_fd, id);
+    if (state == EventState::absent) continue;
+    kfd_ioctl_set_event_args set{};
+    set.event_id = id;
+    const int err = call_device(kfd_fd, AMDKFD_IOC_SET_EVENT, &set);
+    if (err == EINVAL) continue;  // a debug event has no age
+    if (err != 0) throw call_error("KFD SET_EVENT of event " + std::to_string(id), err);
+    must_call(kfd_fd, AMDKFD_IOC_SET_EVENT, &set, "KFD SET_EVENT of event " + std::to_string(id));
+    if (state == EventState::set) continue;
+    kfd_ioctl_reset_event_args reset{};
+    reset.event_id = id;
+    must_call(kfd_fd, AMDKFD_IOC_RESET_EVENT, &reset,
+              "KFD RESET_EVENT of event " + std::to_string(id));
+  }
+}
+
 void resume(int kfd_fd, std::uint32_t pid) {
   kfd_ioctl_criu_args args{};
   args.pid = pid;

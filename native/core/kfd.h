@@ -43,6 +43,14 @@ bool unpause(int kfd_fd);
 std::vector<std::pair<std::uint32_t, UniqueFd>> restore(int kfd_fd, ProcessState& state,
                                                         const std::vector<int>& drm_fds);
 
+/// Gives each signal event of the calling process the age that it has when it was set once, after
+/// restore(): it begins at 0 there (amdkfd/kfd_events.c), which is no age of an event in use. A
+/// wait of ROCr compares with 1, the age of a new event, and would sleep on when another wait has
+/// taken what set a restored event for the first time. Whether an event is set stays as it is, but
+/// for debug events with auto-reset, which no ROCr makes. Before threads of the process wait.
+/// Throws Error{gpu}.
+void age_events(int kfd_fd);
+
 /// Lets the queues of process `pid` (in the caller's pid namespace) run after restore().
 /// Never call it for a process without a successful restore(): kernels up to 7.3 oops.
 void resume(int kfd_fd, std::uint32_t pid);

@@ -141,6 +141,7 @@ UniqueFd restore_kfd(int socket, Message& answer) {
 
   UniqueFd kfd = open_kfd();
   const Dmabufs dmabufs = kfd::restore(kfd.get(), state, drm_fds);
+  kfd::age_events(kfd.get());
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
   const Dmabufs shared = import_shared(socket, kfd.get(), ordinal, state);
   restore_rest(socket, std::move(state), dmabufs, shared);

@@ -174,7 +174,7 @@ static int sim_load_event(struct sim_load *l)
 	ev->type = priv.type;
 	ev->auto_reset = priv.auto_reset;
 	ev->signaled = priv.signaled;
-	/* The age is not in the blob: it begins at 0, one spurious wake-up follows. */
+	/* The age is not in the blob: it begins at 0, so the first set gives it that of a new event. */
 	switch (priv.type) {
 	case KFD_IOC_EVENT_MEMORY:
 		memcpy(&ev->memory, priv.data, sizeof(ev->memory));

@@ -65,6 +65,13 @@ bool BareEvents::take(std::uint32_t id) const {
   return wait(data, 0) == KFD_IOC_WAIT_RESULT_COMPLETE;
 }
 
+bool BareEvents::has_age(std::uint32_t id) const {
+  std::vector<kfd_event_data> data(1);
+  data[0].event_id = id;
+  data[0].signal_event_data.last_event_age = 1;  // of a new event
+  return wait(data, 0) == KFD_IOC_WAIT_RESULT_COMPLETE;
+}
+
 BareWaiter::BareWaiter(const BareEvents& events, std::vector<std::uint32_t> ids, std::uint32_t ms)
     : thread_([this, &events, ids = std::move(ids), ms] {
         std::vector<kfd_event_data> data(ids.size());

@@ -32,6 +32,9 @@ class BareEvents {
   std::uint32_t wait(std::vector<kfd_event_data>& data, std::uint32_t ms) const;
   /// Whether one event is set. Resets it if it is of that kind.
   bool take(std::uint32_t id) const;
+  /// Whether a signal event was set more often than a new one, as waits of ROCr ask: also what
+  /// another wait has taken is seen.
+  bool has_age(std::uint32_t id) const;
   /// GPU address that the GPU writes an event's number to before it raises it.
   std::uint64_t slot(std::uint32_t id) const { return page_.address(id * 8); }
 

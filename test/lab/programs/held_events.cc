@@ -141,6 +141,7 @@ void HeldEvents::check_states() {
     expect(what + ": set anew", events_.take(ids_[i]), true);
     expect(what + ": errno of resetting it", events_.reset(ids_[i]), 0);
     expect(what + ": after that", events_.take(ids_[i]), false);
+    expect(what + ": seen by its age", events_.has_age(ids_[i]), true);
     if (state.set) events_.set(ids_[i]);
   }
 }
