@@ -57,8 +57,8 @@ unit_tests() {
 
 sanitized_build() { native/build.sh build/sanitize -DKFD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
 
-# What needs one processor and the addon, beside what is native: half of the time of one after the other.
-script_parts() {
+# What needs one processor most of the time, beside what is sanitized: half of the time of one after the other.
+plain_parts() {
 	if suite typescript one npm run --silent build:ts; then
 		if [ "$native_built" = yes ]; then
 			suite unit tap unit_tests
@@ -71,14 +71,14 @@ script_parts() {
 	suite lint one node_modules/.bin/biome check
 	suite clang-format one formats
 	suite shell-syntax one shell_syntax
-}
-
-native_parts() {
 	if [ "$native_built" = yes ]; then
 		suite native doctest build/native/core_test
 	else
 		not_run native "it could not be built"
 	fi
+}
+
+sanitized_parts() {
 	if suite sanitized-build one sanitized_build; then
 		suite native-sanitized doctest build/sanitize/core_test
 	else
@@ -105,5 +105,5 @@ if [ ! -x "$REPO/node_modules/.bin/tsc" ]; then
 fi
 forget_logs
 native_build
-side_by_side native_parts script_parts
+side_by_side sanitized_parts plain_parts
 totals

@@ -17,8 +17,8 @@ end_to_end() {
 		live '^ *(not )?ok '
 }
 
-native_and_large_parts() {
-	native_parts
+sanitized_and_large_parts() {
+	sanitized_parts
 	if [ "$native_built" = yes ]; then
 		suite native-large doctest build/native/large_test
 	else
@@ -26,8 +26,8 @@ native_and_large_parts() {
 	fi
 }
 
-script_and_bundle_parts() {
-	script_parts
+plain_and_bundle_parts() {
+	plain_parts
 	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
 	if suite installation one test/lab/stage.sh; then installed=yes; fi
 }
@@ -38,7 +38,7 @@ started=$SECONDS installed=no
 
 if suite set-up one set_up; then
 	native_build
-	side_by_side native_and_large_parts script_and_bundle_parts
+	side_by_side sanitized_and_large_parts plain_and_bundle_parts
 	if [ "$installed" = yes ]; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd
