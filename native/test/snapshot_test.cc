@@ -32,15 +32,6 @@ std::vector<std::vector<std::byte>> sample() {
   return contents;
 }
 
-std::vector<ContentBuffer> buffers_of(const std::vector<std::vector<std::byte>>& contents) {
-  std::vector<ContentBuffer> buffers;
-  for (const auto& content : contents) {
-    const auto id = static_cast<std::uint32_t>(10 + buffers.size());
-    buffers.push_back({id, content.size(), memfd_of(content)});
-  }
-  return buffers;
-}
-
 std::vector<ContentBuffer> of_sizes(std::initializer_list<std::uint64_t> sizes) {
   std::vector<ContentBuffer> buffers;
   for (const std::uint64_t size : sizes) buffers.push_back({7, size, {}});

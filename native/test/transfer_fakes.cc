@@ -36,6 +36,15 @@ std::vector<std::byte> content_of(int fd) {
   return {memory.data(), memory.data() + memory.size()};
 }
 
+std::vector<ContentBuffer> buffers_of(const std::vector<std::vector<std::byte>>& contents) {
+  std::vector<ContentBuffer> buffers;
+  for (const auto& content : contents) {
+    const auto id = static_cast<std::uint32_t>(10 + buffers.size());
+    buffers.push_back({id, content.size(), memfd_of(content)});
+  }
+  return buffers;
+}
+
 std::vector<std::byte> noise(std::size_t size, unsigned seed) {
   std::minstd_rand random(seed + 1);
   std::vector<std::byte> content(size);

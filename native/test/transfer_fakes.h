@@ -22,6 +22,8 @@ namespace kfdcp::test {
 UniqueFd memfd_of(const std::vector<std::byte>& content);
 /// The whole content of a memfd.
 std::vector<std::byte> content_of(int fd);
+/// Buffers with ids 10, 11, ...
+std::vector<ContentBuffer> buffers_of(const std::vector<std::vector<std::byte>>& contents);
 /// Bytes that depend on `seed`, and never repeat within a page.
 std::vector<std::byte> noise(std::size_t size, unsigned seed);
 
