@@ -86,7 +86,7 @@ sanitized_parts() {
 	fi
 }
 
-# Before both: sets native_built.
+# For both of those above, and before them: sets native_built.
 native_build() {
 	native_built=no
 	if suite native-build one npm run --silent build:native; then native_built=yes; fi

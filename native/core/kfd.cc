@@ -124,6 +124,24 @@ EventState take_event(int kfd_fd, std::uint32_t id) {
   return args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE ? EventState::set : EventState::unset;
 }
 
+/// False when there is none to set: only signal events are set by the CPU.
+bool set_event(int kfd_fd, std::uint32_t id) {
+  kfd_ioctl_set_event_args args{};
+  args.event_id = id;
+  const int err = call_device(kfd_fd, AMDKFD_IOC_SET_EVENT, &args);
+  if (err != 0 && err != EINVAL) {
+    throw call_error("KFD SET_EVENT of event " + std::to_string(id), err);
+  }
+  return err == 0;
+}
+
+void reset_event(int kfd_fd, std::uint32_t id) {
+  kfd_ioctl_reset_event_args args{};
+  args.event_id = id;
+  must_call(kfd_fd, AMDKFD_IOC_RESET_EVENT, &args,
+            "KFD RESET_EVENT of event " + std::to_string(id));
+}
+
 }  // namespace
 
 void age_events(int kfd_fd) {
@@ -132,18 +150,9 @@ void age_events(int kfd_fd) {
   // Their numbers are in the blob, which is the kernel's own affair. Number 0 is nobody's.
   for (std::uint32_t id = 1; id < KFD_SIGNAL_EVENT_LIMIT; ++id) {
     const EventState state = take_event(kfd_fd, id);
-    if (state == EventState::absent) continue;
-    kfd_ioctl_set_event_args set{};
-    set.event_id = id;
-    const int err = call_device(kfd_fd, AMDKFD_IOC_SET_EVENT, &set);
-    if (err == EINVAL) continue;  // a debug event has no age
-    if (err != 0) throw call_error("KFD SET_EVENT of event " + std::to_string(id), err);
-    must_call(kfd_fd, AMDKFD_IOC_SET_EVENT, &set, "KFD SET_EVENT of event " + std::to_string(id));
-    if (state == EventState::set) continue;
-    kfd_ioctl_reset_event_args reset{};
-    reset.event_id = id;
-    must_call(kfd_fd, AMDKFD_IOC_RESET_EVENT, &reset,
-              "KFD RESET_EVENT of event " + std::to_string(id));
+    if (state == EventState::absent || !set_event(kfd_fd, id)) continue;
+    set_event(kfd_fd, id);
+    if (state == EventState::unset) reset_event(kfd_fd, id);
   }
 }
 
