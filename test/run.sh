@@ -8,12 +8,12 @@ set -uo pipefail
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
-# end_to_end [OPTION...]: in a guest with these options of lab.sh. The repository is the guest's working directory, so the file
-# has the same name there.
+# end_to_end [OPTION...]: in a guest with coarse timers and these options of lab.sh. The repository is the guest's working
+# directory, so the file has the same name there.
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
 	mkdir -p "$evidence"
-	test/lab/lab.sh "$@" --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js |
+	test/lab/lab.sh --coarse-timers "$@" --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js |
 		live '^ *(not )?ok '
 }
 

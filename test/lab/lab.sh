@@ -10,6 +10,7 @@
 #   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
 #   --systemd            systemd is process 1, and podman's cgroups are its
 #   --no-gpu             a guest without the simulated GPU
+#   --coarse-timers      waits of the guest end with a tick of 4 ms: less work where many are short, but no place to measure
 #   --icount             the guest's clock counts instructions, a nanosecond each, and nothing else the host does; one processor
 #   --next-kernel        a guest with the kernel that follows, without the simulated GPU (npm run test:kfdsim makes its image)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
@@ -26,7 +27,7 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= icount= next_kernel= init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
@@ -45,6 +46,7 @@ while [ $# -gt 0 ]; do
 		;;
 	--systemd) systemd=1 && shift ;;
 	--no-gpu) with_gpu= && shift ;;
+	--coarse-timers) coarse_timers=1 && shift ;;
 	--icount) icount=1 cpus=1 && shift ;;
 	--next-kernel) with_gpu= next_kernel=1 && shift ;;
 	--) shift && break ;;
@@ -102,7 +104,7 @@ mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
-start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount"
+start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount" "$coarse_timers"
 cat "$run/out" 9>&- &
 cat "$run/err" >&2 9>&- &
 
