@@ -95,6 +95,12 @@ static void sim_worker_sleep(struct sim_process *p, u64 until)
 	finish_wait(&p->worker_wq, &wait);
 }
 
+/* No time where timers end with a tick of milliseconds alone: what is rung while the worker sleeps would wait for that. */
+static u64 sim_busy_ns(void)
+{
+	return hrtimer_resolution > SIM_TICK_NS ? 0 : SIM_BUSY_NS;
+}
+
 static void sim_worker_poll(struct sim_process *p, u64 now, u64 idle, u64 next)
 {
 	u64 ns = idle < SIM_RECENT_NS ? SIM_TICK_NS : idle < SIM_LAZY_NS ? 5 * SIM_TICK_NS :
@@ -124,7 +130,7 @@ static int sim_worker(void *arg)
 		} else if (look.did) {
 			last = now;
 			cond_resched();
-		} else if (!armed && now - last >= SIM_BUSY_NS) {
+		} else if (!armed && now - last >= sim_busy_ns()) {
 			/* Once more after this: one may have been rung just before. */
 			sim_doorbell_arm(p);
 			armed = true;
