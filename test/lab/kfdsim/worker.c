@@ -95,7 +95,10 @@ static void sim_worker_sleep(struct sim_process *p, u64 until)
 	finish_wait(&p->worker_wq, &wait);
 }
 
-/* No time where timers end with a tick of milliseconds alone: what is rung while the worker sleeps would wait for that. */
+/*
+ * No time at all where timers end with a tick of milliseconds alone: what is rung while the
+ * worker sleeps would wait for that.
+ */
 static u64 sim_busy_ns(void)
 {
 	return hrtimer_resolution > SIM_TICK_NS ? 0 : SIM_BUSY_NS;
