@@ -119,6 +119,11 @@ check "wrong usage is refused" is "$status" 64
 guest --no-gpu -- no-such-command
 check "a missing command is the shell's 127" is "$status" 127
 
+guest --no-gpu -- cat /proc/timer_list
+check "timers have the kernel's own resolution" contains "$work/out" '^ *\.resolution: +1 nsecs$'
+guest --no-gpu --coarse-timers -- cat /proc/timer_list
+check "or that of its tick" contains "$work/out" '^ *\.resolution: +4000000 nsecs$'
+
 guest -- sh -c 'ls -l /dev/kfd /dev/dri/renderD128 && lsmod | grep -w amdgpu'
 check "the simulated GPU is there, for everyone" contains "$work/out" '^crw-rw-rw-.*/dev/kfd$'
 check "under the name of the real driver" is "$status" 0
