@@ -75,13 +75,13 @@ const targets = [
     name: 'too slow for the deadline',
     prepare: () => {
       setDmaRate(5);
-      configure({ gate_timeout_s: 1, staging_mib: 8 }); // so that little is in flight when it fails
+      configure({ gate_timeout_s: 3, staging_mib: 8 }); // so that little is in flight when it fails
     },
     undo: () => {
       setDmaRate(0);
       configure({});
     },
-    reason: /E_TIMEOUT: upload: not finished 1 s after/,
+    reason: /E_TIMEOUT: upload: not finished 3 s after/,
   },
 ] as const;
 
