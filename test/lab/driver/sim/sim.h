@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The simulated hardware below the real driver: what its parts know of each other. */
+#ifndef SIM_H
+#define SIM_H
+
+#include <linux/firmware.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+
+#include "amdgpu.h"
+#include "v9_structs.h"
+
+#define SIM_GPUS	8
+#define SIM_QUEUES	256
+#define SIM_ENGINES	16	/* SDMA engines of one GPU, at most */
+#define SIM_XCCS	8	/* dies that compute, of one GPU, at most */
+#define SIM_VMIDS	16
+#define SIM_TLB_ENTRIES	4096
+#define SIM_NEVER	U64_MAX
+
+/*
+ * Which page table registers, and which TLB, numbered as the driver numbers its VM hubs: shaders and the CP go through SIM_GFX + XCC,
+ * SDMA through SIM_MM + the die that the engine is on.
+ */
+enum sim_hub { SIM_GFX, SIM_MM = SIM_XCCS, SIM_HUBS = SIM_MM + 4 };
+
+enum sim_place { SIM_SYSTEM, SIM_OWN_VRAM, SIM_PEER_VRAM };
+
+struct sim_chip;
+
+/* A page as an address of the GPU leads to it. */
+struct sim_page {
+	void *at;		/* the CPU's address of the page's first byte */
+	bool readable, writeable;
+	enum sim_place place;
+};
+
+struct sim_tlb_entry {
+	u64 tag;		/* page number and VMID, 0: none */
+	u32 flushes;		/* of that VMID when it was filled */
+	struct sim_page page;
+};
+
+/* Packets of SDMA, one after the other: where they are read, on whose behalf, how far the one under way is. */
+struct sim_stream {
+	struct sim_gpu *g;
+	u32 engine, ring_id, vmid;
+	enum sim_hub hub;
+	u64 done;		/* bytes that the packet under way has moved */
+	bool begun;		/* faults on demand were asked for it */
+	u64 flip;		/* bit to be inverted at its end, -1: none */
+	u64 fault;		/* address that is not mapped, after -EFAULT */
+	bool write;
+};
+
+/* A ring of the kernel's on an SDMA engine. */
+struct sim_ring {
+	struct sim_stream ring, ib;
+	u64 rptr, wptr;		/* bytes, ever rising */
+	u64 ib_va, ib_left;	/* dwords left of the IB under way */
+	u64 busy_until;		/* ns: what its engine does takes until then */
+	bool hung;
+};
+
+/* What a dispatch that was stopped leaves in the save area; the control stack says where and with what checksum. */
+struct sim_wave {
+	u32 magic, op;
+	u64 address, size;
+	u32 value, step_us;
+	u64 progress, start, reserved[2];
+};
+
+/* A queue of a process while it is on the hardware. */
+struct sim_queue {
+	bool used, sdma, aql, halted, synced;
+	u32 engine, slot;	/* pipe and queue, or SDMA engine and queue */
+	u32 xcc, xccs;		/* first of those that run it, how many */
+	enum sim_hub hub;
+	u32 vmid;
+	void *mqd;		/* NULL: at mqd_va, of VMID 0 */
+	u64 mqd_va;
+	u32 stride;		/* from the MQD of one XCC to that of the next */
+	u64 ring, size, rptr, rptr_va, wptr_va;
+	u64 save, save_size;	/* of the first XCC; those of the others follow */
+	u32 stack;		/* bytes of control stack */
+	u64 ready_at;		/* ns: nothing of it happens before */
+	u64 asked;		/* read pointer + 1 of the packet that faults on demand were asked for */
+	u64 waits_since;	/* ns: since then it has waited for a word of memory; 0: it has not */
+	struct sim_stream stream;
+	struct sim_wave wave;
+};
+
+struct sim_runlist {
+	u64 va;
+	u32 dwords;
+	u32 processes;
+	u32 first;		/* process that has the first VMID, where there are more than VMIDs */
+	u64 next_turn;		/* ns: then others have them */
+};
+
+/* What the firmware of an XCC has of a KFD node: the first XCC of a partition leads the others. */
+struct sim_scheduler {
+	u64 hiq, hiq_size, hiq_rptr, hiq_rptr_va, hiq_wptr_va;
+	struct sim_runlist runlist;
+};
+
+struct sim_gpu {
+	struct amdgpu_device *adev;
+	const struct sim_chip *chip;
+	unsigned int index;	/* of the module's GPUs */
+	struct task_struct *thread;
+	wait_queue_head_t wake;
+	bool rung;
+	u64 wake_at;		/* ns: there is something to do then */
+	u64 doorbells_open;	/* ns: until then user queues are looked at without a doorbell */
+	struct mutex lock;	/* what the hardware does, one thing at a time */
+
+	struct sim_ring ring[SIM_ENGINES];
+	struct sim_queue queue[SIM_QUEUES];
+	struct sim_scheduler scheduler[SIM_XCCS];
+	struct v9_mqd mqd;	/* while one is read */
+	u16 pasid[SIM_XCCS][SIM_VMIDS];
+
+	u32 ih_wptr;
+
+	struct sim_tlb_entry tlb[SIM_HUBS][SIM_TLB_ENTRIES];
+	atomic_t flushes[SIM_HUBS][SIM_VMIDS];
+	atomic_t access;	/* odd: memory is read or written by what was translated */
+};
+
+/* engine.c */
+struct sim_gpu *sim_gpu(struct amdgpu_device *adev);
+struct sim_gpu *sim_gpu_at(unsigned int index);
+int sim_gpu_start(struct amdgpu_device *adev, const struct sim_chip *chip);
+void sim_gpu_stop(struct amdgpu_device *adev);
+void sim_gpu_reset(struct amdgpu_device *adev);
+void sim_wake(struct sim_gpu *g);
+void sim_wake_all(void);
+void sim_wake_at(struct sim_gpu *g, u64 ns);
+u64 sim_clock(void);
+
+/* doorbell.c */
+void sim_doorbells_close(struct sim_gpu *g);
+bool sim_doorbells_expired(struct sim_gpu *g);
+
+/* interrupts.c */
+void sim_irq(struct sim_gpu *g, enum sim_hub hub, u32 client, u32 source, u32 ring, u32 vmid, const u32 *data);
+void sim_page_fault(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, bool write);
+
+/* tlb.c */
+bool sim_tlb_find(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, struct sim_page *page);
+void sim_tlb_fill(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, const struct sim_page *page);
+void sim_tlb_flush(struct sim_gpu *g, enum sim_hub hub, u32 vmids);
+void sim_access_begin(struct sim_gpu *g);
+void sim_access_end(struct sim_gpu *g);
+
+/* partitions.c */
+u32 sim_xccs(struct sim_gpu *g);
+u32 sim_partitions(struct sim_gpu *g);
+u32 sim_first_engine(struct sim_gpu *g, u32 xcc);
+enum sim_hub sim_engine_hub(struct sim_gpu *g, u32 engine);
+enum sim_hub sim_xcc_mm(struct sim_gpu *g, u32 xcc);
+u32 sim_ih_node(struct sim_gpu *g, enum sim_hub hub);
+u32 sim_pasid(struct sim_gpu *g, enum sim_hub hub, u32 vmid);
+
+/* registers.c */
+struct amdgpu_vmhub *sim_hub(struct sim_gpu *g, enum sim_hub hub);
+u32 sim_register(struct amdgpu_device *adev, u32 reg);
+void sim_set_register(struct amdgpu_device *adev, u32 reg, u32 value);
+
+/* translate.c */
+int sim_translate(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, struct sim_page *page);
+
+/* memory.c: as the hardware sees it; 0 or -EFAULT */
+int sim_read(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, void *to, u64 len);
+int sim_write(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, const void *from, u64 len);
+int sim_copy(struct sim_stream *s, u64 to, u64 from, u64 len, enum sim_place *far);
+int sim_fill(struct sim_stream *s, u64 to, u32 value, u64 len, enum sim_place *far);
+
+/* packets.c, copies.c */
+int sim_packet(struct sim_stream *s, const u32 *dw, u64 va, u64 left);
+u32 sim_packet_dwords(const u32 *dw);
+int sim_packet_copy(struct sim_stream *s, const u32 *dw);
+int sim_packet_rectangle(struct sim_stream *s, const u32 *dw);
+int sim_packet_fill(struct sim_stream *s, const u32 *dw);
+bool sim_engine_busy(struct sim_gpu *g, u32 engine);
+u64 sim_retry_at(u64 *since);
+
+/* rings.c */
+bool sim_rings_run(struct sim_gpu *g);
+
+/* queue.c */
+struct sim_queue *sim_queue_at(struct sim_gpu *g, bool sdma, u32 xcc, u32 engine, u32 slot);
+struct sim_queue *sim_queue_free(struct sim_gpu *g);
+int sim_queue_load(struct sim_gpu *g, struct sim_queue *q);
+void sim_queue_save(struct sim_gpu *g, struct sim_queue *q);
+bool sim_queue_wptr(struct sim_gpu *g, struct sim_queue *q, u64 *wptr);
+void sim_queue_halt(struct sim_gpu *g, struct sim_queue *q, u64 va, bool write);
+bool sim_queue_faults(struct sim_queue *q);
+bool sim_queues_run(struct sim_gpu *g);
+
+/* scheduler.c, kfd_calls.c, sdma_queue.c, aql.c, microop.c */
+bool sim_scheduler_run(struct sim_gpu *g);
+int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint32_t inst);
+void sim_kfd_calls(const struct sim_chip *chip);
+bool sim_run_sdma(struct sim_gpu *g, struct sim_queue *q);
+bool sim_run_aql(struct sim_gpu *g, struct sim_queue *q);
+void sim_microop_stop(struct sim_queue *q);
+int sim_microop(struct sim_gpu *g, struct sim_queue *q, const u64 *packet, u64 *va);
+
+extern const struct amdgpu_ip_block_version sim_gfx_ip_block;
+#endif
