@@ -1,7 +1,8 @@
 #!/bin/bash
-# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated GPU by software that knows nothing of it, in a guest; asks the real
-# driver of the same kernel the same table of calls; then judges the simulated GPU on the kernel that follows, where one can be
-# had. CALLS and SEED are the fuzzer's. The last line has the totals. Logs are kept in build/test-logs.
+# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated GPU by software that knows nothing of it, in a guest; runs the same
+# programs on it and on the real driver over simulated hardware, and prints a table of both; asks the real driver without a GPU the
+# same table of calls; then judges the simulated GPU on the kernel that follows, where one can be had. CALLS and SEED are the
+# fuzzer's. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -15,17 +16,17 @@ part() (
 	"$1"
 )
 
-# guest simulated|real DRIVER LAB_OPTION: the repository is the guest's working directory, so files have the same names there.
+# guest simulated|real|compare DRIVER LAB_OPTION...: the repository is the guest's working directory, so files have the same names there.
 guest() {
-	test/lab/lab.sh "$3" --memory 6144 --timeout 2400 -- test/lab/kfdsim/conformance.sh "$1" "$2" build/lab/kfdsim-tests $fuzzer |
-		live '^ *(not )?ok |^# fuzz_test'
+	test/lab/lab.sh "${@:3}" --memory 6144 --timeout 2400 -- test/lab/kfdsim/conformance.sh "$1" "$2" build/lab/kfdsim-tests $fuzzer |
+		live '^ *(not )?ok |^# fuzz_test|^# [|]'
 }
 
 next_kernel() {
 	if ! part build_next_kernel >"$LOGS/next-kernel.out" 2>&1; then
 		not_run kfdsim-next-kernel "Debian's backports give no newer kernel here: build/test-logs/next-kernel.out"
 	elif suite kfdsim-next-kernel-build one part build_next_kfdsim; then
-		suite kfdsim-next-kernel tap guest simulated build/lab/next-kernel/amdgpu.ko --next-kernel
+		suite kfdsim-next-kernel tap guest simulated build/lab/next-kernel/amdgpu.ko --next-kernel --no-gpu
 	fi
 }
 
@@ -33,7 +34,8 @@ cd "$REPO" || exit 1
 fuzzer=$*
 forget_logs
 if suite set-up one set_up && suite kfdsim-tests one part build_kfdsim_tests; then
-	suite kfdsim tap guest simulated build/lab/amdgpu.ko --no-gpu
+	suite kfdsim tap guest simulated build/lab/kfdsim/amdgpu.ko --no-gpu
+	suite kfdsim-against-real tap guest compare test/lab/load-gpu --driver real
 	suite kfdsim-real-driver tap guest real build/lab/real-driver --no-gpu
 	next_kernel
 else

@@ -49,6 +49,10 @@ static vm_fault_t sim_bo_fault(struct vm_fault *vmf)
 	/* As TTM: imported pages are mapped through their dma-buf, not through the importer. */
 	if (first >= n || bo->kind == SIM_BO_IMPORT)
 		return VM_FAULT_SIGBUS;
+	/* It is remembered: amdgpu_object.c:amdgpu_bo_fault_reserve_notify @ 6.12.117. */
+	mutex_lock(&bo->lock);
+	bo->create_flags |= AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
+	mutex_unlock(&bo->lock);
 	ret = vmf_insert_pfn(vma, vmf->address, page_to_pfn(bo->pages[first]));
 	/* Faults are slow in an emulated guest: map the neighbours too. */
 	n = min3(n - first, (vma->vm_end - vmf->address) >> PAGE_SHIFT,

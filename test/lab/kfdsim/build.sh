@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # Build amdgpu.ko (simulated GPU) inside a builder root file system.
-# usage: build.sh BUILDER_ROOTFS OUTPUT_FILE
+# usage: build.sh BUILDER_ROOTFS OUTPUT_FOLDER
 set -eu
 
 if [ $# -ne 2 ]; then
-	echo "usage: $0 BUILDER_ROOTFS OUTPUT_FILE" >&2
+	echo "usage: $0 BUILDER_ROOTFS OUTPUT_FOLDER" >&2
 	exit 2
 fi
 src=$(cd "$(dirname "$0")" && pwd)
@@ -26,9 +26,8 @@ if [ -z "$kdir" ]; then
 	exit 1
 fi
 
-cp "$src"/*.c "$src"/*.h "$src"/Kbuild "$src"/Makefile "$work"/
+cp "$src"/*.c "$src"/*.h "$src"/../control/*.[ch] "$src"/Kbuild "$src"/Makefile "$work"/
 builder_make "$work" KDIR="$kdir"
 chroot "$root" strip --strip-debug "${work#"$root"}/amdgpu.ko"
-# Install by rename, so that a reader never sees half a module.
-cp "$work/amdgpu.ko" "$out.new"
-mv "$out.new" "$out"
+mkdir -p "$out"
+cp "$work/amdgpu.ko" "$out/"

@@ -1,7 +1,8 @@
 #!/bin/bash
-# conformance.sh simulated|real DRIVER TESTS [CALLS [SEED]]: runs in a guest without a GPU. Judges the simulated GPU by programs; or
-# makes the table of calls, whose answers the simulated driver is to give too, of the real driver.
-#   DRIVER the simulated GPU's module; real: a folder with the real driver's modules, in load order
+# conformance.sh simulated|real|compare DRIVER TESTS [CALLS [SEED]]: runs in a guest. simulated judges the simulated GPU by programs;
+# real makes the table of calls, whose answers the simulated driver is to give too, of the real driver without a GPU; compare runs
+# programs on the simulated driver and then on the real one over simulated hardware, and shows both results side by side.
+#   DRIVER the simulated GPU's module; real: a folder with the real driver's modules, in load order; compare: the guest's load-gpu
 #   TESTS  folder with the built tests
 #   CALLS  of the fuzzer (default 100000)     SEED  of the fuzzer (default: another one each time, printed)
 # TAP on standard output with the summary test/tap.sh reads. After each program nothing may be left on the simulated GPU,
@@ -9,8 +10,12 @@
 set -uo pipefail
 
 which=$1 driver=$(realpath "$2") tests=$(realpath "$3") calls=${4:-100000} seed=${5:-}
-counters=/sys/kernel/debug/kfdsim/counters
+counters=/sys/kernel/debug/simgpu/counters
 number=0 failed=0 complaints=0
+rest=
+last=/tmp/conformance.out # what the last program wrote
+# Checks that are known to fail on one of the drivers: see there.
+export KFDSIM_DIFFERENCES=$PWD/test/lab/kfdsim/differences.list
 
 # left: the living objects, as "name number", of a GPU that nothing should use any more; the totals follow them in the file.
 # Ends of processes take a moment.
@@ -27,11 +32,12 @@ left() {
 
 complained() { dmesg | grep -cE 'BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than|refcount_t:|UBSAN:|unreferenced object'; }
 
-# judge NAME COMMAND...: one test. Its output is shown when it fails; lines "simulated: ..." and the fuzzer's seed always.
+# judge NAME COMMAND...: one test; $rest is what it left on the GPU. Its output is shown when it fails; lines "simulated: ..." and the fuzzer's seed always.
 judge() {
-	local name=$1 out status=0 start=$EPOCHREALTIME rest now word=ok
+	local name=$1 out status=0 start=$EPOCHREALTIME now word=ok
 	shift
 	out=$(cd "$tests" && "$@" 2>&1) || status=$?
+	echo "$out" >"$last"
 	rest=$(left)
 	now=$(complained)
 	number=$((number + 1))
@@ -76,8 +82,69 @@ load_real_driver() {
 	[ -c /dev/kfd ]
 }
 
+# numbers FILE: "checks failed differences skipped" of all that a program and its parts have reported.
+numbers() {
+	sed -nE 's/^.*: ([0-9]+) checks, ([0-9]+) failed, ([0-9]+) differences, ([0-9]+) skipped$/\1 \2 \3 \4/p' "$1" |
+		awk '{ a += $1; b += $2; c += $3; d += $4 } END { print a + 0, b + 0, c + 0, d + 0 }'
+}
+
+# Those that use ioctls, the ones that say most about both drivers first.
+compared=(kfd_test share_test criu_test queue_test queue_criu_test objects_test fault_test drm_test sync_test handle_test engine_test
+	criu_table_test criu_blob_test svm_test calls_test rocr_test rocr_queue_test rocr_dispatch_test rocr_share_test)
+
+# run_all DRIVER: every compared program; its output is kept, its numbers go into $results as "driver program".
+declare -A results
+run_all() {
+	local program start=$complaints
+	judge "$1: the driver is there, on Linux $(uname -r)" sh "$driver" "$1"
+	for program in "${compared[@]}" "stress_test 20"; do
+		# shellcheck disable=SC2086 # a program and its argument
+		judge "$1: $program" timeout 60 "$tests/"$program
+		program=${program%% *}
+		mv "$last" "/tmp/$1.$program"
+		# What one has left behind is not held against the next.
+		[ -z "$rest" ] || sh "$driver" "$1" || echo "# the $1 driver could not be loaded anew"
+		results["$1 $program"]=$(numbers "/tmp/$1.$program")
+	done
+	judge "$1: rocminfo" rocminfo_sees_gpus
+}
+
+# Every entry of the list is needed, or it is out of date.
+differences_are_needed() {
+	local entry status=0
+	while IFS= read -r entry; do
+		if ! grep -qxF -e "DIFFERS ${entry% :: *}" /tmp/kfdsim.* /tmp/real.*; then
+			echo "no check that failed is this one: ${entry% :: *}"
+			status=1
+		fi
+	done < <(grep -v '^#' "$KFDSIM_DIFFERENCES")
+	return $status
+}
+
+# side_by_side: a line for each program, then what was skipped and what is known to differ.
+side_by_side() {
+	local program kfdsim real
+	printf '# | %-18s | %-31s | %-31s |\n' "" kfdsim real
+	printf '# | %-18s | %-31s | %-31s |\n' program "checks failed differ skipped" "checks failed differ skipped"
+	for program in "${compared[@]}" stress_test; do
+		read -ra kfdsim <<<"${results["kfdsim $program"]}"
+		read -ra real <<<"${results["real $program"]}"
+		printf '# | %-18s | %6d %6d %6d %7d    | %6d %6d %6d %7d    |\n' "$program" "${kfdsim[@]}" "${real[@]}"
+	done
+	for program in "${compared[@]}" stress_test; do
+		sed -n "s/^SKIP /# | $program, not asked of the real driver: /p" "/tmp/real.$program" | sort -u
+	done
+	grep -v '^#' "$KFDSIM_DIFFERENCES" | sed 's/^/# | differs: /'
+}
+
 echo "TAP version 13"
 case $which in
+compare)
+	run_all kfdsim
+	run_all real
+	judge "every known difference is one" differences_are_needed
+	side_by_side
+	;;
 simulated)
 	judge "the simulated driver is there, on Linux $(uname -r)" load_simulated_driver
 	judge rocminfo rocminfo_sees_gpus

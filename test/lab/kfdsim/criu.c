@@ -23,7 +23,10 @@ static int sim_criu_unpause(struct sim_process *p)
 	return ret;
 }
 
-/* Pages of all userptr BOs must be there before a queue may run. */
+/*
+ * Userptr BOs get their pages before a queue may run. One without memory behind it is no error: the GPU faults there
+ * (amdgpu_amdkfd_gpuvm.c:update_invalid_user_pages @ 6.12.117). Another error is tried again.
+ */
 static int sim_criu_validate_userptrs(struct sim_process *p)
 {
 	struct sim_pdd *pdd;
@@ -35,14 +38,15 @@ static int sim_criu_validate_userptrs(struct sim_process *p)
 			if (mem->bo->kind != SIM_BO_USERPTR)
 				continue;
 			ret = sim_bo_probe_user(mem->bo);
-			if (ret)
+			WRITE_ONCE(mem->bo->lost, ret == -EFAULT);
+			if (ret && ret != -EFAULT)
 				return ret;
 		}
 	}
 	return 0;
 }
 
-/* The late half of RESUME. Like the real one it tries for ever and tells nobody. */
+/* The late half of RESUME, which tells nobody what became of it. */
 void sim_criu_resume_work(struct work_struct *work)
 {
 	struct sim_process *p = container_of(to_delayed_work(work), struct sim_process,

@@ -77,11 +77,11 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 		mutex_unlock(&p->lock);
 		return p->dead ? -ESRCH : -ENODEV;
 	}
-	/* 6.12 evicts on every call, although UNPAUSE takes back one only. */
-	if (p->kernel < SIM_LINUX_7_3 || !p->paused)
-		sim_process_evict(p);
+	/* Once, as UNPAUSE takes back one. Kernels before 6.12.113 did so on every call. */
 	if (p->paused)
 		atomic64_inc(&sim_count.paused_again);
+	else
+		sim_process_evict(p);
 	p->paused = true;
 	sim_dump_lock(p);
 	sim_dump_count(&d, p);
@@ -190,6 +190,7 @@ static int sim_dump_objects(struct sim_dump *d)
 	int ret = -EINVAL;
 
 	process->version = SIM_CRIU_VERSION;
+	process->xnack_mode = p->xnack;
 	sim_dump_lock(p);
 	sim_dump_count(&now, p);
 	if (now.nr_objects == d->nr_objects && now.size == d->size) {
@@ -248,11 +249,14 @@ static int sim_dump_write_devices(struct sim_dump *d, struct kfd_ioctl_criu_args
 	struct sim_pdd *pdd;
 	u32 i;
 
-	/* Only the ids are written: drm_fd belongs to the caller. */
+	/* Whole, with zeros for drm_fd: kfd_chardev.c:criu_checkpoint_devices @ 6.12.117. */
 	for (i = 0; i < d->p->nr_pdds; i++) {
+		struct kfd_criu_device_bucket bucket = {};
+
 		pdd = &d->p->pdds[i];
-		if (put_user(pdd->user_gpu_id, &devices[i].user_gpu_id) ||
-		    put_user(pdd->gpu->gpu_id, &devices[i].actual_gpu_id))
+		bucket.user_gpu_id = pdd->user_gpu_id;
+		bucket.actual_gpu_id = pdd->gpu->gpu_id;
+		if (copy_to_user(&devices[i], &bucket, sizeof(bucket)))
 			return -EFAULT;
 	}
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Queues in the CRIU blob: a header, the MQD, the control stack. 7.3 checks the header before
- * it uses it. 6.12 takes any, which overruns kernel memory there; here it is counted and logged.
+ * Queues in the CRIU blob: a header, the MQD, the control stack. Both are checked against the GPU's, in 7.3 otherwise than
+ * in 6.12, and the memory a queue is made of must be there.
  */
 #include <linux/slab.h>
 
@@ -113,11 +113,15 @@ int sim_criu_queues_check(struct sim_process *p)
 	return 0;
 }
 
-u8 *sim_criu_dump_queues(struct sim_process *p, u8 *at)
+/* Those of a GPU after those of another, and of each the newest first (kfd_device_queue_manager.c:create_queue_cpsch @ 6.12.117). */
+static u8 *sim_dump_queues_of(struct sim_pdd *pdd, u8 *at)
 {
 	struct sim_queue *q;
 
-	list_for_each_entry(q, &p->queues, link) {
+	list_for_each_entry_reverse(q, &pdd->p->queues, link) {
+		if (q->pdd != pdd)
+			continue;
+
 		struct sim_criu_queue *priv = (struct sim_criu_queue *)at;
 		struct sim_mqd_sizes s = sim_mqd_sizes(q);
 
@@ -146,6 +150,15 @@ u8 *sim_criu_dump_queues(struct sim_process *p, u8 *at)
 	return at;
 }
 
+u8 *sim_criu_dump_queues(struct sim_process *p, u8 *at)
+{
+	struct sim_pdd *pdd;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		at = sim_dump_queues_of(pdd, at);
+	return at;
+}
+
 static void sim_load_set(struct sim_queue *q, const struct sim_criu_queue *priv)
 {
 	q->id = priv->q_id;
@@ -170,25 +183,37 @@ static void sim_load_set(struct sim_queue *q, const struct sim_criu_queue *priv)
 static int sim_load_check(struct sim_queue *q, const struct sim_criu_queue *priv)
 {
 	struct sim_mqd_sizes s = sim_mqd_sizes(q);
-	bool fits;
 
 	if (!sim_is_sdma(priv->type) && priv->type != SIM_QUEUE_COMPUTE)
 		return -EINVAL;
 	/* The engine needs it; the real driver programs whatever it is given. */
 	if (priv->q_size && !is_power_of_2(priv->q_size))
 		return -EINVAL;
-	fits = priv->mqd_size == s.mqd && priv->ctl_stack_size / s.xccs <= SIM_MAX_CTL_STACK;
-	if (q->pdd->p->kernel >= SIM_LINUX_7_3 && !fits)
+	if (priv->mqd_size != s.mqd)
+		return -EINVAL;
+	if (q->pdd->p->kernel >= SIM_LINUX_7_3 &&
+	    priv->ctl_stack_size > s.xccs * q->pdd->gpu->ctl_stack_bytes)
 		return -EINVAL;
 	/* No buffer of the write pointer is looked up on restore, and MES cannot do without. */
 	if (q->pdd->gpu->gfx_target_version / 10000 >= 11)
 		return -EINVAL;
-	if (!fits) {
-		pr_warn_ratelimited("queue %u: MQD %u and control stack %u bytes: a real 6.12 kernel overruns its memory\n",
-			priv->q_id, priv->mqd_size, priv->ctl_stack_size);
-		atomic64_inc(&sim_count.blob_overruns);
-	}
 	return 0;
+}
+
+/*
+ * kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117 takes the size of the control stack from the blob, where
+ * it is 0 from gfx10 on: no queue of these can be restored. 7.3 has it from the topology.
+ */
+static int sim_load_buffers(struct sim_queue *q, const struct sim_criu_queue *priv)
+{
+	u32 ctl_stack = q->ctl_stack_size;
+	int ret;
+
+	q->ctl_stack_size = q->pdd->p->kernel >= SIM_LINUX_7_3 ? q->pdd->gpu->ctl_stack_bytes :
+			    priv->ctl_stack_size;
+	ret = sim_queue_buffers_get(q);
+	q->ctl_stack_size = ctl_stack;
+	return ret;
 }
 
 /* MQDs and control stacks of q, len bytes at l->offset. */
@@ -241,7 +266,12 @@ int sim_criu_load_queue(struct sim_load *l)
 		return -ENOMEM;
 	ret = sim_load_state(l, q, &priv, len);
 	if (!ret)
+		ret = sim_load_buffers(q, &priv);
+	if (!ret) {
 		ret = sim_queue_insert(l->p, q, true);
+		if (ret)
+			sim_queue_buffers_put(q);
+	}
 	if (ret)
 		kfree(q);
 	return ret;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * CRIU_OP RESTORE. As in the real driver a failure leaves what was done so far; only the
- * descriptors are taken back.
+ * CRIU_OP RESTORE. As in the real driver a failure leaves what was done so far; only descriptors of BOs are taken back,
+ * if it was one of them.
  */
 #include <linux/dma-buf.h>
 #include <linux/file.h>
@@ -30,7 +30,10 @@ static int sim_load_process(struct sim_load *l)
 		return ret;
 	if (process.version != SIM_CRIU_VERSION)
 		return -EINVAL;
-	return process.xnack_mode ? -EPERM : 0;
+	if (process.xnack_mode && !sim_process_may_retry(l->p))
+		return -EPERM;
+	l->p->xnack = process.xnack_mode;
+	return 0;
 }
 
 static int sim_load_device(struct sim_load *l, u32 index)
@@ -267,11 +270,12 @@ int sim_criu_restore(struct sim_process *p, struct kfd_ioctl_criu_args *args)
 		ret = sim_load_devices(&l);
 	if (!ret)
 		ret = sim_load_bos(&l);
+	/* The descriptors are there from now on, whatever becomes of the rest: kfd_chardev.c:criu_restore_bos @ 6.12.117. */
+	sim_load_finish(&l, !ret);
 	if (!ret)
 		ret = sim_load_objects(&l);
 	if (!ret && l.offset != args->priv_data_size)
 		ret = -EINVAL;
-	sim_load_finish(&l, !ret);
 	mutex_unlock(&p->lock);
 	return ret;
 }

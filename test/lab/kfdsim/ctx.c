@@ -47,8 +47,11 @@ static int sim_ctx_alloc(struct sim_vm *vm, union drm_amdgpu_ctx *args)
 	struct sim_ctx *ctx;
 	int id;
 
-	if (!sim_ctx_may_have(args->in.priority))
+	if (!sim_ctx_may_have(args->in.priority)) {
+		/* The answer lies over the question, and is written: amdgpu_ctx.c:amdgpu_ctx_alloc @ 6.12.117. */
+		args->out.alloc.ctx_id = 0;
 		return -EACCES;
+	}
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return -ENOMEM;

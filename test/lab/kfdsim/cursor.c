@@ -53,7 +53,7 @@ static int sim_cursor_pin(struct sim_cursor *c, u64 index, u64 want)
 	sim_cursor_unpin(c);
 	if (c->write && bo->read_only)
 		return -EFAULT;
-	if (!mmget_not_zero(bo->mm))
+	if (READ_ONCE(bo->lost) || !mmget_not_zero(bo->mm))
 		return -EFAULT;
 	c->mm = bo->mm;
 	mmap_read_lock(c->mm);

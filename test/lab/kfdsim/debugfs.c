@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* debugfs kfdsim/counters: living objects (0 when nobody uses the GPU) and totals. */
+/* debugfs simgpu/counters: living objects (0 when nobody uses the GPU) and totals. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -40,7 +40,7 @@ static const struct {
 	SIM_COUNTER(resume_without_vm),
 	SIM_COUNTER(resume_unrestored),
 	SIM_COUNTER(paused_again),
-	SIM_COUNTER(faults_injected),
+	{ "faults_injected", &sim_faults_injected },
 	SIM_COUNTER(blob_overruns),
 	SIM_COUNTER(pages_returned),
 };
@@ -56,9 +56,18 @@ static int sim_counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(sim_counters);
 
+const unsigned long sim_fault_kinds = ~(BIT(SIM_FAULT_PACKET) | BIT(SIM_FAULT_INTERRUPT) |
+					      BIT(SIM_FAULT_SUBMISSION));
+
+/* Rules are looked at where they strike: nothing has to be done when they change. */
+int sim_faults_changed(void)
+{
+	return 0;
+}
+
 void sim_debugfs_init(void)
 {
-	debugfs_dir = debugfs_create_dir("kfdsim", NULL);
+	debugfs_dir = debugfs_create_dir("simgpu", NULL);
 	debugfs_create_file("counters", 0444, debugfs_dir, NULL, &sim_counters_fops);
 	sim_objects_init(debugfs_dir);
 	sim_faults_init(debugfs_dir);

@@ -20,21 +20,22 @@ static bool sim_bo_is_memory(struct sim_bo *bo)
 	return bo->domains & (AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT);
 }
 
-/* Metadata goes out whole or not at all; without a buffer its size is not told either. */
+/*
+ * Metadata goes out whole or not at all. Its size is told in any case, and must have been known also by who has no
+ * buffer for it (amdgpu_amdkfd.c:amdgpu_amdkfd_get_dmabuf_info @ 6.12.117).
+ */
 static int sim_dmabuf_metadata(struct sim_bo *bo, struct kfd_ioctl_get_dmabuf_info_args *args)
 {
+	u32 room = args->metadata_size;
 	int ret = 0;
 
-	if (!args->metadata_ptr)
-		return 0;
 	mutex_lock(&bo->lock);
-	if (args->metadata_size < bo->metadata_size)
+	args->metadata_size = bo->metadata_size;
+	if (room < bo->metadata_size)
 		ret = -EINVAL;
-	else if (copy_to_user(u64_to_user_ptr(args->metadata_ptr), bo->metadata,
-			      bo->metadata_size))
+	else if (args->metadata_ptr && copy_to_user(u64_to_user_ptr(args->metadata_ptr), bo->metadata,
+						    bo->metadata_size))
 		ret = -EFAULT;
-	else
-		args->metadata_size = bo->metadata_size;
 	mutex_unlock(&bo->lock);
 	return ret;
 }

@@ -9,66 +9,6 @@
 
 #define SIM_IN_FLIGHT_MAX 1024
 
-/* MB/s of each engine of a GPU. Those behind the end of the list that was given are as its last. */
-struct sim_rates {
-	unsigned int values[SIM_MAX_SDMA];
-	unsigned int nr;		/* of the list */
-};
-
-/* All of a list or nothing of it is taken: engines go on meanwhile. */
-static int sim_rates_set(const char *val, const struct kernel_param *kp)
-{
-	struct sim_rates *rates = kp->arg, new = {};
-	char *copy = kstrdup(val, GFP_KERNEL), *rest = copy, *word;
-	unsigned int i;
-	int ret = copy ? 0 : -ENOMEM;
-
-	while (!ret && (word = strsep(&rest, ","))) {
-		if (new.nr == SIM_MAX_SDMA)
-			ret = -EINVAL;
-		else
-			ret = kstrtouint(word, 0, &new.values[new.nr++]);
-	}
-	kfree(copy);
-	if (ret)
-		return ret;
-	for (i = 0; i < SIM_MAX_SDMA; i++)
-		WRITE_ONCE(rates->values[i], new.values[min(i, new.nr - 1)]);
-	rates->nr = new.nr;
-	return 0;
-}
-
-static int sim_rates_get(char *buf, const struct kernel_param *kp)
-{
-	const struct sim_rates *rates = kp->arg;
-	unsigned int i;
-	int len = 0;
-
-	for (i = 0; i < rates->nr; i++)
-		len += sysfs_emit_at(buf, len, "%u%c", rates->values[i],
-				     i + 1 < rates->nr ? ',' : '\n');
-	return len;
-}
-
-static const struct kernel_param_ops sim_rates_ops = {
-	.set = sim_rates_set,
-	.get = sim_rates_get,
-};
-
-static struct sim_rates dma_mbps = { .nr = 1 }, vram_mbps = { .nr = 1 }, peer_mbps = { .nr = 1 };
-module_param_cb(dma_mbps, &sim_rates_ops, &dma_mbps, 0644);
-MODULE_PARM_DESC(dma_mbps,
-		 "MB/s (10^6 bytes) of each SDMA engine, the last one for all further, 0 = unlimited (default)");
-module_param_cb(vram_mbps, &sim_rates_ops, &vram_mbps, 0644);
-MODULE_PARM_DESC(vram_mbps, "the same within VRAM, 0 = as dma_mbps (default)");
-
-module_param_cb(peer_mbps, &sim_rates_ops, &peer_mbps, 0644);
-MODULE_PARM_DESC(peer_mbps, "the same from or to another GPU's VRAM, 0 = as dma_mbps (default)");
-
-static unsigned int submit_us;
-module_param(submit_us, uint, 0644);
-MODULE_PARM_DESC(submit_us, "us from a submission to its first packet, 0 = none (default)");
-
 struct sim_engine {
 	spinlock_t lock;
 	u64 busy_until;			/* ns, CLOCK_MONOTONIC */
@@ -121,43 +61,23 @@ static bool sim_in_peer(struct sim_vm *vm, u64 va, bool write)
 	return owner && owner != vm->gpu;
 }
 
-static u32 sim_rate(const struct sim_rates *rates, u32 engine)
+static enum sim_reach sim_reach(bool vram, bool peer)
 {
-	return READ_ONCE(rates->values[engine]);
-}
-
-static u64 sim_rate_ns(u32 rate, u64 bytes)
-{
-	return rate ? mul_u64_u32_div(bytes, NSEC_PER_USEC, rate) : 0;
+	return vram ? SIM_REACH_VRAM : peer ? SIM_REACH_PEER : SIM_REACH_SYSTEM;
 }
 
 /* Engine time of a copy; where its first bytes are decides about the rate. */
 u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes)
 {
-	u32 inner = sim_rate(&vram_mbps, s->engine), peer = sim_rate(&peer_mbps, s->engine);
+	bool vram = sim_in_vram(s->vm, dst, true) && sim_in_vram(s->vm, src, false);
+	bool peer = sim_in_peer(s->vm, dst, true) || sim_in_peer(s->vm, src, false);
 
-	if (inner && sim_in_vram(s->vm, dst, true) && sim_in_vram(s->vm, src, false))
-		return sim_rate_ns(inner, bytes);
-	if (peer && (sim_in_peer(s->vm, dst, true) || sim_in_peer(s->vm, src, false)))
-		return sim_rate_ns(peer, bytes);
-	return sim_rate_ns(sim_rate(&dma_mbps, s->engine), bytes);
+	return sim_rate_ns(s->engine, sim_reach(vram, peer), bytes);
 }
 
 u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes)
 {
-	u32 inner = sim_rate(&vram_mbps, s->engine), peer = sim_rate(&peer_mbps, s->engine);
-
-	if (inner && sim_in_vram(s->vm, dst, true))
-		return sim_rate_ns(inner, bytes);
-	if (peer && sim_in_peer(s->vm, dst, true))
-		return sim_rate_ns(peer, bytes);
-	return sim_rate_ns(sim_rate(&dma_mbps, s->engine), bytes);
-}
-
-/* From a submission, or from noticing that a queue is not empty, to its beginning. */
-u64 sim_submit_ns(void)
-{
-	return (u64)READ_ONCE(submit_us) * NSEC_PER_USEC;
+	return sim_rate_ns(s->engine, sim_reach(sim_in_vram(s->vm, dst, true), sim_in_peer(s->vm, dst, true)), bytes);
 }
 
 /* Book ns of work that may not start before begin; returns when it ends (ns). */

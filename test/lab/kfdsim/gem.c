@@ -28,7 +28,9 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	bo->domains = in.domains;
-	bo->create_flags = in.domain_flags | AMDGPU_GEM_CREATE_VRAM_CLEARED;
+	/* CPU_ACCESS_REQUIRED is but a hint until a CPU does: amdgpu_object.c:amdgpu_bo_create @ 6.12.117. */
+	bo->create_flags = (in.domain_flags & ~(u64)AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED) |
+			   AMDGPU_GEM_CREATE_VRAM_CLEARED;
 	bo->alignment = in.alignment;
 	ret = drm_gem_handle_create(file, &bo->base, &handle);
 	sim_bo_put(bo);

@@ -99,9 +99,23 @@ int sim_kfd_acquire_vm(struct sim_process *p, void *data)
 }
 
 /*
- * Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. With
- * it negative asks, and there is no retry of faults to switch on.
+ * May faults be retried? Those of gfx90a and gfx942 in every process, of others only if they are by default, which they
+ * are not (kfd_process.c:kfd_process_xnack_mode @ 6.12.117). Nothing here retries one.
  */
+bool sim_process_may_retry(struct sim_process *p)
+{
+	unsigned int i;
+	u32 version;
+
+	for (i = 0; i < p->nr_pdds; i++) {
+		version = p->pdds[i].gpu->gfx_target_version;
+		if (version != 90010 && version / 100 != 904)
+			return false;
+	}
+	return true;
+}
+
+/* Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. With it negative asks. */
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_set_xnack_mode_args *args = data;
@@ -111,11 +125,13 @@ int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 		return -EPERM;
 	mutex_lock(&p->lock);
 	if (args->xnack_enabled < 0)
-		args->xnack_enabled = 0;
+		args->xnack_enabled = p->xnack;
 	else if (!list_empty(&p->queues))
 		ret = -EBUSY;
-	else if (args->xnack_enabled)
+	else if (args->xnack_enabled && !sim_process_may_retry(p))
 		ret = -EPERM;
+	else
+		p->xnack = args->xnack_enabled;
 	mutex_unlock(&p->lock);
 	return ret;
 }

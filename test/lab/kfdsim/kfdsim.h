@@ -13,7 +13,9 @@
 #ifndef KFDSIM_H
 #define KFDSIM_H
 
+#include "faults.h"
 #include "process_types.h"
+#include "rates.h"
 
 struct sim_fence;
 struct sim_gem_op;
@@ -59,8 +61,10 @@ u32 sim_vm_list_maps(struct sim_vm *vm, struct sim_bo *bo, struct sim_gem_vm_ent
 int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags);
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
 int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
-bool sim_vm_is_mapped(struct sim_vm *vm, u64 va);
 bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size);
+struct sim_bo *sim_vm_queue_get(struct sim_vm *vm, u64 va, u64 size);
+void sim_vm_queue_put(struct sim_vm *vm, struct sim_bo *bo);
+bool sim_vm_has_queue(struct sim_vm *vm, struct sim_bo *bo);
 int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
 		   u64 *left);
 
@@ -90,7 +94,6 @@ void sim_engines_fini(struct sim_gpu *gpu);
 u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns);
 u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes);
 u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes);
-u64 sim_submit_ns(void);
 void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
 
@@ -199,6 +202,11 @@ u32 sim_queue_engine(const struct sim_queue *q);
 int sim_queue_hw_take(struct sim_queue *q, bool restore);
 void sim_queue_hw_release(struct sim_queue *q);
 
+/* queue_buffers.c */
+int sim_queue_buffers_get(struct sim_queue *q);
+int sim_queue_ring_change(struct sim_queue *q, u64 ring, u64 size);
+void sim_queue_buffers_put(struct sim_queue *q);
+
 /* queue.c */
 int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore);
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q);
@@ -235,6 +243,7 @@ struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu);
 bool sim_process_has_vm(struct sim_process *p);
 int sim_pdd_bind_vm(struct sim_pdd *pdd, int drm_fd);
 void sim_process_evict(struct sim_process *p);
+void sim_process_evict_locked(struct sim_process *p);
 void sim_process_unevict(struct sim_process *p);
 
 /* kfd_ioctl.c */
@@ -247,6 +256,7 @@ int sim_kfd_get_clock_counters(struct sim_process *p, void *data);
 int sim_kfd_get_apertures(struct sim_process *p, void *data);
 int sim_kfd_get_apertures_new(struct sim_process *p, void *data);
 int sim_kfd_acquire_vm(struct sim_process *p, void *data);
+bool sim_process_may_retry(struct sim_process *p);
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data);
 int sim_kfd_check_gpu_policy(struct sim_process *p, void *data);
 int sim_kfd_check_gpu_scratch(struct sim_process *p, void *data);
@@ -319,16 +329,6 @@ int sim_procfs_init(struct device *kfd);
 void sim_procfs_fini(void);
 void sim_procfs_add(struct sim_process *p);
 void sim_procfs_remove(struct sim_process *p);
-
-/* faults.c */
-int sim_fault_kfd_ioctl(unsigned int nr);
-int sim_fault_drm_ioctl(unsigned int nr);
-struct sim_copy_fault sim_fault_copy(void);
-bool sim_fault_refuses_sdma(u32 gpu_id, u32 engine);
-bool sim_fault_holds_resume(void);
-u64 sim_fault_vram(u32 gpu_id, u64 bytes);
-void sim_faults_init(struct dentry *dir);
-void sim_faults_fini(void);
 
 /* objects.c */
 void sim_objects_init(struct dentry *dir);

@@ -31,16 +31,15 @@ u64 sim_mem_mmap_offset(struct sim_mem *mem, u32 gpu_id)
 /* A BO for these KFD flags, one reference; user_addr for userptr only. */
 struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 user_addr)
 {
+	u32 type = flags & SIM_MEM_TYPES;
 	struct sim_bo *bo;
 
-	switch (flags & SIM_MEM_TYPES) {
+	/* Of several the first counts: amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu @ 6.12.117. */
+	switch (type & -type) {
 	case KFD_IOC_ALLOC_MEM_FLAGS_VRAM:
 		bo = sim_bo_create(pdd->gpu, SIM_BO_VRAM, size);
-		if (!IS_ERR(bo)) {
+		if (!IS_ERR(bo))
 			bo->domains = AMDGPU_GEM_DOMAIN_VRAM;
-			bo->create_flags = flags & KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC ?
-					   AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED : 0;
-		}
 		return bo;
 	case KFD_IOC_ALLOC_MEM_FLAGS_GTT:
 		bo = sim_bo_create(pdd->gpu, SIM_BO_GTT, size);
@@ -169,11 +168,16 @@ int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd)
 	return ret;
 }
 
-/* -EINVAL if it is not mapped for this GPU. */
+/*
+ * -EINVAL if it is not mapped for this GPU, -EBUSY if a queue is made of it
+ * (amdgpu_amdkfd_gpuvm.c:unmap_bo_from_gpuvm @ 6.12.117).
+ */
 int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd)
 {
 	if (!(mem->mapped & sim_mem_bit(pdd)))
 		return -EINVAL;
+	if (sim_vm_has_queue(pdd->vm, mem->bo))
+		return -EBUSY;
 	/* Whoever has a GEM handle may have unmapped it before. */
 	sim_vm_unmap(pdd->vm, mem->bo, mem->va);
 	sim_vm_detach(pdd->vm, mem->bo);

@@ -8,10 +8,6 @@
 
 static_assert(sizeof(struct sim_wave) == KFDSIM_CTL_STACK);
 
-static unsigned int step_percent = 100;
-module_param(step_percent, uint, 0644);
-MODULE_PARM_DESC(step_percent, "time that steps of fill and increment take, of what they ask for");
-
 /* Steps of a memory operation. */
 static u64 sim_wave_steps(const struct sim_wave *w)
 {
@@ -105,8 +101,7 @@ int sim_dispatch_step(struct sim_queue *q, const struct sim_aql_packet *pkt, u64
 	if (ret)
 		return ret;
 	w->progress++;
-	q->ready_at = now + mul_u64_u32_div(w->step_us * NSEC_PER_USEC, READ_ONCE(step_percent),
-					    100);
+	q->ready_at = now + sim_step_ns(w->step_us);
 	return -EINPROGRESS;
 }
 

@@ -56,14 +56,18 @@ int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct si
 }
 
 /*
- * The control stack of a compute queue that is not on the hardware: here, of one that is
- * evicted. The save area is of no use, a wave has nothing but its control stack.
+ * The control stack of a compute queue that is not on the hardware: here, of one that is evicted. What is used of it goes
+ * to its end, behind a header at its beginning (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117). The save area is of no
+ * use, a wave has nothing but its control stack.
  */
 int sim_kfd_get_wave_state(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_queue_wave_state_args *args = data;
+	struct kfd_context_save_area_header header = {};
+	void __user *stack = u64_to_user_ptr(args->ctl_stack_address);
 	struct sim_wave wave = {};
 	struct sim_queue *q;
+	u32 used, size = 0;
 	int ret = 0;
 
 	mutex_lock(&p->lock);
@@ -76,13 +80,20 @@ int sim_kfd_get_wave_state(struct sim_process *p, void *data)
 			ret = -EINVAL;
 		else
 			wave = q->wave;
+		size = q->ctl_stack_size;
 		mutex_unlock(&p->run_lock);
 	}
 	mutex_unlock(&p->lock);
 	if (ret)
 		return ret;
-	args->ctl_stack_used_size = wave.magic ? sizeof(wave) : 0;
+	used = wave.magic ? min_t(u32, sizeof(wave), size) : 0;
+	args->ctl_stack_used_size = used;
 	args->save_area_used_size = 0;
-	return copy_to_user(u64_to_user_ptr(args->ctl_stack_address), &wave,
-			    args->ctl_stack_used_size) ? -EFAULT : 0;
+	header.wave_state.control_stack_offset = size - used;
+	header.wave_state.control_stack_size = used;
+	header.wave_state.wave_state_offset = size;
+	if (copy_to_user(stack, &header, sizeof(header.wave_state)) ||
+	    copy_to_user(stack + size - used, &wave, used))
+		return -EFAULT;
+	return 0;
 }

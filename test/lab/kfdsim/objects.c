@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * debugfs kfdsim/objects: what every KFD process has, one line an object with all that makes it
+ * debugfs simgpu/objects: what every KFD process has, one line an object with all that makes it
  * what it is. A restored process has to look as the one that was dumped did.
  */
 #include <linux/debugfs.h>

@@ -338,17 +338,23 @@ err:
 }
 
 /* Stop the queues of p once more than they are stopped already (counted, as in 6.12). */
-void sim_process_evict(struct sim_process *p)
+/* Needs p->run_lock. */
+void sim_process_evict_locked(struct sim_process *p)
 {
 	struct sim_queue *q;
 
-	sim_run_lock(p);
 	if (!p->evicted++) {
 		p->evicted_since = ktime_get_ns();
 		atomic64_inc(&sim_count.evicted);
 		list_for_each_entry(q, &p->queues, link)
 			sim_queue_preempt(q, p->evicted_since);
 	}
+}
+
+void sim_process_evict(struct sim_process *p)
+{
+	sim_run_lock(p);
+	sim_process_evict_locked(p);
 	mutex_unlock(&p->run_lock);
 }
 

@@ -67,6 +67,12 @@ enum sim_step {
 	SIM_STEP_MEMORY,		/* a word of memory somebody will write */
 };
 
+/* Buffers that a queue is made of; struct sim_queue has them. */
+enum sim_queue_buffer {
+	SIM_BUFFER_WPTR, SIM_BUFFER_RPTR, SIM_BUFFER_RING, SIM_BUFFER_EOP, SIM_BUFFER_CWSR,
+	SIM_QUEUE_BUFFERS
+};
+
 struct sim_queue {
 	struct list_head link;
 	struct sim_pdd *pdd;		/* the GPU it runs on */
@@ -76,6 +82,7 @@ struct sim_queue {
 	u64 rptr, wptr;			/* GPU VAs of the pointers */
 	u64 eop, cwsr;
 	u32 eop_size, cwsr_size, ctl_stack_size;
+	struct sim_bo *buffers[SIM_QUEUE_BUFFERS];	/* NULL: it has none */
 	u32 priority, percent;
 	u32 doorbell_id, sdma_id;
 	/* Engine state: what a real MQD holds. */
@@ -144,6 +151,7 @@ struct sim_process {
 	DECLARE_BITMAP(queue_slots, SIM_MAX_QUEUES);
 	bool paused;			/* by PROCESS_INFO */
 	bool restoring;			/* RESTORE done, RESUME not yet */
+	bool xnack;			/* retries faults: remembered and saved, of no effect */
 	struct delayed_work resume_work;
 
 	struct mutex run_lock;		/* queues, evicted: held by the worker for its rounds */

@@ -61,6 +61,7 @@ void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
 	mutex_unlock(&p->run_lock);
 	clear_bit(q->id, p->queue_slots);
 	sim_queue_hw_release(q);
+	sim_queue_buffers_put(q);
 	q->pdd->nr_queues--;
 	atomic64_dec(&sim_count.queues);
 	kfree(q);
@@ -88,9 +89,10 @@ static int sim_queue_check(u64 ring, u64 ring_size, u32 percent, u32 priority)
 {
 	if ((percent & 0xff) > KFD_MAX_QUEUE_PERCENTAGE || priority > KFD_MAX_QUEUE_PRIORITY)
 		return -EINVAL;
-	if (ring && !access_ok((void __user *)ring, ring_size))
+	if (ring && !access_ok((void __user *)ring, sizeof(u64)))
 		return -EFAULT;
-	if (ring_size && (!is_power_of_2(ring_size) || ring_size < KFD_MIN_QUEUE_RING_SIZE))
+	/* One that is too small is made larger: kfd_chardev.c:set_queue_properties_from_user @ 6.12.117. */
+	if (ring_size && !is_power_of_2(ring_size))
 		return -EINVAL;
 	return 0;
 }
@@ -143,7 +145,7 @@ static int sim_queue_fill(struct sim_queue *q, struct kfd_ioctl_create_queue_arg
 	if (args->ctl_stack_size > SIM_MAX_CTL_STACK)
 		return -EINVAL;
 	q->ring = args->ring_base_address;
-	q->ring_size = args->ring_size;
+	q->ring_size = max_t(u64, args->ring_size, KFD_MIN_QUEUE_RING_SIZE);
 	q->rptr = args->read_pointer_address;
 	q->wptr = args->write_pointer_address;
 	q->eop = args->eop_buffer_address;
@@ -177,12 +179,13 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 		ret = PTR_ERR(pdd) == -ENODEV ? -ESRCH : PTR_ERR(pdd);
 	else if (q->sdma_id != U32_MAX && q->sdma_id >= sim_num_engines(pdd->gpu))
 		ret = -EINVAL;
-	/* Like 6.12: the ring and its pointers must be buffers the GPU can reach. */
-	else if (!sim_vm_is_mapped(pdd->vm, q->ring) || !sim_vm_is_mapped(pdd->vm, q->rptr) ||
-		 !sim_vm_is_mapped(pdd->vm, q->wptr))
-		ret = -EINVAL;
-	if (!ret)
+	else
+		ret = sim_queue_buffers_get(q);
+	if (!ret) {
 		ret = sim_queue_insert(p, q, false);
+		if (ret)
+			sim_queue_buffers_put(q);
+	}
 	if (!ret) {
 		args->queue_id = q->id;
 		args->doorbell_offset = SIM_MMAP_TYPE_DOORBELL | SIM_MMAP_GPU_ID(args->gpu_id) |
@@ -211,6 +214,7 @@ int sim_kfd_destroy_queue(struct sim_process *p, void *data)
 int sim_kfd_update_queue(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_update_queue_args *args = data;
+	u64 size = max_t(u64, args->ring_size, KFD_MIN_QUEUE_RING_SIZE);
 	struct sim_queue *q;
 	int ret = sim_queue_check(args->ring_base_address, args->ring_size,
 				  args->queue_percentage, args->queue_priority);
@@ -219,17 +223,18 @@ int sim_kfd_update_queue(struct sim_process *p, void *data)
 		return ret;
 	mutex_lock(&p->lock);
 	q = sim_queue_find(p, args->queue_id);
-	if (q) {
+	ret = q ? sim_queue_ring_change(q, args->ring_base_address, size) : -EFAULT;
+	if (!ret) {
 		sim_run_lock(p);
 		q->ring = args->ring_base_address;
-		q->ring_size = args->ring_size;
+		q->ring_size = size;
 		q->percent = args->queue_percentage & 0xff;
 		q->priority = args->queue_priority;
 		mutex_unlock(&p->run_lock);
 		sim_worker_kick(p);
 	}
 	mutex_unlock(&p->lock);
-	return q ? 0 : -EFAULT;
+	return ret;
 }
 
 /* No shader runs, so a mask has no effect: only the queue is checked. */

@@ -8,6 +8,8 @@
 /* SDMA doorbells are a fixed function of the engine and queue, in pairs 512 apart. */
 #define SIM_SDMA_DOORBELL_BASE	256
 #define SIM_DOORBELL_MIRROR	512
+/* Of one engine: amdgpu_doorbell_mgr.c and vega20_reg_init.c:vega20_doorbell_index_init @ 6.12.117; gfx942 and gfx10 have as many. */
+#define SIM_SDMA_DOORBELLS	10
 
 /* The engines of one kind. */
 struct sim_engines {
@@ -58,14 +60,13 @@ static int sim_sdma_restore(struct sim_queue *q)
 }
 
 /*
- * Any that is free, or one of the engine in q->sdma_id, which decides about the kind. -ENOMEM: none
- * is; -EBUSY: rules refuse what else there is.
+ * Any that is free, or one of the engine in q->sdma_id, which decides about the kind. -ENOMEM: none is, or none that
+ * rules allow.
  */
 static int sim_sdma_new(struct sim_queue *q)
 {
 	u32 engine = q->sdma_id, id = 0, step = 1, nr;
 	struct sim_engines e;
-	int ret = -ENOMEM;
 
 	if (engine != U32_MAX && engine >= q->pdd->gpu->num_sdma)
 		q->type = SIM_QUEUE_SDMA_XGMI;
@@ -76,21 +77,19 @@ static int sim_sdma_new(struct sim_queue *q)
 		step = e.nr;
 	}
 	for (; id < nr; id += step) {
-		if (sim_sdma_refused(q, &e, id)) {
-			ret = -EBUSY;
-		} else if (!test_and_set_bit(id, e.used)) {
+		if (!sim_sdma_refused(q, &e, id) && !test_and_set_bit(id, e.used)) {
 			q->sdma_id = id;
 			return 0;
 		}
 	}
-	return ret;
+	return -ENOMEM;
 }
 
 static u32 sim_sdma_doorbell(const struct sim_queue *q)
 {
 	u32 queue = q->sdma_id / sim_engines_of(q).nr;
 
-	return SIM_SDMA_DOORBELL_BASE + sim_queue_engine(q) * SIM_SDMA_QUEUES +
+	return SIM_SDMA_DOORBELL_BASE + sim_queue_engine(q) * SIM_SDMA_DOORBELLS +
 	       (queue & 1) * SIM_DOORBELL_MIRROR + (queue >> 1);
 }
 
@@ -99,7 +98,7 @@ static bool sim_is_sdma_doorbell(struct sim_gpu *gpu, u32 id)
 	u32 base = id % SIM_DOORBELL_MIRROR;
 
 	return base >= SIM_SDMA_DOORBELL_BASE &&
-	       base < SIM_SDMA_DOORBELL_BASE + sim_num_engines(gpu) * SIM_SDMA_QUEUES;
+	       base < SIM_SDMA_DOORBELL_BASE + sim_num_engines(gpu) * SIM_SDMA_DOORBELLS;
 }
 
 static int sim_doorbell_take(struct sim_queue *q, bool restore)

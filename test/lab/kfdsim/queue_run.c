@@ -2,12 +2,14 @@
 /* What user queues of all kinds have in common while they run. */
 #include "kfdsim.h"
 
+/* The process's queues stop, and nothing makes them go on: kfd_debug.c:kfd_set_dbg_ev_from_interrupt @ 6.12.117. Needs run_lock. */
 void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool write)
 {
 	q->halted = true;
 	atomic64_inc(&sim_count.gpu_faults);
 	pr_warn_ratelimited("queue %u of process %d halted: %s fault at %#llx\n", q->id,
 			    task_pid_nr(p->lead), write ? "write" : "read", va);
+	sim_process_evict_locked(p);
 	sim_event_memory_fault(q->pdd, va, write);
 }
 

@@ -38,6 +38,29 @@ static const struct sim_gfx *sim_gfx_find(u32 version)
 	return &sim_gfx_other;
 }
 
+#define SIM_CU_BYTES		(0x4000 + 0x10000 + 0x1000)	/* SGPRs, LDS, registers */
+#define SIM_SAVE_AREA_HEADER	40
+
+/* What a queue's save area takes on one XCC: kfd_queue.c:kfd_queue_ctx_save_restore_size @ 6.12.117. */
+static void sim_save_area_size(struct sim_gpu *gpu, const struct sim_gfx *gfx)
+{
+	u32 version = gpu->gfx_target_version, cus = gpu->compute_units / gpu->num_xcc, vgprs = 0x40000, waves, stack;
+
+	if (version / 100 == 904 || version == 90010 || version == 90008)
+		vgprs = 0x80000;
+	else if (version == 110000 || version == 110001 || version == 110501 || version == 120000 ||
+		 version == 120001)
+		vgprs = 0x60000;
+	waves = version >= 100100 ? cus * 32 :
+		min(cus * 40, gfx->arrays * gpu->num_xcc / gfx->arrays_per_engine * 512);
+	stack = PAGE_ALIGN(SIM_SAVE_AREA_HEADER + waves * (version >= 100100 ? 12 : 8) + 8);
+	if (version / 10000 == 10)
+		stack = min(stack, 0x7000u);
+	gpu->ctl_stack_bytes = stack;
+	gpu->cwsr_bytes = stack + PAGE_ALIGN(cus * (vgprs + SIM_CU_BYTES));
+	gpu->debugger_bytes = ALIGN(waves * 32, 64);
+}
+
 static struct kobject *sim_node(struct kobject *nodes, unsigned int nr)
 {
 	char name[12];
@@ -91,6 +114,7 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 	unsigned int io = sim_topology_links(node, gpu, nr, false);
 	unsigned int p2p = sim_topology_links(node, gpu, nr, true);
 
+	sim_save_area_size(gpu, gfx);
 	sim_topology_file(node, gpu, "gpu_id", "%u\n", gpu->gpu_id);
 	sim_topology_file(node, gpu, "name", "%s\n", gfx->name);
 	sim_topology_file(node, gpu, "properties",
@@ -102,15 +126,16 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 			  "max_slots_scratch_cu 32\ngfx_target_version %u\nvendor_id 4098\n"
 			  "device_id %u\nlocation_id %u\ndomain 0\ndrm_render_minor %d\n"
 			  "hive_id %u\nnum_sdma_engines %u\nnum_sdma_xgmi_engines %u\n"
-			  "num_sdma_queues_per_engine %d\nnum_cp_queues 24\ncwsr_size 0\n"
-			  "ctl_stack_size 0\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
+			  "num_sdma_queues_per_engine %d\nnum_cp_queues 24\ncwsr_size %u\n"
+			  "ctl_stack_size %u\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
 			  "fw_version 71\ncapability %u\ndebug_prop 0\nsdma_fw_version 8\n"
 			  "unique_id %llu\nnum_xcc %u\nmax_engine_clk_ccompute 2000\n",
 			  simds, io, p2p, simd_base, gfx->max_waves, gfx->wave_front,
 			  gfx->arrays * gpu->num_xcc, gfx->arrays_per_engine, gfx->cu_per_array,
 			  gfx->simd_per_cu, gpu->gfx_target_version, gpu->device_id,
 			  (gpu->index + 1) << 8, gpu->drm->render->index, gpu->hive, gpu->num_sdma,
-			  gpu->num_xgmi, SIM_SDMA_QUEUES, SIM_CAPABILITY,
+			  gpu->num_xgmi, SIM_SDMA_QUEUES, gpu->cwsr_bytes, gpu->ctl_stack_bytes,
+			  SIM_CAPABILITY,
 			  SIM_UNIQUE_ID + gpu->index, gpu->num_xcc);
 	sim_bank(node, gpu, 1, gpu->vram_bytes, 4096, 1600);
 	sim_topology_file(sim_topology_dir(sim_topology_dir(node, "caches"), "0"), gpu,

@@ -99,6 +99,9 @@ struct sim_gpu {
 	u32 num_sdma;			/* SDMA engines for any copy; behind them come */
 	u32 num_xgmi;			/* those for copies over XGMI */
 	u32 numa_node;
+	u32 cwsr_bytes;			/* context save area of a queue on one XCC; */
+	u32 ctl_stack_bytes;		/* of these, control stack */
+	u32 debugger_bytes;		/* behind it */
 	u32 hive;			/* GPUs of one hive are linked by XGMI; 0: PCIe only */
 	u64 vram_bytes;
 	atomic64_t vram_used, gtt_used;	/* bytes */
@@ -131,7 +134,7 @@ struct sim_counters {
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns;
-	atomic64_t faults_injected, svm_ranges, pages_returned;
+	atomic64_t svm_ranges, pages_returned;
 };
 
 extern struct sim_counters sim_count;
@@ -147,6 +150,7 @@ struct sim_bo {
 	u64 user_addr;			/* userptr only */
 	struct mm_struct *mm;		/* userptr only, mmgrab'ed */
 	bool read_only;			/* userptr the GPU may not write */
+	bool lost;			/* userptr that RESUME found no memory behind: the GPU faults */
 	struct mutex lock;		/* vaddr, metadata */
 	void *vaddr;			/* kernel mapping, made on first vmap */
 	atomic64_t busy_until;		/* ns, CLOCK_MONOTONIC: end of the last CS listing it */
@@ -165,6 +169,7 @@ struct sim_bo_va {
 	struct rb_node node;		/* sim_vm.bo_vas, by address of the BO */
 	struct sim_bo *bo;
 	unsigned int refs;
+	unsigned int queue_refs;	/* queues that were made of it: KFD does not unmap it then */
 	struct list_head maps;		/* newest first */
 };
 
@@ -230,13 +235,6 @@ struct sim_sync {
 struct sim_bo_list {
 	u32 nr;
 	struct sim_bo *bos[] __counted_by(nr);
-};
-
-/* What a rule of debugfs kfdsim/faults does to one copy packet. */
-struct sim_copy_fault {
-	bool fail, flip;
-	u64 bit;			/* to flip, counted from the destination's first */
-	u64 delay;			/* ns */
 };
 
 /* SDMA execution: result of one packet. */

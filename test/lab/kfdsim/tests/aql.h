@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * An AQL queue without ROCr, and micro-operations for it. All of it lies in one 64 KiB GTT
- * buffer: 64 packets, the pointers, kernel objects, and arguments and a signal per packet.
+ * An AQL queue without ROCr, and micro-operations for it: 64 packets in a GTT buffer of their own, the pointers in another,
+ * kernel objects, and arguments and a signal per packet in a third, the save area in a fourth.
  */
 #ifndef KFDSIM_TEST_AQL_H
 #define KFDSIM_TEST_AQL_H
@@ -15,7 +15,8 @@
 #define AQL_OBJECTS 0x3000
 #define AQL_ARGS 0x4000
 #define AQL_SIGNALS 0x5000
-#define AQL_CTL_STACK 4096
+#define AQL_REST_BYTES 0xd000
+#define AQL_SAVE 0x100000
 #define AQL_DISPATCH 2
 #define GPU_CLOCK_HZ 100000000ull
 
@@ -43,9 +44,6 @@ struct aql_queue {
 _Static_assert(sizeof(struct dispatch_packet) == 64, "an AQL packet has 64 bytes");
 _Static_assert(sizeof(struct signal) == 64, "a signal has 64 bytes");
 
-/* Nothing is written there: a save area is what makes the driver save control stacks. */
-#define AQL_SAVE 0x7f0000000ull
-
 static inline void find_aql(struct aql_queue *q, uint64_t va)
 {
 	q->base = (char *)va;
@@ -53,17 +51,58 @@ static inline void find_aql(struct aql_queue *q, uint64_t va)
 	q->wptr = (uint64_t *)(q->base + AQL_WPTR);
 }
 
-/* Over memory that make() has mapped at va. Object n of the buffer is operation n; 0 is none. */
-static inline int create_aql(const struct gpu *g, struct aql_queue *q, uint64_t va,
-			     uint32_t ctl_stack)
+static inline uint32_t ctl_stack_size(const struct gpu *g)
 {
-	struct kfd_ioctl_create_queue_args a = {
+	return gpu_property(g->id, "ctl_stack_size");
+}
+
+/* What the debugger has of the save area of each XCC; the topology does not tell (kfd_queue.c:kfd_queue_ctx_save_restore_size @ 6.12.117). */
+static inline uint64_t debugger_size(const struct gpu *g)
+{
+	uint64_t xccs = gpu_property(g->id, "num_xcc");
+	uint64_t cus = gpu_property(g->id, "simd_count") / gpu_property(g->id, "simd_per_cu") / (xccs ? xccs : 1);
+	uint64_t most = gpu_property(g->id, "array_count") / gpu_property(g->id, "simd_arrays_per_engine") * 512;
+	uint64_t waves = cus * 32;
+
+	if (gpu_property(g->id, "gfx_target_version") < 100100)
+		waves = cus * 40 < most ? cus * 40 : most;
+	return (waves * 32 + 63) & ~63ull;
+}
+
+/* The save area of all XCCs, and the debugger's part: the buffer has to be just as large. */
+static inline uint64_t save_area_bytes(const struct gpu *g)
+{
+	uint64_t xccs = gpu_property(g->id, "num_xcc");
+	uint64_t size = (gpu_property(g->id, "cwsr_size") + debugger_size(g)) * (xccs ? xccs : 1);
+
+	return (size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
+}
+
+/* The memory of a queue at va. */
+static inline void make_aql(const struct gpu *g, uint64_t va)
+{
+	make(g, va, AQL_PACKETS * 64, GTT);
+	make(g, va + AQL_RPTR, PAGE_BYTES, GTT);
+	make(g, va + AQL_OBJECTS, AQL_REST_BYTES, GTT);
+	make(g, va + AQL_SAVE, save_area_bytes(g), GTT);
+}
+
+static inline struct kfd_ioctl_create_queue_args aql_args(const struct gpu *g, uint64_t va)
+{
+	return (struct kfd_ioctl_create_queue_args){
 		.ring_base_address = va, .ring_size = AQL_PACKETS * 64,
 		.read_pointer_address = va + AQL_RPTR, .write_pointer_address = va + AQL_WPTR,
-		.ctx_save_restore_address = AQL_SAVE, .ctx_save_restore_size = 1 << 20,
-		.ctl_stack_size = ctl_stack, .gpu_id = g->id, .queue_percentage = 100,
+		.ctx_save_restore_address = va + AQL_SAVE,
+		.ctx_save_restore_size = gpu_property(g->id, "cwsr_size"),
+		.ctl_stack_size = ctl_stack_size(g), .gpu_id = g->id, .queue_percentage = 100,
 		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
 	};
+}
+
+/* Over what make_aql() has made. Object n of the buffer is operation n; 0 is none. */
+static inline int create_aql(const struct gpu *g, struct aql_queue *q, uint64_t va)
+{
+	struct kfd_ioctl_create_queue_args a = aql_args(g, va);
 	struct kfdsim_microop *objects;
 	int ret;
 

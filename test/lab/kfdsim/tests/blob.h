@@ -6,10 +6,10 @@
 #ifndef KFDSIM_TEST_BLOB_H
 #define KFDSIM_TEST_BLOB_H
 
-#include "kfd.h"
+#include "aql.h"
 
 #define BLOB_BYTES (256 * 1024)
-#define BLOB_BOS 8
+#define BLOB_BOS 16
 #define BLOB_BO_BYTES 272
 #define BLOB_QUEUE_BYTES 120
 #define BLOB_EVENT_BYTES 64
@@ -76,6 +76,21 @@ static inline void blob_bo(struct blob *b, uint64_t va, uint64_t size, uint32_t 
 	b->used += BLOB_BO_BYTES;
 }
 
+/* What a queue at va is made of, as make_ring() makes it, and a save area behind 1 MiB; handles from handle on. */
+static inline void blob_ring(struct blob *b, uint64_t va, uint32_t handle)
+{
+	blob_bo(b, va, RING_BYTES, GTT | WRITABLE, handle, 0);
+	blob_bo(b, va + RING_BYTES, PAGE_BYTES, GTT | WRITABLE, handle + 1, 0);
+}
+
+static inline void blob_compute_bos(struct blob *b, uint64_t va, uint32_t handle)
+{
+	const struct gpu g = { .id = gpu_id() };
+
+	blob_ring(b, va, handle);
+	blob_bo(b, va + AQL_SAVE, save_area_bytes(&g), GTT | WRITABLE, handle + 2, 0);
+}
+
 static inline uint8_t *blob_object(struct blob *b, uint32_t type, size_t bytes)
 {
 	uint8_t *at = b->data + b->used;
@@ -110,6 +125,10 @@ static inline uint8_t *blob_queue(struct blob *b, uint32_t type, uint64_t va, ui
 	put32(at + 76, id);
 	put32(at + 84, 100);
 	put32(at + 88, doorbell);
+	if (type == 0) {
+		put64(at + 56, va + AQL_SAVE);
+		put32(at + 104, gpu_property(gpu_id(), "cwsr_size"));
+	}
 	put32(at + 108, ctl_stack);
 	put32(at + 112, mqd);
 	blob_mqd(at + BLOB_QUEUE_BYTES, ctl_stack);
@@ -174,5 +193,14 @@ static inline int blob_restore(struct blob *b, const struct gpu *g)
 }
 
 static const char *const kernels[] = { "6.12", "7.3" };
+
+/* Is this the kernel now? kfdsim can be either; the lab's kernel is 6.12. */
+static inline int behave_as(int kernel)
+{
+	if (!on_kfdsim())
+		return kernel == 0;
+	set_parameter("behaves_as", kernels[kernel]);
+	return 1;
+}
 
 #endif

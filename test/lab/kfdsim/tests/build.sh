@@ -14,7 +14,7 @@ out=$2
 builder_enter "$1" kfdsim-tests
 
 mkdir "$work/tests"
-cp "$src"/../*.h "$work"/
+cp "$src"/../*.h "$src"/../../control/*.h "$work"/
 cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work/tests"/
 builder_make "$work/tests"
 rm -rf "$out.new" "$out"

@@ -92,7 +92,7 @@ int main(void)
 	MUST(fd >= 0);
 	MUST(!ioctl(fd, AMDKFD_IOC_GET_VERSION, &version));
 	printf("%s driver, KFD %u.%u\n",
-	       access("/sys/kernel/debug/kfdsim", F_OK) ? "the real" : "the simulated",
+	       access("/sys/kernel/debug/simgpu", F_OK) ? "the real" : "the simulated",
 	       version.major_version, version.minor_version);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		one(&calls[i]);

@@ -20,7 +20,7 @@ static inline void in_child(const char *name, void (*part)(void))
 	pid = fork();
 	MUST(pid >= 0);
 	if (!pid) {
-		checks = failures = 0;
+		checks = failures = differences = skips = 0;
 		part();
 		exit(report(name));
 	}

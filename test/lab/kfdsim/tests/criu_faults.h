@@ -9,26 +9,29 @@
 #define VRAM_VA 0x200000000ull
 #define QUEUE_VA 0x210000000ull
 #define PAGE_VA 0x220000000ull
+#define CTL_STACK 4096	/* of the default GPU */
 #define BAD 4096	/* an address nothing is mapped at */
 
-/* A good image: four BOs, two queues, two events. */
+/* A good image: eight BOs, two queues, two events. */
 static void good(struct blob *b)
 {
 	blob_begin(b, gpu_id());
 	blob_bo(b, VRAM_VA, MIB, VRAM | WRITABLE, 0, 0);
-	blob_bo(b, QUEUE_VA, 2 * QUEUE_BYTES, GTT | WRITABLE, 1, 0);
+	blob_bo(b, QUEUE_VA, RING_BYTES, GTT | WRITABLE, 1, 0);
 	blob_bo(b, PAGE_VA, 32768, GTT | WRITABLE, 2, 0);
 	blob_bo(b, 0x240000000, 8192, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | WRITABLE, 5, 0);
+	blob_bo(b, QUEUE_VA + RING_BYTES, PAGE_BYTES, GTT | WRITABLE, 6, 0);
+	blob_compute_bos(b, QUEUE_VA + QUEUE_BYTES, 7);
 	blob_queue(b, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA, 0);
-	blob_queue(b, 0, QUEUE_VA + QUEUE_BYTES, 1, 0, BLOB_MQD_COMPUTE, 4096);
+	blob_queue(b, 0, QUEUE_VA + QUEUE_BYTES, 1, 0, BLOB_MQD_COMPUTE, CTL_STACK);
 	blob_event(b, KFD_IOC_EVENT_SIGNAL, 1, (uint64_t)gpu_id() << 32 | 2);
 	blob_event(b, KFD_IOC_EVENT_MEMORY, 0x40000000, 0);
 }
 
 #define BO(n) (16 + (n) * BLOB_BO_BYTES)
-#define SDMA BO(4)
+#define SDMA BO(8)
 #define COMPUTE (SDMA + BLOB_QUEUE_BYTES + BLOB_MQD_SDMA)
-#define EVENT (COMPUTE + BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE + 4096)
+#define EVENT (COMPUTE + BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE + CTL_STACK)
 
 static struct blob blob;
 static struct kfd_ioctl_criu_args args;
@@ -68,6 +71,8 @@ static void ends_in_queue(void) { args.priv_data_size = SDMA + 50; }
 static void ends_in_mqd(void) { args.priv_data_size = SDMA + BLOB_QUEUE_BYTES + 50; }
 static void mqd_too_long(void) { put32(blob.data + SDMA + 112, 1u << 30); }
 static void queue_gpu(void) { put32(blob.data + SDMA + 64, 1); }
+static void queue_ring(void) { put64(blob.data + SDMA + 16, RING_BYTES / 2); }
+static void save_area(void) { put32(blob.data + COMPUTE + 104, PAGE_BYTES); }
 static void queue_type(void) { put32(blob.data + SDMA + 68, 2); }
 static void queue_id(void) { put32(blob.data + SDMA + 76, 5000); }
 static void queue_id_twice(void) { put32(blob.data + COMPUTE + 76, 0); }

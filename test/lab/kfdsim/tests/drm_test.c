@@ -27,12 +27,12 @@ static void test_copies(void)
 	CHECK(done_within(submit(0, 7), AMDGPU_TIMEOUT_INFINITE));
 	CHECK(((uint8_t *)vram.cpu)[10] == 0xaa && ((uint8_t *)vram.cpu)[11] == 0x55);
 
-	/* One byte beyond the end of both mappings is dropped without a fault. */
+	/* One byte beyond the end of both mappings, then two. */
 	long long faults = counter("gpu_faults");
 	copy_packet(ib.cpu, vram.va, gtt.va, vram.size);
 	CHECK(done_within(submit(0, 7), AMDGPU_TIMEOUT_INFINITE));
-	CHECK(counter("gpu_faults") == faults);
-	/* Two bytes are not. */
+	CHECK(counter("gpu_faults") - faults == 1);
+	faults = counter("gpu_faults");
 	copy_packet(ib.cpu, vram.va, gtt.va, vram.size + 1);
 	CHECK(done_within(submit(0, 7), AMDGPU_TIMEOUT_INFINITE));
 	CHECK(counter("gpu_faults") == faults + 1);
@@ -75,6 +75,8 @@ static void test_wiped(void)
 		CHECK(all_zero(&vram));
 	}
 	drop(&vram);
+	if (skip_on_real("VRAM is no memory of the machine there"))
+		return;
 	/* The machine takes them back; a BO gets others then. */
 	before = counter("pages_returned");
 	shrink();
@@ -95,7 +97,7 @@ static void test_time_model(void)
 	start = now_ns();
 	for (i = 0; i < 4; i++)
 		seq[i] = copy(i, vram.va, gtt.va, 4 * MIB);
-	CHECK(counter("cs_max_in_flight") >= 4);
+	CHECK(counter("cs_max_in_flight") >= 4 || skip_on_real("cs_max_in_flight is a counter of kfdsim"));
 	CHECK(!done_within(seq[0], 0));
 	CHECK(!done_within(seq[3], 50 * 1000000ull));
 	CHECK(done_within(seq[0], AMDGPU_TIMEOUT_INFINITE));
@@ -252,6 +254,8 @@ static void test_capacity(void)
 					       .preferred_heap = AMDGPU_GEM_DOMAIN_VRAM };
 	amdgpu_bo_handle bo;
 
+	if (skip_on_real("what the driver itself has in VRAM goes to system memory then, and counts as somebody's"))
+		return;
 	MUST(!amdgpu_query_info(dev, AMDGPU_INFO_MEMORY, sizeof(info), &info));
 	req.alloc_size = info.vram.total_heap_size - info.vram.heap_usage + 4096;
 	IS(amdgpu_bo_alloc(dev, &req, &bo), -ENOMEM);

@@ -31,7 +31,8 @@ static struct gpu start(void)
 
 	MUST(!acquire(&g, g.render));
 	make(&g, DATA_VA, 2 * MIB, VRAM);
-	make(&g, RING_VA, MAX_ENGINES * QUEUE_BYTES, GTT);
+	for (uint32_t i = 0; i < engines; i++)
+		make_ring(&g, RING(i));
 	return g;
 }
 
@@ -42,11 +43,14 @@ static void destroy(const struct gpu *g, const struct sdma_queue *q)
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_DESTROY_QUEUE, &a), 0);
 }
 
-/* Engine n has doorbells 256 + 8 n on, every second queue 512 further. */
+/*
+ * Engine n has doorbells 256 + 10 n on, every second queue 512 further (vega20_reg_init.c:vega20_doorbell_index_init and
+ * kfd_device_queue_manager.c:allocate_doorbell @ 6.12.117).
+ */
 static void doorbell_is(const struct sdma_queue *q, uint32_t engine, uint32_t queue)
 {
 	IS(q->doorbell_offset % DOORBELL_SLICE / 8,
-	   256 + engine * QUEUES_PER_ENGINE + queue % 2 * 512 + queue / 2);
+	   256 + engine * 10 + queue % 2 * 512 + queue / 2);
 }
 
 static void test_numbers(void)
@@ -89,6 +93,7 @@ static uint64_t timed(const struct gpu *g, uint32_t engine)
 	MUST(!create_queue_on(g, &q, RING(engine), KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID, engine));
 	ns = now_ns();
 	put_copy(&q, DATA_VA, DATA_VA + MIB, MIB);
+	put_fence(&q, q.words_va, 1);
 	CHECK(drained(&q, 5000));
 	ns = now_ns() - ns;
 	destroy(g, &q);
@@ -156,7 +161,8 @@ static void original(void)
 	image_dump(image, g.kfd);
 	CHECK(image->info.num_objects == engines);
 	at = image->blob + 16 + 272 * image->info.num_bos;
-	for (uint32_t i = 0; i < engines; i++, at += BLOB_QUEUE_AND_MQD) {
+	/* The newest first. */
+	for (uint32_t i = engines; i--; at += BLOB_QUEUE_AND_MQD) {
 		IS(*(uint32_t *)(at + BLOB_TYPE), i < plain ? BLOB_SDMA : BLOB_XGMI);
 		IS(*(uint32_t *)(at + BLOB_SDMA_ID), i < plain ? i : i - plain);
 	}
@@ -184,7 +190,8 @@ static void restored(void)
 
 	image_transfer(image, 1);
 	image_map(image, DATA_VA, g.render);
-	image_map(image, RING_VA, g.render);
+	for (uint32_t i = 0; i < engines; i++)
+		image_map_ring(image, RING(i), g.render);
 	IS(criu_simple(g.kfd, KFD_CRIU_OP_RESUME, getpid()), 0);
 	for (uint32_t i = 0; i < engines; i++) {
 		find_queue(&q, RING(i));

@@ -12,13 +12,14 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "kfd.h"
+#include "aql.h"
 #include "fuzz.h"
 #include "fuzz_commands.h"
 
 #define CALLS 100000
 #define BATCH 400			/* calls of one process */
 #define MAX_ARGS 256
+#define QUEUE_VA (FUZZ_VA + 32 * FUZZ_VA_STEP)
 #define CLOSED 64			/* descriptors that may be closed in the middle */
 #define RESTORES 8			/* damaged RESTOREs after a batch, each in its own process */
 
@@ -163,13 +164,30 @@ static void lay_out_arena(void)
 	}
 }
 
+/* An SDMA queue and a compute queue, of the same memory: a full ring of packets. */
+static void teach_queues(void)
+{
+	struct kfd_ioctl_create_queue_args queue = aql_args(&gpu, QUEUE_VA);
+	struct memory ring, pointers, save;
+
+	if (allocate(&gpu, &ring, QUEUE_VA, queue.ring_size, GTT | WRITABLE, 0) || map_gpu(&gpu, &ring) ||
+	    allocate(&gpu, &pointers, QUEUE_VA + AQL_RPTR, PAGE_BYTES, GTT | WRITABLE, 0) ||
+	    map_gpu(&gpu, &pointers) ||
+	    allocate(&gpu, &save, QUEUE_VA + AQL_SAVE, save_area_bytes(&gpu), GTT | WRITABLE, 0) ||
+	    map_gpu(&gpu, &save))
+		return;
+	map_cpu(&gpu, &ring);
+	map_cpu(&gpu, &pointers);
+	memcpy(ring.cpu, ib, queue.ring_size);
+	queue.queue_type = KFD_IOC_QUEUE_TYPE_SDMA;
+	teach(AMDKFD_IOC_CREATE_QUEUE, &queue);
+	queue.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL;
+	teach(AMDKFD_IOC_CREATE_QUEUE, &queue);
+	*(uint64_t *)((char *)pointers.cpu + AQL_WPTR - AQL_RPTR) = queue.ring_size;
+}
+
 static void set_up(int with_vm)
 {
-	struct kfd_ioctl_create_queue_args queue = {
-		.ring_base_address = FUZZ_VA + FUZZ_VA_STEP, .ring_size = 4096, .gpu_id = fuzz_gpu,
-		.read_pointer_address = FUZZ_VA + FUZZ_VA_STEP + 8192, .queue_percentage = 100,
-		.write_pointer_address = FUZZ_VA + FUZZ_VA_STEP + 8256,
-		.queue_type = KFD_IOC_QUEUE_TYPE_SDMA };
 	struct kfd_ioctl_create_event_args event = {};
 	struct kfd_ioctl_wait_events_args wait_events = { .events_ptr = ARENA + 512, .num_events = 1 };
 	struct kfd_ioctl_acquire_vm_args acquire = { gpu.render, fuzz_gpu };
@@ -213,11 +231,8 @@ static void set_up(int with_vm)
 	lay_out_arena();
 	teach(AMDKFD_IOC_CREATE_EVENT, &event);
 	teach(AMDKFD_IOC_WAIT_EVENTS, &wait_events);
-	teach(AMDKFD_IOC_CREATE_QUEUE, &queue);
-	queue.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL;
-	teach(AMDKFD_IOC_CREATE_QUEUE, &queue);
 	if (ib)
-		ib[8256 / 4] = 4096;
+		teach_queues();
 	teach(DRM_IOCTL_AMDGPU_GEM_CREATE, &create);
 	teach(DRM_IOCTL_AMDGPU_GEM_VA, &va);
 	teach(DRM_IOCTL_AMDGPU_GEM_USERPTR, &user);
@@ -286,6 +301,7 @@ static void dump(void)
 	set_up(1);
 	a->op = KFD_CRIU_OP_PROCESS_INFO;
 	MUST(!ioctl(gpu.kfd, AMDKFD_IOC_CRIU_OP, a));
+	MUST(a->num_objects >= 3); /* two queues and an event */
 	MUST(a->num_bos <= 16 && a->priv_data_size <= sizeof(result->blob) && a->num_devices == 1);
 	a->op = KFD_CRIU_OP_CHECKPOINT;
 	a->devices = (uintptr_t)&result->device;

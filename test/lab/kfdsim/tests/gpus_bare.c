@@ -158,7 +158,8 @@ static void test_peers(const struct gpu *a, const struct gpu *b, int reach)
 static void test_copy(const struct gpu *a, const struct gpu *b, int reach, int timed)
 {
 	struct memory src = make(a, VA, MIB, reach ? VRAM : GTT), dst = make(b, PEER_VA, MIB, VRAM);
-	struct memory ring = make(b, RING_VA, QUEUE_BYTES, GTT);
+	struct memory ring = make(b, RING_VA, RING_BYTES, GTT);
+	struct memory pointers = make(b, RING_VA + RING_BYTES, PAGE_BYTES, GTT);
 	struct kfd_ioctl_destroy_queue_args destroy = {};
 	struct sdma_queue q;
 	void *doorbell;
@@ -187,14 +188,17 @@ static void test_copy(const struct gpu *a, const struct gpu *b, int reach, int t
 	munmap(doorbell, 8192);
 	munmap(src.cpu, MIB);
 	munmap(dst.cpu, MIB);
-	munmap(ring.cpu, QUEUE_BYTES);
+	munmap(ring.cpu, RING_BYTES);
+	munmap(pointers.cpu, PAGE_BYTES);
 	IS(unmap_gpu(b, &src), 0);
 	IS(unmap_gpu(a, &src), 0);
 	IS(unmap_gpu(b, &dst), 0);
 	IS(unmap_gpu(b, &ring), 0);
+	IS(unmap_gpu(b, &pointers), 0);
 	IS(free_gpu(a, &src), 0);
 	IS(free_gpu(b, &dst), 0);
 	IS(free_gpu(b, &ring), 0);
+	IS(free_gpu(b, &pointers), 0);
 }
 
 static int export_fd(const struct gpu *g, uint64_t handle, ino_t *inode)
@@ -250,7 +254,6 @@ static void test_sharing(const struct gpu *a, const struct gpu *b)
 static void test_fault(const struct gpu *g)
 {
 	struct memory page = make(g, PAGE_VA, 32768, GTT);
-	struct memory ring = make(g, RING_VA, QUEUE_BYTES, GTT);
 	struct kfd_event_data data = {};
 	struct kfd_ioctl_wait_events_args wait = { .events_ptr = (uintptr_t)&data,
 						   .num_events = 1, .timeout = 2000 };
@@ -259,8 +262,9 @@ static void test_fault(const struct gpu *g)
 
 	IS(create_event(g, KFD_IOC_EVENT_SIGNAL, 0, page.handle, &event), 0);
 	IS(create_event(g, KFD_IOC_EVENT_MEMORY, 0, 0, &event), 0);
-	IS(create_queue(g, &q, ring.va), 0);
-	put_copy(&q, NOWHERE, ring.va, 4096);
+	make_ring(g, RING_VA);
+	IS(create_queue(g, &q, RING_VA), 0);
+	put_copy(&q, NOWHERE, RING_VA, 4096);
 	data.event_id = event;
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_WAIT_EVENTS, &wait), 0);
 	CHECK(wait.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE);

@@ -14,7 +14,7 @@
 #define PEER_VA 0x210000000ull
 #define HOST_VA 0x220000000ull
 #define RING_VA 0x230000000ull
-#define NR_BOS 4
+#define NR_BOS 5
 /* Of the private data of a BO: bytes of each, and where mapped_gpuids begins. */
 #define BO_BYTES 272
 #define BO_MAPPED 12
@@ -52,7 +52,7 @@ static void original(void)
 	struct kfd_ioctl_criu_args args;
 	struct sdma_queue q;
 
-	make(&b, RING_VA, QUEUE_BYTES, GTT);
+	make_ring(&b, RING_VA);
 	MUST(!map_gpu(&b, &host));
 	if (reach)
 		MUST(!map_gpu(&b, &vram));
@@ -108,7 +108,7 @@ static void restored(void)
 	image_map(image, VRAM_VA, a.render);
 	image_map(image, HOST_VA, a.render);
 	image_map(image, PEER_VA, b.render);
-	image_map(image, RING_VA, b.render);
+	image_map_ring(image, RING_VA, b.render);
 	CHECK(available(&a) == nodes[1].vram - MIB && available(&b) == nodes[0].vram - MIB);
 	IS(try_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &ap), 0);
 	CHECK(aps[0].gpu_id == nodes[0].gpu_id && aps[1].gpu_id == nodes[1].gpu_id);

@@ -6,7 +6,7 @@
 #include "kfd.h"
 
 #define IMAGE_GPUS 8
-#define IMAGE_BOS 16
+#define IMAGE_BOS 40
 #define IMAGE_BO_BYTES (16ull << 20)	/* the largest BO it has room for */
 #define IMAGE_BLOB_BYTES (128 * 1024)
 
@@ -104,5 +104,22 @@ static inline void image_map(struct image *im, uint64_t va, int render)
 	MUST(mmap((void *)va, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, render,
 		  b->restored_offset) != MAP_FAILED);
 }
+
+/* What make_ring() or make_aql() made. */
+static inline void image_map_ring(struct image *im, uint64_t va, int render)
+{
+	image_map(im, va, render);
+	image_map(im, va + RING_BYTES, render);
+}
+
+#ifdef KFDSIM_TEST_AQL_H
+static inline void image_map_aql(struct image *im, uint64_t va, int render)
+{
+	image_map(im, va, render);
+	image_map(im, va + AQL_RPTR, render);
+	image_map(im, va + AQL_OBJECTS, render);
+	image_map(im, va + AQL_SAVE, render);
+}
+#endif
 
 #endif

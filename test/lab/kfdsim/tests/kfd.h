@@ -42,6 +42,26 @@ static inline uint32_t topology_gpu_id(int node)
 	return id;
 }
 
+/* A property of the topology's node of a GPU; 0 if there is none of this name. */
+static inline uint64_t gpu_property(uint32_t gpu, const char *name)
+{
+	unsigned long long value, found = 0;
+	char path[80], key[64];
+	FILE *f;
+	int node;
+
+	for (node = 0; node < 16 && topology_gpu_id(node) != gpu; node++)
+		;
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%d/properties", node);
+	f = fopen(path, "r");
+	MUST(f);
+	while (fscanf(f, "%63s %llu", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	fclose(f);
+	return found;
+}
+
 /* Of the first GPU. */
 static inline uint32_t gpu_id(void)
 {
@@ -180,8 +200,9 @@ static inline int wait_event(const struct gpu *g, uint32_t id, uint32_t ms)
 }
 
 /*
- * An SDMA queue in one 64 KiB GTT buffer: ring in the first 32 KiB, then the read and
- * write pointers (bytes) and a few words for tests.
+ * An SDMA queue in 64 KiB of addresses: its ring fills a GTT buffer, and the read and write pointers (bytes) begin another
+ * of one page, with a few words for tests behind them. Queues are made of whole mappings
+ * (kfd_queue.c:kfd_queue_acquire_buffers @ 6.12.117).
  */
 struct sdma_queue {
 	uint32_t id;
@@ -206,6 +227,14 @@ static inline volatile uint64_t *map_doorbell(const struct gpu *g, uint64_t offs
 
 #define QUEUE_BYTES (64 * 1024)
 #define RING_BYTES (32 * 1024)
+#define PAGE_BYTES 4096
+
+/* The memory of a queue at va. */
+static inline void make_ring(const struct gpu *g, uint64_t va)
+{
+	make(g, va, RING_BYTES, GTT);
+	make(g, va + RING_BYTES, PAGE_BYTES, GTT);
+}
 
 static inline void find_queue(struct sdma_queue *q, uint64_t va)
 {

@@ -17,20 +17,20 @@ static void test_memory(const struct gpu *g)
 
 	IS(allocate(g, &a, VA, 0, VRAM | WRITABLE, 0), -EINVAL);
 	IS(allocate(g, &a, VA, MIB, WRITABLE, 0), -EINVAL);
-	IS(allocate(g, &a, VA, MIB, VRAM | GTT, 0), -EINVAL);
 	IS(allocate(g, &a, VA, MIB, USERPTR, 0), -EINVAL);
 	IS(allocate(g, &a, VA, MIB, USERPTR | WRITABLE, 0x10000), -EFAULT);
 	IS(allocate(g, &a, VA, 4096, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, 0), -EINVAL);
 	IS(allocate(g, &a, VA, 8192, KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP, 0), -EINVAL);
-	IS(allocate(g, &a, VA, before + 4096, VRAM | WRITABLE, 0), -ENOMEM);
+	IS(allocate(g, &a, VA, before + 4 * MIB, VRAM | WRITABLE, 0), -ENOMEM);
 	CHECK(available(g) == before);
 
-	IS(allocate(g, &a, VA, MIB, VRAM | WRITABLE, 0), 0);
-	CHECK(available(g) == before - MIB);
+	/* What is left is told in units of 2 MiB. */
+	IS(allocate(g, &a, VA, 2 * MIB, VRAM | WRITABLE, 0), 0);
+	CHECK(available(g) == before - 2 * MIB);
 	IS(map_gpu(g, &a), 0);
 	IS(map_gpu(g, &a), 0);
 	IS(allocate(g, &b, VA + 4096, MIB, GTT | WRITABLE, 0), 0);
-	CHECK(available(g) == before - MIB);
+	CHECK(available(g) == before - 2 * MIB);
 	IS(map_gpu(g, &b), -EINVAL);
 	IS(free_gpu(g, &b), 0);
 	IS(free_gpu(g, &a), -EBUSY);
@@ -75,27 +75,37 @@ static int export_fd(const struct gpu *g, const struct memory *m, ino_t *inode)
 
 static void test_sharing(const struct gpu *g)
 {
-	struct memory m = make(g, VA, MIB, VRAM), copy;
+	struct memory m = make(g, VA, 2 * MIB, VRAM), copy, both;
 	struct kfd_ioctl_import_dmabuf_args in = { .va_addr = VA + 16 * MIB, .gpu_id = g->id };
 	struct kfd_ioctl_get_dmabuf_info_args info = {};
 	uint64_t before = available(g);
 	ino_t first, second;
 	int fd = export_fd(g, &m, &first), fd2;
 
+	/* Of two kinds the first counts. */
+	IS(allocate(g, &both, VA + 32 * MIB, MIB, VRAM | GTT, 0), 0);
+	fd2 = export_fd(g, &both, &second);
+	CHECK(first != second);
+	info.dmabuf_fd = fd2;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
+	CHECK(info.flags == VRAM);
+	close(fd2);
+	IS(free_gpu(g, &both), 0);
+
 	fd2 = export_fd(g, &m, &second);
 	CHECK(first == second);
 	close(fd2);
 	info.dmabuf_fd = fd;
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
-	CHECK(info.size == MIB && info.gpu_id == g->id && info.flags == VRAM);
+	CHECK(info.size == 2 * MIB && info.gpu_id == g->id && info.flags == VRAM);
 
 	in.dmabuf_fd = fd;
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_IMPORT_DMABUF, &in), 0);
 	CHECK(available(g) == before);
-	copy = (struct memory){ .handle = in.handle, .va = in.va_addr, .size = MIB };
+	copy = (struct memory){ .handle = in.handle, .va = in.va_addr, .size = 2 * MIB };
 	IS(map_gpu(g, &copy), 0);
 	/* The first handle goes; the buffer and its identity stay with the import. */
-	munmap(m.cpu, MIB);
+	munmap(m.cpu, m.size);
 	IS(unmap_gpu(g, &m), 0);
 	IS(free_gpu(g, &m), 0);
 	fd2 = export_fd(g, &copy, &second);
@@ -113,7 +123,7 @@ static void test_sharing(const struct gpu *g)
 	close(fd2);
 	IS(free_gpu(g, &copy), 0);
 	close(fd);
-	CHECK(available(g) == before + MIB);
+	CHECK(available(g) == before + 2 * MIB);
 }
 
 static void test_events(const struct gpu *g, struct memory *page)
@@ -145,16 +155,60 @@ static void test_events(const struct gpu *g, struct memory *page)
 	CHECK(status == 0);
 }
 
+/* A queue is made of whole mappings, which stay while it lives. ring: of one that lives. */
+static void test_queue_buffers(const struct gpu *g, const struct memory *ring)
+{
+	uint64_t va = VA + 128 * MIB;
+	struct kfd_ioctl_update_queue_args update = { .ring_base_address = va + RING_BYTES,
+						      .ring_size = RING_BYTES,
+						      .queue_percentage = 100 };
+	struct kfd_ioctl_create_queue_args a = {
+		.ring_base_address = va, .read_pointer_address = va + 2 * RING_BYTES,
+		.write_pointer_address = va + 2 * RING_BYTES + 8, .ring_size = RING_BYTES,
+		.gpu_id = g->id, .queue_type = KFD_IOC_QUEUE_TYPE_SDMA, .queue_percentage = 100,
+	};
+	struct kfd_ioctl_create_queue_args bad = a;
+
+	make(g, va, RING_BYTES, GTT);
+	make(g, va + 2 * RING_BYTES, PAGE_BYTES, GTT);
+	make(g, va + 3 * RING_BYTES, 2 * PAGE_BYTES, GTT);
+	bad.ring_size = RING_BYTES / 2;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &bad), -EINVAL);
+	bad = a;
+	bad.read_pointer_address = va + 3 * RING_BYTES;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &bad), -EINVAL);
+	bad = a;
+	bad.write_pointer_address = va + 8;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &bad), -EINVAL);
+	/* A compute queue needs a save area, too. */
+	bad = a;
+	bad.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL;
+	bad.ctl_stack_size = gpu_property(g->id, "ctl_stack_size");
+	bad.ctx_save_restore_size = gpu_property(g->id, "cwsr_size");
+	CHECK(bad.ctl_stack_size && bad.ctx_save_restore_size > bad.ctl_stack_size);
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_CREATE_QUEUE, &bad), -EINVAL);
+	IS(unmap_gpu(g, ring), -EBUSY);
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_UPDATE_QUEUE, &update), -EFAULT);
+	update.ring_base_address = va;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_UPDATE_QUEUE, &update), 0);
+	IS(unmap_gpu(g, ring), 0);
+	IS(map_gpu(g, ring), 0);
+	update.ring_base_address = ring->va;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_UPDATE_QUEUE, &update), 0);
+}
+
 static void test_queue(const struct gpu *g, struct memory *page)
 {
-	struct memory data = make(g, VA + MIB, MIB, VRAM);
+	struct memory data = make(g, VA + MIB, MIB, VRAM), ring;
 	struct kfd_ioctl_destroy_queue_args destroy = {};
 	struct sdma_queue q, second;
 	void *doorbell;
 	FILE *rate;
 	uint64_t ns;
 
-	make(g, VA, QUEUE_BYTES, GTT);
+	ring = make(g, VA, RING_BYTES, GTT);
+	IS(create_queue(g, &q, VA), -EINVAL);
+	make(g, VA + RING_BYTES, PAGE_BYTES, GTT);
 	IS(create_queue(g, &q, VA + 512 * MIB), -EINVAL);
 	IS(create_queue(g, &q, VA), 0);
 	CHECK(q.id == 0);
@@ -198,6 +252,7 @@ static void test_queue(const struct gpu *g, struct memory *page)
 	destroy.queue_id = second.id;
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_DESTROY_QUEUE, &destroy), 0);
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_DESTROY_QUEUE, &destroy), -EINVAL);
+	test_queue_buffers(g, &ring);
 	/* Left behind on purpose: queue 0, its memory, its doorbell mapping. */
 }
 

@@ -7,8 +7,8 @@
 #include "child.h"
 
 #define RING_VA 0x200000000ull
-#define PAGE_VA 0x201000000ull
-#define DATA_VA 0x202000000ull
+#define PAGE_VA 0x208000000ull
+#define DATA_VA 0x209000000ull
 #define DATA_BYTES (2ull << 20)
 #define STEPS 32
 
@@ -17,7 +17,7 @@ static char listing[64 * 1024];
 /* The lines of this process, from its own on. */
 static const char *own_objects(void)
 {
-	FILE *f = fopen("/sys/kernel/debug/kfdsim/objects", "r");
+	FILE *f = fopen("/sys/kernel/debug/simgpu/objects", "r");
 	char own[40], *at, *end;
 	size_t n;
 
@@ -50,13 +50,13 @@ static void test_objects(void)
 
 	MUST(!acquire(&g, g.render));
 	has(" paused=0 evicted=0\n");
-	make(&g, RING_VA, QUEUE_BYTES, GTT);
+	make_aql(&g, RING_VA);
 	page = make(&g, PAGE_VA, KFD_SIGNAL_EVENT_LIMIT * 8, GTT);
 	data = make(&g, DATA_VA, DATA_BYTES, VRAM);
 	snprintf(line, sizeof(line), "bo gpu=%u handle=%u va=%#llx size=%llu flags=%#x user=0x0 mapped=%u,\n",
 		 g.id, (uint32_t)data.handle, DATA_VA, DATA_BYTES, VRAM | WRITABLE, g.id);
 	has(line);
-	MUST(!create_aql(&g, &q, RING_VA, AQL_CTL_STACK));
+	MUST(!create_aql(&g, &q, RING_VA));
 	has("queue id=0 ");
 	has(" type=0 format=1 ring=0x200000000 ring_size=4096 ");
 	has(" ctl_stack=4096 priority=0 percent=100 doorbell=0 sdma=0 halted=0 pos=0 progress=0\n");
@@ -93,9 +93,9 @@ static void test_pace(void)
 	uint64_t at, ns = now_ns();
 
 	MUST(!acquire(&g, g.render));
-	make(&g, RING_VA, QUEUE_BYTES, GTT);
+	make_aql(&g, RING_VA);
 	make(&g, DATA_VA, STEPS * KFDSIM_STEP_BYTES, VRAM);
-	MUST(!create_aql(&g, &q, RING_VA, AQL_CTL_STACK));
+	MUST(!create_aql(&g, &q, RING_VA));
 	/* 32 s, of which 320 ms are left; the step that has begun takes its time. */
 	set_parameter("step_percent", "1");
 	at = dispatch(&q, KFDSIM_OP_INCREMENT, DATA_VA, STEPS * KFDSIM_STEP_BYTES, 1,

@@ -38,14 +38,14 @@ static void original(void)
 	struct sdma_queue sdma;
 
 	MUST(!acquire(&g, g.render));
-	make(&g, COUNT_VA, QUEUE_BYTES, GTT);
-	make(&g, SPIN_VA, QUEUE_BYTES, GTT);
-	make(&g, SDMA_VA, QUEUE_BYTES, GTT);
+	make_aql(&g, COUNT_VA);
+	make_aql(&g, SPIN_VA);
+	make_ring(&g, SDMA_VA);
 	make(&g, DATA_VA, DATA_BYTES, VRAM);
 	for (uint32_t i = 0; i < COPY_BYTES / 4; i++)
 		source[i] = 7;
-	MUST(!create_aql(&g, &count, COUNT_VA, AQL_CTL_STACK));
-	MUST(!create_aql(&g, &spin, SPIN_VA, AQL_CTL_STACK));
+	MUST(!create_aql(&g, &count, COUNT_VA));
+	MUST(!create_aql(&g, &spin, SPIN_VA));
 	MUST(!create_queue(&g, &sdma, SDMA_VA));
 	shared->doorbell_offset = count.doorbell_offset;
 	/* Something before, so that the packets in question are not the first. */
@@ -71,10 +71,20 @@ static int restore(const struct gpu *g)
 	return image_restore(&shared->image, g->kfd);
 }
 
+/*
+ * The control stack of gfx10 and later is not in a blob, and 6.12 takes its size from there: no such queue comes back
+ * (kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117).
+ */
+static int cannot_restore(void)
+{
+	return on_kfdsim() && parameter_is("behaves_as", '6') &&
+	       gpu_property(gpu_id(), "gfx_target_version") >= 100000;
+}
+
 /* 6.12 saves what the first XCC has of a queue: on a GPU with more it comes back and does not run. */
 static int knows_first_xcc_only(void)
 {
-	return parameter_is("behaves_as", '6') &&
+	return on_kfdsim() && parameter_is("behaves_as", '6') &&
 	       property(nodes[0].index, "properties", "num_xcc") > 1;
 }
 
@@ -85,11 +95,15 @@ static void restored(void)
 	struct gpu g = open_gpu();
 	uint64_t ns;
 
+	if (cannot_restore()) {
+		IS(restore(&g), -EINVAL);
+		return;
+	}
 	IS(restore(&g), 0);
 	image_transfer(&shared->image, 1);
-	image_map(&shared->image, COUNT_VA, g.render);
-	image_map(&shared->image, SPIN_VA, g.render);
-	image_map(&shared->image, SDMA_VA, g.render);
+	image_map_aql(&shared->image, COUNT_VA, g.render);
+	image_map_aql(&shared->image, SPIN_VA, g.render);
+	image_map_ring(&shared->image, SDMA_VA, g.render);
 	image_map(&shared->image, DATA_VA, g.render);
 	find_aql(&count, COUNT_VA);
 	find_aql(&spin, SPIN_VA);
@@ -171,7 +185,8 @@ int main(void)
 	find_nodes();
 	shared = shared_memory(sizeof(*shared));
 	in_child("queue_criu_test, dumped", original);
-	bad_waves();
+	if (!skip_on_real("what a control stack says is the business of each simulated hardware"))
+		bad_waves();
 	CHECK(gone(5000));
 	in_child("queue_criu_test, restored", restored);
 	set_parameter("dma_mbps", "0");

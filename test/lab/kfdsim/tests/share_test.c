@@ -84,6 +84,7 @@ static void test_dmabuf_info(const struct gpu *g)
 			    AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED);
 	uint32_t cpu = create(g->render, 4096, AMDGPU_GEM_DOMAIN_CPU, 0);
 	int dmabuf = share(g->render, h), plain = share(g->render, cpu);
+	uint32_t *p;
 	char out[16] = "";
 
 	meta.handle = h;
@@ -91,8 +92,17 @@ static void test_dmabuf_info(const struct gpu *g)
 	memcpy(meta.data.data, "hello world", 12);
 	IS(try_ioctl(g->render, DRM_IOCTL_AMDGPU_GEM_METADATA, &meta), 0);
 	info.dmabuf_fd = dmabuf;
+	/* Who has no room for them is told how many they are. */
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), -EINVAL);
+	CHECK(info.metadata_size == 12);
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
-	CHECK(info.size == 64 * KIB && info.gpu_id == g->id && !info.metadata_size);
+	CHECK(info.size == 64 * KIB && info.gpu_id == g->id && info.metadata_size == 12);
+	/* What was asked for is a hint; that a CPU has been there is told. */
+	CHECK(info.flags == VRAM);
+	p = map_dmabuf(dmabuf, 64 * KIB);
+	p[0] = 1;
+	munmap(p, 64 * KIB);
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
 	CHECK(info.flags == (VRAM | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
 	info.metadata_ptr = (uintptr_t)out;
 	info.metadata_size = 11;
@@ -155,29 +165,39 @@ static void test_kfd_and_gem(const struct gpu *g)
 	IS(free_gpu(g, &second), 0);
 }
 
+/* How the only handle, of pages of another driver, is listed. */
+static void test_foreign_entry(int file)
+{
+	struct sim_gem_handle_entry e[1] = {};
+	uint32_t n = 1;
+
+	if (skip_on_real("GEM_LIST_HANDLES came after 6.12"))
+		return;
+	set_parameter("gem_list_handles", "working");
+	IS(list_handles(file, e, &n), 0);
+	CHECK(n == 1 && e[0].flags == SIM_GEM_HANDLE_IMPORT && e[0].size == 64 * KIB);
+	CHECK(e[0].preferred_domains == AMDGPU_GEM_DOMAIN_GTT);
+	set_parameter("gem_list_handles", "absent");
+}
+
 /* Pages that another driver exports, here the system heap. */
 static void test_foreign(const struct gpu *g)
 {
 	struct dma_heap_allocation_data a = { .len = 64 * KIB, .fd_flags = O_RDWR | O_CLOEXEC };
-	struct sim_gem_handle_entry e[1] = {};
 	struct drm_amdgpu_gem_op place = { .op = AMDGPU_GEM_OP_SET_PLACEMENT,
 					   .value = AMDGPU_GEM_DOMAIN_VRAM };
 	int heap = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), file = open_node(), again;
 	struct kfd_ioctl_get_dmabuf_info_args info = {};
 	struct memory to, from;
 	struct sdma_queue q;
-	uint32_t h, *p, n = 1;
+	uint32_t h, *p;
 
 	MUST(heap >= 0 && !try_ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &a));
 	MUST(!drmPrimeFDToHandle(file, a.fd, &h));
 	again = share(file, h);
 	CHECK(inode(again) == inode(a.fd));
 	close(again);
-	set_parameter("gem_list_handles", "working");
-	IS(list_handles(file, e, &n), 0);
-	CHECK(n == 1 && e[0].flags == SIM_GEM_HANDLE_IMPORT && e[0].size == 64 * KIB);
-	CHECK(e[0].preferred_domains == AMDGPU_GEM_DOMAIN_GTT);
-	set_parameter("gem_list_handles", "absent");
+	test_foreign_entry(file);
 	place.handle = h;
 	IS(try_ioctl(file, DRM_IOCTL_AMDGPU_GEM_OP, &place), -EINVAL);
 	info.dmabuf_fd = a.fd;
@@ -186,7 +206,7 @@ static void test_foreign(const struct gpu *g)
 	p = map_dmabuf(a.fd, 64 * KIB);
 	for (uint32_t i = 0; i < 64 * KIB / 4; i++)
 		p[i] = i * 2654435761u;
-	make(g, VA, QUEUE_BYTES, GTT);
+	make_ring(g, VA);
 	to = make(g, VA + 2 * MIB, 64 * KIB, VRAM);
 	IS(import_kfd(g, &from, a.fd, g->id, VA + MIB, 64 * KIB), 0);
 	IS(map_gpu(g, &from), 0);
@@ -249,10 +269,10 @@ static void test_gpus(const struct gpu *g)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 	info.dmabuf_fd = dmabuf;
 	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
-	CHECK(info.gpu_id == g->id && info.flags == VRAM);
+	CHECK(info.gpu_id == g->id && info.flags == (VRAM | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
 
 	IS(acquire(&other, second), 0);
-	make(&other, VA + 32 * MIB, QUEUE_BYTES, GTT);
+	make_ring(&other, VA + 32 * MIB);
 	to = make(&other, VA + 34 * MIB, 64 * KIB, VRAM);
 	IS(import_kfd(&other, &from, dmabuf, other.id, VA + 33 * MIB, 64 * KIB), 0);
 	IS(map_gpu(&other, &from), 0);

@@ -26,7 +26,7 @@ static void victim(unsigned int seed)
 	srand(seed);
 	g = open_gpu();
 	MUST(!acquire(&g, g.render));
-	make(&g, VA, QUEUE_BYTES, GTT);
+	make_ring(&g, VA);
 	a = make(&g, VA + 16 * MIB, 8 * MIB, VRAM);
 	b = make(&g, VA + 32 * MIB, 8 * MIB, GTT);
 	p = mmap((void *)(VA + 64 * MIB), MIB, PROT_READ | PROT_WRITE,

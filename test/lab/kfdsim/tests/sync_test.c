@@ -94,7 +94,8 @@ static void test_plain(void)
 	out[0] = sync_chunk(AMDGPU_CHUNK_ID_SYNCOBJ_OUT, (void *)8);
 	IS(submit_copy(0, 4096, out, 1, &seq), -EFAULT);
 	out[0].length_dw = ~0u;
-	IS(submit_copy(0, 4096, out, 1, &seq), -ENOMEM);
+	if (!skip_on_real("the kernel warns of so large a chunk: mm/util.c:__kvmalloc_node_noprof @ 6.12.117"))
+		IS(submit_copy(0, 4096, out, 1, &seq), -ENOMEM);
 	IS(amdgpu_cs_destroy_syncobj(dev, first), 0);
 	CHECK(amdgpu_cs_destroy_syncobj(dev, first) < 0 && errno == EINVAL);
 	CHECK(!amdgpu_cs_destroy_syncobj(dev, second));
@@ -173,6 +174,7 @@ static void test_fence_to_handle(void)
 	IS(wait_syncobj(again, 0), -ETIME);
 	poll_fd = (struct pollfd){ .fd = exported, .events = POLLIN };
 	CHECK(poll(&poll_fd, 1, 0) == 0);
+	usleep(20000); /* a scheduler of the kernel begins when it has its turn */
 	CHECK(counter("fences") > 0);
 	CHECK(poll(&poll_fd, 1, 1000) == 1);
 	ns = now_ns() - ns;
