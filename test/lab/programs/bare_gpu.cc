@@ -65,7 +65,7 @@ BareGpu::BareGpu() : kfd_(open_device("/dev/kfd")) {
   kfd_ioctl_acquire_vm_args acquire{static_cast<std::uint32_t>(render_.get()), id_};
   call(AMDKFD_IOC_ACQUIRE_VM, &acquire, "acquiring a VM");
 
-  // The way of libhsakmt: a BO for the doorbells, over which they are mapped.
+  // The way of libhsakmt: a BO for the doorbells, over which they are mapped once there is a queue.
   doorbells_ = reserve(kDoorbellBytes);
   kfd_ioctl_alloc_memory_of_gpu_args doorbells{};
   doorbells.va_addr = reinterpret_cast<std::uintptr_t>(doorbells_.data());
@@ -74,12 +74,20 @@ BareGpu::BareGpu() : kfd_(open_device("/dev/kfd")) {
   doorbells.flags = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
   call(AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &doorbells, "allocating doorbells");
   doorbell_handle_ = doorbells.handle;
-  map_over(doorbells_, PROT_READ | PROT_WRITE, kfd_.get(), doorbells.mmap_offset);
 }
 
 BareGpu::~BareGpu() {
   kfd_ioctl_free_memory_of_gpu_args free{doorbell_handle_};
   attempt(AMDKFD_IOC_FREE_MEMORY_OF_GPU, &free);
+}
+
+std::uint64_t& BareGpu::doorbell(std::uint64_t offset) const {
+  const std::uint64_t at = offset % kDoorbellBytes;
+  if (!doorbells_mapped_) {
+    map_over(doorbells_, PROT_READ | PROT_WRITE, kfd_.get(), offset - at);
+    doorbells_mapped_ = true;
+  }
+  return *reinterpret_cast<std::uint64_t*>(doorbells_.data() + at);
 }
 
 int BareGpu::attempt(unsigned long request, void* arguments) const {

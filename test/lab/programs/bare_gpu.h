@@ -34,8 +34,9 @@ class BareGpu {
   int render() const { return render_.get(); }
   /// A number of the GPU's node in the topology. Throws Error{gpu} when there is none.
   std::uint64_t property(const std::string& name) const;
-  /// Where doorbells are mapped: a queue's is at the offset in it that CREATE_QUEUE gives.
-  std::byte* doorbells() const { return doorbells_.data(); }
+  /// The doorbell of a queue, by the offset that CREATE_QUEUE gives: the kernel tells nowhere else
+  /// where doorbells are to be mapped. Throws Error{io}.
+  std::uint64_t& doorbell(std::uint64_t offset) const;
 
  private:
   std::string node_;  // its folder in the topology
@@ -43,6 +44,7 @@ class BareGpu {
   kfdcp::UniqueFd kfd_, render_;
   std::uint64_t doorbell_handle_ = 0;
   kfdcp::Mapping doorbells_;
+  mutable bool doorbells_mapped_ = false;
 };
 
 /// Memory of KFD, mapped for the CPU and the GPU, at the same address unless said otherwise.

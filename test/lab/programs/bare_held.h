@@ -21,6 +21,7 @@ std::unique_ptr<Holding> hold_backlogs(const BareGpu& gpu, std::chrono::millisec
 /// some of them, and a memory exception with the queue it stopped. check() looks at every state and
 /// wakes the threads.
 std::unique_ptr<Holding> hold_events(const BareGpu& gpu, std::chrono::milliseconds limit);
+std::unique_ptr<Holding> hold_exception(const BareGpu& gpu, std::chrono::milliseconds limit);
 
 /// --memory: memory of every kind with known contents. check() compares what the CPU sees and what
 /// the GPU copies out of each, and writes other contents by either.

@@ -1,5 +1,6 @@
 #include "bare_queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -10,21 +11,14 @@ namespace {
 
 constexpr std::uint32_t kGtt = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE;
 constexpr std::size_t kPageBytes = 4096;
-// Behind the ring, in cache lines of their own.
+// In cache lines of their own.
 constexpr std::size_t kReadPointer = 0;
 constexpr std::size_t kWritePointer = 64;
 
 constexpr std::size_t kSdmaRingBytes = 64 * 1024;
 
 constexpr std::size_t kAqlPacketBytes = 64;
-constexpr std::uint32_t kControlStackBytes = 4096;
 constexpr std::uint32_t kEopBytes = 4096;
-constexpr std::uint32_t kSaveBytes = 64 * 1024;
-// What AQL queues have behind the ring.
-constexpr std::size_t kObjectsAt = 0;
-constexpr std::size_t kEopAt = kPageBytes;
-constexpr std::size_t kSaveAt = kEopAt + kEopBytes;
-constexpr std::size_t kExtraBytes = kSaveAt + kSaveBytes;
 
 enum SdmaOperation : std::uint32_t {
   kCopyLinear = 1,
@@ -51,34 +45,62 @@ kfd_ioctl_create_queue_args sdma_arguments(std::uint32_t engine) {
   return arguments;
 }
 
-kfd_ioctl_create_queue_args aql_arguments(const AqlQueue::Shape& shape) {
+/// Sizes of a save area, which the kernel calculates in the same way
+/// (kfd_queue.c:kfd_queue_ctx_save_restore_size @ 6.12.117).
+struct SaveArea {
+  std::uint32_t control_stack;
+  std::uint32_t context;  // of one compute die, the control stack included
+  std::size_t whole;      // of all dies, with what a debugger gets of each wave
+};
+
+SaveArea save_area(const BareGpu& gpu) {
+  constexpr std::uint64_t kGfx10 = 100100;
+  constexpr std::uint64_t kDebuggerBytes = 32;  // of a wave
+  const std::uint64_t dies = gpu.property("num_xcc");
+  const std::uint64_t units = gpu.property("simd_count") / gpu.property("simd_per_cu") / dies;
+  const std::uint64_t engines =
+      gpu.property("array_count") / gpu.property("simd_arrays_per_engine");
+  const std::uint64_t waves = gpu.property("gfx_target_version") < kGfx10
+                                  ? std::min(units * 40, engines * 512)
+                                  : units * 32;
+  // Kernels before 6.12 do not tell, and take any size.
+  const std::uint64_t stack = std::max<std::uint64_t>(gpu.property("ctl_stack_size"), kPageBytes);
+  const std::uint64_t context = std::max(gpu.property("cwsr_size"), stack + kPageBytes);
+  const std::uint64_t all = (context + waves * kDebuggerBytes) * dies;
+  return {static_cast<std::uint32_t>(stack), static_cast<std::uint32_t>(context),
+          (all + kPageBytes - 1) / kPageBytes * kPageBytes};
+}
+
+kfd_ioctl_create_queue_args aql_arguments(const BareGpu& gpu, const AqlQueue::Shape& shape,
+                                          const BareBuffer& eop, const BareBuffer& save) {
+  const SaveArea sizes = save_area(gpu);
   kfd_ioctl_create_queue_args arguments{};
   arguments.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL;
   arguments.queue_percentage = shape.percent;
   arguments.queue_priority = shape.priority;
-  arguments.eop_buffer_address = kEopAt;
+  arguments.eop_buffer_address = eop.address();
   arguments.eop_buffer_size = kEopBytes;
-  arguments.ctx_save_restore_address = kSaveAt;
-  arguments.ctx_save_restore_size = kSaveBytes;
-  arguments.ctl_stack_size = kControlStackBytes;
+  arguments.ctx_save_restore_address = save.address();
+  arguments.ctx_save_restore_size = sizes.context;
+  arguments.ctl_stack_size = sizes.control_stack;
   return arguments;
 }
 
 }  // namespace
 
 BareQueue::BareQueue(const BareGpu& gpu, const kfd_ioctl_create_queue_args& arguments,
-                     std::size_t ring_bytes, std::size_t extra_bytes)
-    : gpu_(gpu), memory_(gpu, kGtt, ring_bytes + kPageBytes + extra_bytes), arguments_(arguments) {
-  std::memset(memory_.bytes().data(), 0, memory_.bytes().size());
+                     std::size_t ring_bytes)
+    : gpu_(gpu),
+      ring_(gpu, kGtt, ring_bytes),
+      pointers_(gpu, kGtt, kPageBytes),
+      arguments_(arguments) {
+  std::memset(ring_.bytes().data(), 0, ring_.bytes().size());
+  std::memset(pointers_.bytes().data(), 0, pointers_.bytes().size());
   arguments_.gpu_id = gpu.id();
-  arguments_.ring_base_address = memory_.address();
+  arguments_.ring_base_address = ring_.address();
   arguments_.ring_size = static_cast<std::uint32_t>(ring_bytes);
-  arguments_.read_pointer_address = memory_.address(ring_bytes + kReadPointer);
-  arguments_.write_pointer_address = memory_.address(ring_bytes + kWritePointer);
-  const auto extra_address = reinterpret_cast<std::uintptr_t>(extra());
-  if (arguments_.eop_buffer_address != 0) arguments_.eop_buffer_address += extra_address;
-  if (arguments_.ctx_save_restore_address != 0)
-    arguments_.ctx_save_restore_address += extra_address;
+  arguments_.read_pointer_address = pointers_.address(kReadPointer);
+  arguments_.write_pointer_address = pointers_.address(kWritePointer);
   gpu.call(AMDKFD_IOC_CREATE_QUEUE, &arguments_, "creating a queue");
 }
 
@@ -88,14 +110,12 @@ BareQueue::~BareQueue() {
   gpu_.attempt(AMDKFD_IOC_DESTROY_QUEUE, &destroy);
 }
 
-std::byte* BareQueue::extra() const { return ring() + ring_bytes() + kPageBytes; }
-
 std::uint64_t& BareQueue::write_pointer() const {
-  return *reinterpret_cast<std::uint64_t*>(ring() + ring_bytes() + kWritePointer);
+  return *reinterpret_cast<std::uint64_t*>(pointers_.bytes().data() + kWritePointer);
 }
 
 std::uint64_t BareQueue::consumed() const {
-  return load(*reinterpret_cast<std::uint64_t*>(ring() + ring_bytes() + kReadPointer));
+  return load(*reinterpret_cast<std::uint64_t*>(pointers_.bytes().data() + kReadPointer));
 }
 
 bool BareQueue::drained() const { return consumed() == load(write_pointer()); }
@@ -112,12 +132,11 @@ void BareQueue::expect_known() const {
 
 void BareQueue::submit(std::uint64_t position, std::uint64_t doorbell) {
   store(write_pointer(), position);
-  const std::size_t at = arguments_.doorbell_offset % BareGpu::kDoorbellBytes;
-  store(*reinterpret_cast<std::uint64_t*>(gpu_.doorbells() + at), doorbell);
+  store(gpu_.doorbell(arguments_.doorbell_offset), doorbell);
 }
 
 SdmaQueue::SdmaQueue(const BareGpu& gpu, std::uint32_t engine)
-    : BareQueue(gpu, sdma_arguments(engine), kSdmaRingBytes, 0) {}
+    : BareQueue(gpu, sdma_arguments(engine), kSdmaRingBytes) {}
 
 void SdmaQueue::put(std::initializer_list<std::uint32_t> dwords) {
   for (const std::uint32_t dword : dwords) {
@@ -146,15 +165,25 @@ void SdmaQueue::trap(std::uint32_t id) { put({kTrap, id}); }
 
 void SdmaQueue::ring_doorbell() { submit(written_, written_); }
 
+AqlBuffers::AqlBuffers(const BareGpu& gpu)
+    : objects_(gpu, kGtt, kPageBytes),
+      eop_(gpu, kGtt, kEopBytes),
+      save_(gpu, kGtt, save_area(gpu).whole) {
+  for (const BareBuffer* buffer : {&objects_, &eop_, &save_}) {
+    std::memset(buffer->bytes().data(), 0, buffer->bytes().size());
+  }
+}
+
 AqlQueue::AqlQueue(const BareGpu& gpu, const Shape& shape)
-    : BareQueue(gpu, aql_arguments(shape), shape.packets * kAqlPacketBytes, kExtraBytes) {
+    : AqlBuffers(gpu),
+      BareQueue(gpu, aql_arguments(gpu, shape, eop_, save_), shape.packets * kAqlPacketBytes) {
   for (std::size_t at = 0; at < ring_bytes(); at += kAqlPacketBytes) {
     const std::uint16_t empty = kInvalid;
     std::memcpy(ring() + at, &empty, sizeof empty);
   }
   for (std::uint32_t op = KFDSIM_OP_FILL; op <= KFDSIM_OP_SPIN; ++op) {
     const kfdsim_microop object{KFDSIM_MICROOP_MAGIC, KFDSIM_MICROOP_VERSION, op};
-    std::memcpy(extra() + kObjectsAt + op * sizeof object, &object, sizeof object);
+    std::memcpy(objects_.bytes().data() + op * sizeof object, &object, sizeof object);
   }
 }
 
@@ -172,8 +201,7 @@ void AqlQueue::put(std::uint16_t type, const void* packet) {
 
 void AqlQueue::dispatch(kfdsim_op operation, std::uint64_t arguments, std::uint64_t completion) {
   std::uint64_t packet[8] = {};
-  packet[4] =
-      reinterpret_cast<std::uintptr_t>(extra()) + kObjectsAt + operation * sizeof(kfdsim_microop);
+  packet[4] = objects_.address() + operation * sizeof(kfdsim_microop);
   packet[5] = arguments;
   packet[7] = completion;
   put(kDispatch, packet);

@@ -12,7 +12,8 @@
 
 namespace lab {
 
-/// What both kinds have: ring, pointers and number. Its memory is one GTT buffer.
+/// What both kinds have: ring, pointers and number. The kernel wants each in a mapping of its own,
+/// which it fills (kfd_queue.c:kfd_queue_acquire_buffers @ 6.12.117).
 class BareQueue {
  public:
   ~BareQueue();
@@ -28,22 +29,20 @@ class BareQueue {
   void expect_known() const;
 
  protected:
-  /// `ring_bytes` is a power of 2; behind the ring and its pointers there are `extra_bytes` more.
-  /// Addresses in `arguments` are offsets into those, 0 for none. Throws Error{gpu}.
+  /// `ring_bytes` is a power of 2. Throws Error{gpu}.
   BareQueue(const BareGpu& gpu, const kfd_ioctl_create_queue_args& arguments,
-            std::size_t ring_bytes, std::size_t extra_bytes);
+            std::size_t ring_bytes);
 
   std::size_t ring_bytes() const { return arguments_.ring_size; }
-  std::byte* ring() const { return memory_.bytes().data(); }
-  /// The same address for the CPU and the GPU.
-  std::byte* extra() const;
+  std::byte* ring() const { return ring_.bytes().data(); }
   std::uint64_t& write_pointer() const;
   /// Makes everything before `position` the GPU's, with `doorbell` as the doorbell wants it.
   void submit(std::uint64_t position, std::uint64_t doorbell);
 
  private:
   const BareGpu& gpu_;
-  BareBuffer memory_;
+  BareBuffer ring_;
+  BareBuffer pointers_;
   kfd_ioctl_create_queue_args arguments_;
 };
 
@@ -79,8 +78,19 @@ struct BareSignal {
 };
 static_assert(sizeof(BareSignal) == 64);
 
+/// What an AQL queue needs besides; it outlives the queue, for the kernel does not unmap what a
+/// queue uses.
+class AqlBuffers {
+ protected:
+  explicit AqlBuffers(const BareGpu& gpu);
+
+  BareBuffer objects_;  // micro-operations
+  BareBuffer eop_;
+  BareBuffer save_;  // what waves that are stopped are saved in
+};
+
 /// A queue of AQL packets. Dispatches are micro-operations: only the simulated GPU runs them.
-class AqlQueue : public BareQueue {
+class AqlQueue : private AqlBuffers, public BareQueue {
  public:
   struct Shape {
     std::uint32_t packets;  // of the ring, a power of 2

@@ -17,7 +17,7 @@ busybox=${BUSYBOX:-$root/usr/bin/busybox}
 
 mkdir -p "$work/src/core" "$work/bin"
 cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
-cp "$here/../kfdsim/microop.h" "$work/src/"
+cp "$here/../control/microop.h" "$work/src/"
 (cd "$here/../../../native/core" && xargs -a "$here/core.list" cp -t "$work/src/core")
 builder_make "$work/src" BIN="${work#"$root"}/bin"
 cp "$here/gpu-ctl" "$work/bin/"

@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "bare_events.h"
@@ -43,26 +42,18 @@ class HeldEvents : public Holding {
   void raise(std::uint32_t id);
   void check_states();
   void check_numbers();
-  kfd_hsa_memory_exception_data memory_exception() const;
 
   const std::chrono::milliseconds limit_;
   BareEvents events_;
-  SdmaQueue queue_;    // raises events
-  SdmaQueue stopped_;  // read where nothing is
-  BareBuffer word_;    // must stay 0: the packet behind the one that stopped it
+  SdmaQueue queue_;  // raises events
   std::vector<std::uint32_t> ids_;
-  std::uint32_t hole_ = 0, memory_ = 0;
+  std::uint32_t hole_ = 0;
   std::uint32_t woken_by_gpu_ = 0, set_already_ = 0, set_later_ = 0, long_wait_ = 0;
-  kfd_hsa_memory_exception_data exception_{};
   std::vector<std::unique_ptr<BareWaiter>> waiters_;
 };
 
 HeldEvents::HeldEvents(const BareGpu& gpu, std::chrono::milliseconds limit)
-    : limit_(limit),
-      events_(gpu),
-      queue_(gpu),
-      stopped_(gpu),
-      word_(gpu, KFD_IOC_ALLOC_MEM_FLAGS_GTT, 4096) {
+    : limit_(limit), events_(gpu), queue_(gpu) {
   for (const State& state : kStates) {
     ids_.push_back(events_.create(state.type, state.auto_reset));
     if (ids_.size() == 2) hole_ = events_.create(KFD_IOC_EVENT_SIGNAL, true);
@@ -72,18 +63,9 @@ HeldEvents::HeldEvents(const BareGpu& gpu, std::chrono::milliseconds limit)
   set_already_ = events_.create(KFD_IOC_EVENT_SIGNAL, false);
   set_later_ = events_.create(KFD_IOC_EVENT_SIGNAL, false);
   long_wait_ = events_.create(KFD_IOC_EVENT_SIGNAL, false);
-  memory_ = events_.create(KFD_IOC_EVENT_MEMORY, false);
   events_.destroy(hole_);
   raise(set_already_);
   wait_until("an event that the GPU raises", limit_, [this] { return events_.take(set_already_); });
-
-  std::memset(word_.bytes().data(), 0, word_.bytes().size());
-  // So low an address is nobody's.
-  stopped_.copy(word_.address(64), 4096, 64);
-  stopped_.fence(word_.address(), 1);
-  stopped_.ring_doorbell();
-  wait_until("a memory exception", limit_, [this] { return events_.take(memory_); });
-  exception_ = memory_exception();
   start_waiters();
 }
 
@@ -108,24 +90,12 @@ void HeldEvents::raise(std::uint32_t id) {
   queue_.ring_doorbell();
 }
 
-kfd_hsa_memory_exception_data HeldEvents::memory_exception() const {
-  std::vector<kfd_event_data> data(1);
-  data[0].event_id = memory_;
-  expect("memory event", events_.wait(data, 0), KFD_IOC_WAIT_RESULT_COMPLETE);
-  return data[0].memory_exception_data;
-}
-
 void HeldEvents::check() {
   for (const auto& waiter : waiters_) {
     if (waiter->returned()) throw Error(ErrorCode::corrupt, "a wait for events returned early");
   }
   check_states();
   check_numbers();
-  const kfd_hsa_memory_exception_data now = memory_exception();
-  if (std::memcmp(&now, &exception_, sizeof now) != 0) {
-    throw Error(ErrorCode::corrupt, "the memory exception is another one");
-  }
-  expect("packet behind a memory exception", load(*word_.words()), 0);
   wake_waiters();
   start_waiters();
 }

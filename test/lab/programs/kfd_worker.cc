@@ -1,7 +1,7 @@
 // A GPU program for the tests that uses the kernel's own calls alone, so that it can hold what ROCr
 // does not give, and knows the number of everything. usage: kfd-worker [--queues] [--events]
-// [--memory] [--svm] [--steps] [--ordered] [--control DIR] Commands in DIR/cmd (/ctl): verify,
-// status, exit. See bare_held.h, long_steps.h and ordered.h.
+// [--exception] [--memory] [--svm] [--steps] [--ordered] [--control DIR] Commands in DIR/cmd
+// (/ctl): verify, status, exit. See bare_held.h, long_steps.h and ordered.h.
 #include <unistd.h>
 
 #include <cstdio>
@@ -28,6 +28,7 @@ class KfdWorker {
  public:
   explicit KfdWorker(const std::set<std::string>& wanted) {
     if (wanted.contains("--events")) held_.push_back(hold_events(gpu_, kLimit));
+    if (wanted.contains("--exception")) held_.push_back(hold_exception(gpu_, kLimit));
     if (wanted.contains("--memory")) held_.push_back(hold_memory(gpu_, pattern_, kLimit));
     if (wanted.contains("--svm")) held_.push_back(hold_svm(gpu_, pattern_));
     if (wanted.contains("--steps")) steps_.emplace(gpu_, kLimit);
@@ -73,7 +74,8 @@ class KfdWorker {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: kfd-worker [--queues] [--events] [--memory] [--svm] [--steps] [--ordered] "
+               "usage: kfd-worker [--queues] [--events] [--exception] [--memory] [--svm] [--steps] "
+               "[--ordered] "
                "[--control DIR]\n");
   return 2;
 }
@@ -99,7 +101,7 @@ int run(const std::set<std::string>& wanted, const std::string& dir) {
 }  // namespace lab
 
 int main(int argc, char** argv) {
-  const std::set<std::string> known = {"--queues", "--events", "--memory",
+  const std::set<std::string> known = {"--queues", "--events", "--exception", "--memory",
                                        "--svm",    "--steps",  "--ordered"};
   std::set<std::string> wanted;
   std::string dir = "/ctl";
