@@ -17,3 +17,12 @@ builder_make() {
 	shift
 	unshare --mount sh -c 'mount -t proc proc "$1/proc" && exec chroot "$@"' sh "$root" make -s -j2 -C "${folder#"$root"}" "$@"
 }
+
+# builder_make_modules TREE FOLDER KERNEL [MAKE ARGUMENTS...]: builds the modules in FOLDER of TREE, which may lie anywhere and is
+# /mnt in the builder, always: so what was compiled there before is still good. KERNEL: folder of the kernel's headers.
+builder_make_modules() {
+	tree=$1 folder=$2 kernel=$3
+	shift 3
+	unshare --mount sh -c 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && root=$1 && shift 2 && exec chroot "$root" "$@"' \
+		sh "$root" "$tree" make -s -j2 -C "$kernel" M="/mnt/$folder" "$@"
+}

@@ -2,17 +2,19 @@
 # npm run lab -- [OPTIONS --] COMMAND...: boots a guest, runs COMMAND in it, gives its output and its status.
 #
 #   --hostname NAME      the guest's host name (default: lab)
-#   --memory MB          the guest's memory in MiB (default: 12288)
+#   --memory MB          the guest's memory in MiB (default: 12288); VRAM comes on top
 #   --cpus N             processors, each emulated by a thread of its own (default: 2)
 #   --share DIR          folder of the host mounted read-write at /share (default: an empty one, removed afterwards)
 #   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
-#   --modules "P=V ..."  parameters of the simulated GPU's module, e.g. "vram_mb=2048"
+#   --driver NAME        real: Debian's amdgpu and amdkfd over simulated hardware; kfdsim: a simulated driver (default: real)
+#   --modules "P=V ..."  parameters of the simulated GPU, e.g. "vram_mb=2048"
+#   --kernel "WORDS"     more arguments of the kernel, e.g. "slab_debug=FZPU"
 #   --systemd            systemd is process 1, and podman's cgroups are its
 #   --no-gpu             a guest without the simulated GPU
 #   --coarse-timers      waits of the guest end with a tick of 4 ms: less work where many are short, but no place to measure
 #   --icount             the guest's clock counts instructions, a nanosecond each, and nothing else the host does; one processor
-#   --next-kernel        a guest with the kernel that follows, without the simulated GPU (npm run test:kfdsim makes its image)
+#   --next-kernel        a guest with the kernel that follows (npm run test:kfdsim makes its image); its GPU is of the real driver alone
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
 #
 # The repository is at /repo, read-only, and is COMMAND's working directory. Status: COMMAND's; 64 wrong usage;
@@ -27,10 +29,10 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= KERNEL_ARGUMENTS= driver=real with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
-	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --modules | --init)
+	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --driver | --modules | --kernel | --init)
 		[ $# -ge 2 ] || usage
 		case $1 in
 		--hostname) hostname=$2 ;;
@@ -39,7 +41,9 @@ while [ $# -gt 0 ]; do
 		--share) share=$2 ;;
 		--timeout) timeout=$2 ;;
 		--boot-timeout) boot_timeout=$2 ;;
+		--driver) driver=$2 ;;
 		--modules) gpu=$2 ;;
+		--kernel) KERNEL_ARGUMENTS=$2 ;;
 		--init) init=$2 ;;
 		esac
 		shift 2
@@ -48,7 +52,7 @@ while [ $# -gt 0 ]; do
 	--no-gpu) with_gpu= && shift ;;
 	--coarse-timers) coarse_timers=1 && shift ;;
 	--icount) icount=1 cpus=1 && shift ;;
-	--next-kernel) with_gpu= next_kernel=1 && shift ;;
+	--next-kernel) next_kernel=1 && shift ;;
 	--) shift && break ;;
 	-*) usage ;;
 	*) break ;;
@@ -57,13 +61,20 @@ done
 [ $# -gt 0 ] || usage
 [[ $memory =~ ^[0-9]+$ && $cpus =~ ^[1-9]$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
 [ -z "$icount" ] || [ "$cpus" = 1 ] || usage
+gpu_memory=0
+case $driver in
+real) [ -z "$with_gpu" ] || gpu_memory=4352 ;; # MiB
+kfdsim) [ -z "$with_gpu" ] || [ -z "$next_kernel" ] || usage ;;
+*) usage ;;
+esac
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
 image=$(image_dir)
 [ -z "$next_kernel" ] || image=$(next_image_dir)
 [ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
 [ -d "$(emulator_dir)" ] || die "the emulator is missing or its recipe changed: run npm run setup"
-[ -z "$with_gpu" ] || [ -f "$OUT/amdgpu.ko" ] || die "build/lab/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
+modules=$driver${next_kernel:+-next}
+[ -z "$with_gpu" ] || [ -f "$OUT/$modules/amdgpu.ko" ] || die "build/lab/$modules/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
 
 # One guest at a time: two would take each other's processor time and turn every timeout into a guess.
 exec 9>"$CACHE/guest.lock"
@@ -98,13 +109,13 @@ shell_quote() {
 mkdir "$run/lab" "$run/share"
 printf 'exec setsid%s\n' "$(shell_quote "$@")" >"$run/lab/command"
 echo "$hostname" >"$run/lab/hostname"
-[ -z "$with_gpu" ] || echo "$gpu" >"$run/lab/gpu"
+[ -z "$with_gpu" ] || echo "$driver $gpu" >"$run/lab/gpu"
 [ -z "$systemd" ] || touch "$run/lab/systemd"
 mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
-start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount" "$coarse_timers"
+start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount" "$coarse_timers" "$gpu_memory"
 cat "$run/out" 9>&- &
 cat "$run/err" >&2 9>&- &
 

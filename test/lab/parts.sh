@@ -78,12 +78,24 @@ from_sources() {
 }
 
 build_kfdsim() {
-	from_sources "simulated GPU" "$OUT/amdgpu.ko" "$(builder_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim"
+	from_sources "simulated driver" "$OUT/kfdsim" "$(builder_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim" "$LAB/control"
 }
 
 build_next_kfdsim() {
-	from_sources "simulated GPU for the next kernel" "$OUT/next-kernel/amdgpu.ko" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim"
+	from_sources "simulated driver for the next kernel" "$OUT/next-kernel" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim" "$LAB/control"
 }
+
+# driver_source_dir BUILDER: the source of the driver of the kernel that BUILDER compiles for, and its objects once it was built.
+driver_source_dir() { echo "$CACHE/driver-source-$(digest "$LAB/driver/source.sh")-$(basename "$1")"; }
+
+# build_driver_of NAME OUTPUT BUILDER
+build_driver_of() {
+	build_cached "$1's source" "$(driver_source_dir "$3")" "$LAB/driver/source.sh" "$3" || return 1
+	from_sources "$1" "$2" "$3" build_driver_from_source "$LAB/driver" "$LAB/control"
+}
+build_driver_from_source() { "$LAB/driver/build.sh" "$1" "$2" "$(driver_source_dir "$1")"; }
+build_driver() { build_driver_of "real driver" "$OUT/real" "$(builder_dir)"; }
+build_next_driver() { build_driver_of "real driver of the next kernel" "$OUT/real-next" "$(next_kernel_dir)"; }
 
 build_programs() {
 	local core=()

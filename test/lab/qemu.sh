@@ -23,7 +23,7 @@ qemu_program() {
 	)
 }
 
-# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS]]: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err,
+# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS [GPU_MEMORY_MB]]]: sets QEMU_PID. The guest's output goes to RUN/out and RUN/err,
 # its events to RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
 # The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page tables,
@@ -33,22 +33,28 @@ qemu_program() {
 # With ICOUNT an instruction takes a nanosecond of the guest's clock, and waiting takes no time of the host's: one processor, which
 # has its interrupt controller in memory, for QEMU 10 gives up when such a clock is read on behalf of an x2APIC.
 # COARSE_TIMERS spares podman's threads their naps of 20 us, each two switches: 8 % of the scenarios' processor time.
+# GPU_MEMORY_MB more are memory that the guest's kernel leaves alone: BARs of simulated GPUs, above all VRAM.
+# Words of KERNEL_ARGUMENTS go to the kernel, too.
 # setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
-	local image=$1 run=$2 memory=$3 cpus=$4 share=$5 icount=${6-} coarse_timers=${7-}
+	local image=$1 run=$2 memory=$3 cpus=$4 share=$5 icount=${6-} coarse_timers=${7-} gpu_memory=${8:-0}
 	local clock=(-accel "tcg,thread=multi" -device "intel-iommu,intremap=on,eim=on") x2apic=+x2apic
 	[ -z "$icount" ] || clock=(-accel "tcg,thread=single" -icount "shift=0,sleep=off") x2apic=-x2apic
 	local kernel_arguments=(
 		console=ttyS0 loglevel=7 nokaslr mitigations=off panic=-1 log_buf_len=4M
 		no_timer_check tsc=reliable apparmor=0 audit=0 random.trust_cpu=on init_on_alloc=0 psi=0
 	)
+	# There memory above 4 GiB begins. Of the debug options that look at memory Debian's kernel has KFENCE alone.
+	[ "$gpu_memory" = 0 ] || kernel_arguments+=("memmap=${gpu_memory}M\$0x100000000" kfence.sample_interval=100)
 	[ -z "$coarse_timers" ] || kernel_arguments+=(highres=off nohz=off)
+	# shellcheck disable=SC2206 # words
+	kernel_arguments+=($KERNEL_ARGUMENTS)
 	local qemu
 	qemu_program "$(emulator_dir)"
 	qemu+=(
 		-nodefaults -no-user-config -nographic -no-reboot
 		-machine q35 "${clock[@]}"
-		-cpu "max,$x2apic,-erms,-fsrm,-la57,-smap,-smep,-avx2" -smp "$cpus" -m "$memory"
+		-cpu "max,$x2apic,-erms,-fsrm,-la57,-smap,-smep,-avx2" -smp "$cpus" -m "$((memory + gpu_memory))"
 		-kernel "$image/vmlinux" -initrd "$run/initrd" -append "${kernel_arguments[*]}"
 		-serial "file:$run/console"
 		-drive "file=$image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe"

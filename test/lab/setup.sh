@@ -34,6 +34,7 @@ node_modules
 step "build" npm run build
 build_emulator
 build_guest
+build_driver
 build_kfdsim
 build_programs
 prune_cache
