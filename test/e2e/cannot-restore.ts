@@ -6,14 +6,8 @@ import { join } from 'node:path';
 import { archivePath, flipByte, rewriteArchive, truncateBy } from './support/archive.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import {
-  configure,
-  loadedPlugin,
-  loadGpu,
-  reloadGpu,
-  setDmaRate,
-  unloadGpu,
-} from './support/product.js';
+import { gpuWith, loadGpu, setLinkRate, unloadGpu } from './support/gpu.js';
+import { configure, loadedPlugin } from './support/product.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const pages = 'amdgpu-pages-0-0000.img';
@@ -38,6 +32,10 @@ const damages = [
   },
 ] as const;
 
+/** PCI devices of the chips. */
+const gfx906 = 'device_id=0x66a1';
+const gfx90a = '0x740c';
+
 const targets = [
   {
     name: 'without our plugin',
@@ -53,32 +51,32 @@ const targets = [
   },
   {
     name: 'with another gfx version',
-    prepare: () => reloadGpu('gfx_target_version=90006'),
-    undo: () => reloadGpu(),
+    prepare: () => loadGpu(gpuWith(gfx906)),
+    undo: () => loadGpu(),
     reason: /gfx version was gfx90a, is gfx906 here/,
   },
   {
     name: 'with too little VRAM',
-    prepare: () => reloadGpu('vram_mb=8'),
-    undo: () => reloadGpu(),
+    prepare: () => loadGpu(gpuWith('vram_mb=16')),
+    undo: () => loadGpu(),
     reason: /\d+ bytes of VRAM are needed, \d+ are free/,
   },
   {
     name: 'with other device numbers, by podman itself',
     // The first GPU is of another version, so the one that fits has the second render node.
-    prepare: () => reloadGpu('gfx_target_version=90006,90010'),
-    undo: () => reloadGpu(),
+    prepare: () => loadGpu(gpuWith(`${gfx906},${gfx90a}`)),
+    undo: () => loadGpu(),
     reason:
       /E_DEVICE_MOVED: gpu 0 \(renderD128\): is 226:128 in the archive, and renderD129 \(226:129\) here.*kfd-checkpoint restore ARCHIVE/s,
   },
   {
     name: 'too slow for the deadline',
     prepare: () => {
-      setDmaRate(5);
+      setLinkRate(5);
       configure({ gate_timeout_s: 3, staging_mib: 8 }); // so that little is in flight when it fails
     },
     undo: () => {
-      setDmaRate(0);
+      setLinkRate(0);
       configure({});
     },
     reason: /E_TIMEOUT: upload: not finished 3 s after/,

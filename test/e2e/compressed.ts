@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Container } from './support/container.js';
-import { configure, setDmaRate } from './support/product.js';
+import { setLinkRate } from './support/gpu.js';
+import { configure } from './support/product.js';
 import { type Operation, sessionLog } from './support/session.js';
 import { scenario } from './support/suite.js';
 
@@ -44,22 +45,22 @@ scenario('contents by zstd and by LZ4, sessions in turn over one piece of memory
     for (const compress of ['zstd', 'lz4']) {
       await meet(() => {
         configure({ ...oneAtATime, compress });
-        setDmaRate(slowMbps);
+        setLinkRate(slowMbps);
       });
       const saved = await job.checkpoint('--keep');
       assert.equal(saved.status, 0, saved.stderr);
       assert.ok(storedBytes(job) * 3 < contents, `${compress}: ${storedBytes(job)} bytes`);
       own.push(waitedMs(job, 'dump'));
-      await meet(() => setDmaRate(slowMbps));
+      await meet(() => setLinkRate(slowMbps));
       const restored = await job.restore('--keep', job.name);
       assert.equal(restored.status, 0, restored.stderr);
       own.push(waitedMs(job, 'restore'));
-      await meet(() => setDmaRate(0));
+      await meet(() => setLinkRate(0));
       assert.match(await job.control.ask('verify'), /^verified bytes=67108864 barrier=completed/);
     }
   } finally {
     await meet(() => {
-      setDmaRate(0);
+      setLinkRate(0);
       configure({});
     });
   }

@@ -17,10 +17,11 @@ import { assertExplained } from './support/explained.js';
 import {
   behaveAs,
   gpuObjectsOf,
-  reloadGpu,
-  reloadWhenUnused,
+  kfdsim,
+  loadGpu,
+  loadWhenUnused,
   setStepTime,
-} from './support/product.js';
+} from './support/gpu.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const holdings = ['--queues', '--events', '--memory', '--steps'];
@@ -106,6 +107,18 @@ scenario(`all that the driver of 6.12 knows of a process; ${counted}`, async (la
   }
 });
 
+scenario('what a process was told of a memory exception', async ({ engine }) => {
+  const archive = archivePath(engine, 'held.tar');
+  const job = await Container.start({ engine, command: ['kfd-worker', '--exception'] });
+  assert.match(await job.control.ask('verify'), /^verified holds=exception/);
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  await job.remove();
+  const restored = await job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified holds=exception/);
+});
+
 /**
  * 7.3 saves what each of several compute dies has of a queue. It finds doorbells by the GPU id that the
  * process knows, which is not that of the GPU any more.
@@ -115,7 +128,7 @@ const moved = 'all that the driver of 7.3 knows: not for 6.12, but for a GPU wit
 
 scenario(moved, async ({ engine, meet }) => {
   const archive = archivePath(engine, 'held.tar');
-  await meet(() => reloadGpu('behaves_as=7.3', gfx942));
+  await meet(() => loadGpu(kfdsim('behaves_as=7.3', gfx942)));
   try {
     const held = await start(engine, '--svm');
     const saved = await held.job.checkpoint('--compress', 'none', '--export', archive);
@@ -124,7 +137,7 @@ scenario(moved, async ({ engine, meet }) => {
 
     await meet(async () => {
       await assertNothingLeft();
-      await reloadGpu('gpu_id=7000', gfx942);
+      await loadGpu(kfdsim('gpu_id=7000', gfx942));
     });
     const refused = await held.job.restore('--import', archive);
     assert.notEqual(refused.status, 0, 'restored all the same');
@@ -141,6 +154,6 @@ scenario(moved, async ({ engine, meet }) => {
     await held.job.remove();
     await meet(assertNothingLeft);
   } finally {
-    await meet(reloadWhenUnused);
+    await meet(loadWhenUnused);
   }
 });

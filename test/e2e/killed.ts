@@ -8,8 +8,9 @@ import { archivePath } from './support/archive.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
+import { setLinkRate } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
-import { configure, setDmaRate } from './support/product.js';
+import { configure } from './support/product.js';
 import { sessionLog, sessionThat, startedSession } from './support/session.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 import { cancelWhileMoving } from './support/watched.js';
@@ -19,11 +20,11 @@ const slowMbps = 25;
 
 /** Runs `body` while copies on the simulated GPU are slow. */
 async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
-  await lane.meet(() => setDmaRate(slowMbps));
+  await lane.meet(() => setLinkRate(slowMbps));
   try {
     await body();
   } finally {
-    await lane.meet(() => setDmaRate(0));
+    await lane.meet(() => setLinkRate(0));
   }
 }
 
@@ -32,14 +33,14 @@ async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
  */
 async function slowlyInSmallSteps(lane: Lane, body: () => Promise<void>): Promise<void> {
   await lane.meet(() => {
-    setDmaRate(6);
+    setLinkRate(6);
     configure({ staging_mib: 8 });
   });
   try {
     await body();
   } finally {
     await lane.meet(() => {
-      setDmaRate(0);
+      setLinkRate(0);
       configure({});
     });
   }

@@ -8,8 +8,9 @@ import { rmSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, type Outcome, run } from './support/command.js';
 import { Container, counter } from './support/container.js';
+import { fillVram, forgetFaults, setDmaRate, setVramRate } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
-import { configure, fillVram, forgetFaults, setDmaRate, setVramRate } from './support/product.js';
+import { configure } from './support/product.js';
 import { criuLog, type LogLine, sessionLog, sessionThat } from './support/session.js';
 import { scenario } from './support/suite.js';
 

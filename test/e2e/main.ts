@@ -30,6 +30,8 @@ const plainParts = [
   'refusals',
   'cannot-restore',
   'killed',
+  'pressure',
+  'failing-gpu',
   'containerd',
 ];
 /** Where it is asked for by name: they take many minutes. */

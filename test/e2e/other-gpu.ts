@@ -8,11 +8,11 @@ import { existsSync, readdirSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container, removeContainers } from './support/container.js';
+import { gpuWith, loadGpu, unloadGpu } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
-import { loadGpu, reloadGpu, unloadGpu } from './support/product.js';
 import { scenario } from './support/suite.js';
 
-/** GPUs of another version lie before the only one that fits; a module that also takes a dynamic major takes kfd's. */
+/** GPUs that are too small lie before the only one that fits; a module that also takes a dynamic major takes kfd's. */
 const hosts = [
   {
     node: 'renderD129',
@@ -20,7 +20,7 @@ const hosts = [
     become: async () => {
       await unloadGpu();
       await run('modprobe', 'uio');
-      await loadGpu('gfx_target_version=90006,90010', 'gpu_id=7001');
+      await loadGpu(gpuWith('vram_mb=16,1024', 'first_slot=7'));
     },
   },
   {
@@ -29,10 +29,10 @@ const hosts = [
     become: async () => {
       await unloadGpu();
       await run('rmmod', 'uio');
-      await loadGpu('gfx_target_version=90006,90006,90010', 'gpu_id=8001', 'numa_node=1,0,1');
+      await loadGpu(gpuWith('vram_mb=16,16,1024', 'first_slot=3'));
     },
   },
-  { node: 'renderD128', inPlace: true, become: () => reloadGpu() },
+  { node: 'renderD128', inPlace: true, become: () => loadGpu() },
 ] as const;
 
 async function move(

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { reloadGpu, reloadWhenUnused } from './support/product.js';
+import { gpuWith, kfdsim, loadGpu, loadWhenUnused } from './support/gpu.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 async function assertRefused(job: Container, reasons: readonly RegExp[]): Promise<void> {
@@ -33,21 +33,21 @@ scenario(
 
 const lossyGpus = [
   {
-    parameter: 'gfx_target_version=90402',
+    gpu: gpuWith('device_id=0x74a1'), // gfx942
     reason: /queue \d+ runs on 8 compute dies, of which this kernel saves one/,
   },
   {
-    parameter: 'gfx_target_version=110000',
+    gpu: kfdsim('gfx_target_version=110000'),
     reason: /queue \d+ is on a gfx1100: no kernel can bring back queues/,
   },
 ];
 
 scenario('refused after the pause: queues that would never run again', async (lane) => {
   try {
-    for (const { parameter, reason } of lossyGpus) {
+    for (const { gpu, reason } of lossyGpus) {
       await lane.meet(async () => {
         await assertNothingLeft();
-        await reloadGpu(parameter);
+        await loadGpu(gpu);
       });
       const command = ['kfd-worker', '--queues'];
       const job = await Container.start({ engine: lane.engine, command });
@@ -56,6 +56,6 @@ scenario('refused after the pause: queues that would never run again', async (la
     }
     await lane.meet(assertNothingLeft);
   } finally {
-    await lane.meet(reloadWhenUnused);
+    await lane.meet(loadWhenUnused);
   }
 });

@@ -6,8 +6,8 @@ import { archivePath } from './support/archive.js';
 import { attempt } from './support/command.js';
 import { Container, type Control } from './support/container.js';
 import { assertExplained } from './support/explained.js';
+import { kfdsim, loadGpu, setDmaRate, setHandleCalls } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
-import { setDmaRate, setHandleCalls } from './support/product.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const node = '/dev/dri/renderD128';
@@ -16,20 +16,21 @@ const roundTrip = () => attempt('/repo/build/native/render_roundtrip', node);
 test('a render file is read and made again, by the native core alone', async () => {
   const without = await roundTrip();
   assert.match(without.stdout, /^refused: GEM buffers of its own: .*no GEM_LIST_HANDLES/);
-  for (const [change, how] of [
-    ['absent', 'steered'],
-    ['disabled', 'steered'],
-    ['working', 'changed'],
-  ] as const) {
-    setHandleCalls('working', change);
-    try {
+  await loadGpu(kfdsim()); // as later kernels
+  try {
+    for (const [change, how] of [
+      ['absent', 'steered'],
+      ['disabled', 'steered'],
+      ['working', 'changed'],
+    ] as const) {
+      setHandleCalls('working', change);
       const same = await roundTrip();
       assert.equal(same.stdout, `same: ${how}`, same.stderr);
-    } finally {
-      setHandleCalls('absent', 'absent');
     }
+    await assertNothingLeft();
+  } finally {
+    await loadGpu();
   }
-  await assertNothingLeft();
 });
 
 /** A checkpoint that must fail for `reason` and leaves the container as it was. */
@@ -85,9 +86,9 @@ function submissions(reply: string): number {
 }
 
 // A GPU of its own: what the unfinished copies occupy of it would hold up others for minutes.
-scenario('render nodes without KFD: refused by name, then saved', withoutKfd, { gpu: [] });
+scenario('render nodes without KFD: refused by name, then saved', withoutKfd, { gpu: kfdsim() });
 
-scenario('render files beside KFD, one of them idle, twice in place', async ({ engine, meet }) => {
+const besideKfd = async ({ engine, meet }: Lane): Promise<void> => {
   await meet(async () => setHandleCalls('working', 'absent'));
   try {
     const worker = ['--vram-mib', '8', '--pending-barrier', '--gem', '--double-render'];
@@ -103,4 +104,6 @@ scenario('render files beside KFD, one of them idle, twice in place', async ({ e
   } finally {
     await meet(async () => setHandleCalls('absent', 'absent'));
   }
-});
+};
+
+scenario('render files beside KFD, one of them idle, twice in place', besideKfd, { gpu: kfdsim() });

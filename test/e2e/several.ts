@@ -8,6 +8,7 @@ import { archivePath } from './support/archive.js';
 import { filterCgroups } from './support/cgroups.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
+import { gpuWith } from './support/gpu.js';
 import { sessionEnd, startedSession } from './support/session.js';
 import { scenario } from './support/suite.js';
 
@@ -102,7 +103,7 @@ scenario(
     for (const control of job.inner) assert.match(await control.ask('exit'), /^exiting/);
     assert.match(await job.control.ask('exit'), /^exiting/);
   },
-  { gpu: ['gpus=3', 'hive=1'] },
+  { gpu: gpuWith('gpus=3', 'hive=1') },
 );
 
 // The buffer above is then shared by its dma-buf alone.

@@ -14,7 +14,7 @@ import {
   temporary,
   temporaryImages,
 } from './containerd.js';
-import { setDmaRate } from './product.js';
+import { setLinkRate } from './gpu.js';
 import { runningSessionThat, sessionPids } from './session.js';
 import { assertNothingLeft } from './suite.js';
 
@@ -33,11 +33,11 @@ async function kill(containerd: Containerd, victim: Victim): Promise<void> {
 }
 
 async function slowly<T>(body: () => Promise<T>): Promise<T> {
-  setDmaRate(slowMbps);
+  setLinkRate(slowMbps);
   try {
     return await body();
   } finally {
-    setDmaRate(0);
+    setLinkRate(0);
   }
 }
 

@@ -8,8 +8,8 @@ import { forgetArchives } from './archive.js';
 import { filterCgroups } from './cgroups.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
+import { dangerousCalls, type Gpu, gpuObjects, loadGpu } from './gpu.js';
 import { type Lane, Lanes } from './lanes.js';
-import { dangerousCalls, gpuObjects, reloadGpu } from './product.js';
 import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
@@ -17,8 +17,8 @@ const runDirectory = '/run/kfd-checkpoint';
 export interface ScenarioOptions {
   /** Why it cannot run here. */
   readonly skip?: string;
-  /** Parameters of a simulated GPU of its own. */
-  readonly gpu?: readonly string[];
+  /** A GPU of its own. */
+  readonly gpu?: Gpu;
 }
 
 /** Runs `body` once per engine, side by side, each a test of its own; then nothing may be left. */
@@ -28,11 +28,11 @@ export function scenario(
   { skip, gpu }: ScenarioOptions = {},
 ): void {
   test(name, { concurrency: true, skip: skip ?? false }, async (suite) => {
-    if (gpu !== undefined) await reloadGpu(...gpu);
+    if (gpu !== undefined) await loadGpu(gpu);
     try {
       await inLanes(name, body, suite);
     } finally {
-      if (gpu !== undefined) await reloadGpu();
+      if (gpu !== undefined) await loadGpu();
     }
   });
 }
@@ -91,7 +91,7 @@ export async function assertNothingLeft(): Promise<void> {
   await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);
   assert.deepEqual(left(), [], 'session directories left');
   assert.deepEqual(filterCgroups(), [], 'cgroups of sessions left');
-  if (!existsSync('/sys/kernel/debug/kfdsim')) return; // the scenario took the GPU out
+  if (!existsSync('/sys/kernel/debug/simgpu')) return; // the scenario took the GPU out
   const empty = () => Object.values(gpuObjects()).every((count) => count === 0);
   try {
     await until('a GPU without objects', empty, 20);

@@ -1,0 +1,175 @@
+/**
+ * The simulated GPU beneath: which driver serves it, what lives on it, what it is to do. Files of both drivers have one path and one
+ * form (test/lab/control/README.md), so that a scenario need not know on which it runs.
+ */
+
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { run, until } from './command.js';
+
+/** `real` is Debian's amdgpu and amdkfd over simulated hardware; `kfdsim` a driver that is simulated, too. */
+export interface Gpu {
+  readonly driver: 'real' | 'kfdsim';
+  readonly parameters: readonly string[];
+}
+
+const files = '/sys/kernel/debug/simgpu';
+
+/** As the guest was given it when it was started. */
+export const usualGpu: Gpu = usual();
+
+function usual(): Gpu {
+  const [driver, ...parameters] = readFileSync('/run/lab/gpu', 'utf8').trim().split(/ +/);
+  if (driver !== 'real' && driver !== 'kfdsim') throw new Error(`no driver ${driver}`);
+  return { driver, parameters };
+}
+
+/** Another one of the usual driver's. */
+export function gpuWith(...parameters: string[]): Gpu {
+  return { driver: usualGpu.driver, parameters };
+}
+
+/** What the real driver cannot be made to do: other chips, other kernels' behaviour. */
+export function kfdsim(...parameters: string[]): Gpu {
+  return { driver: 'kfdsim', parameters };
+}
+
+/** Puts it in; one that was there goes, and nothing may use it. */
+export async function loadGpu({ driver, parameters }: Gpu = usualGpu): Promise<void> {
+  await run('sh', '/repo/test/lab/load-gpu', driver, ...parameters);
+}
+
+/** As it usually is; for the end of a scenario that had another one, and may have failed. */
+export async function loadWhenUnused(): Promise<void> {
+  await until('a GPU that nobody uses', () => gpuObjects()['processes'] === 0, 20);
+  await loadGpu();
+}
+
+export async function unloadGpu(): Promise<void> {
+  await run('sh', '/repo/test/lab/load-gpu', 'none');
+}
+
+/** Living objects: all zero when nothing uses it. */
+export function gpuObjects(): Record<string, number> {
+  const living = [
+    'processes',
+    'bos',
+    'vram_bytes',
+    'gtt_bytes',
+    'queues',
+    'events',
+    'vms',
+    'contexts',
+    'userptr',
+    'maps',
+    'fences',
+    'evicted',
+    'pinned_pages',
+    'svm_ranges',
+  ];
+  return Object.fromEntries(readCounters(living));
+}
+
+function readCounters(names: readonly string[]): [string, number][] {
+  const text = readFileSync(`${files}/counters`, 'utf8');
+  const all = new Map(text.split('\n').map((line) => line.split(' ') as [string, string]));
+  return names.map((name) => {
+    const value = all.get(name);
+    if (value === undefined) throw new Error(`${files}: no counter ${name}`);
+    return [name, Number(value)];
+  });
+}
+
+/** Calls that no kernel wants, or that crash one: how often each was made since the GPU was put in. */
+export function dangerousCalls(): Record<string, number> {
+  return Object.fromEntries(
+    readCounters(['resume_without_vm', 'resume_unrestored', 'paused_again', 'blob_overruns']),
+  );
+}
+
+/**
+ * What the process with this host pid has on the GPU, a line for each object; what a running queue does
+ * on its own is left out.
+ */
+export function gpuObjectsOf(pid: number): string[] {
+  const all = readFileSync(`${files}/objects`, 'utf8').split(/^(?=process )/m);
+  const [head = '', ...objects] =
+    all.find((one) => one.startsWith(`process pid=${pid} `))?.split('\n') ?? [];
+  return [
+    head.replace(/pid=\d+ /, ''),
+    ...objects.map((line) => line.replace(/ pos=\d+ progress=\d+/, '')),
+  ];
+}
+
+/** MB/s of DMA from now on; 0: unlimited. */
+export function setDmaRate(mbps: number): void {
+  setParameter('dma_mbps', String(mbps));
+}
+
+/** So fast that it is no matter, MB/s. */
+const vramMbps = 100_000;
+
+/**
+ * MB/s of copies between the host's memory and VRAM from now on; 0: unlimited. VRAM itself is fast, as it is on any GPU: the real
+ * driver resets one that takes seconds to clear a buffer.
+ */
+export function setLinkRate(mbps: number): void {
+  setDmaRate(mbps);
+  setVramRate(mbps === 0 ? 0 : vramMbps);
+}
+
+/** MB/s of copies that stay in VRAM from now on; 0: as DMA. */
+export function setVramRate(mbps: number): void {
+  setParameter('vram_mbps', String(mbps));
+}
+
+const nodes = '/sys/class/kfd/kfd/topology/nodes';
+
+/** KFD's id of the first GPU. */
+function gpuId(): number {
+  const ids = readdirSync(nodes)
+    .toSorted((a, b) => Number(a) - Number(b))
+    .map((node) => Number(readFileSync(`${nodes}/${node}/gpu_id`, 'utf8')));
+  const first = ids.find((id) => id !== 0); // that of a CPU is 0
+  if (first === undefined) throw new Error(`${nodes}: no GPU`);
+  return first;
+}
+
+/** Rules of what is to go wrong (test/lab/control/README.md). */
+export function addFault(...rules: readonly string[]): void {
+  for (const rule of rules) writeFileSync(`${files}/faults`, `${rule}\n`);
+}
+
+/** The GPU has no VRAM to give any more. */
+export function fillVram(): void {
+  addFault(`vram ${gpuId()} 0`);
+}
+
+export function forgetFaults(): void {
+  writeFileSync(`${files}/faults`, 'clear\n');
+}
+
+/** Time that steps of dispatches take from now on, in percent of what they ask for. */
+export function setStepTime(percent: number): void {
+  setParameter('step_percent', String(percent));
+}
+
+export type Kernel = '6.12' | '7.3';
+
+/** As which kernel's driver kfdsim treats whoever opens /dev/kfd from now on. */
+export function behaveAs(kernel: Kernel): void {
+  setParameter('behaves_as', kernel);
+}
+
+/** Which of its later calls for GEM handles kfdsim's kernel has from now on. */
+export function setHandleCalls(
+  list: 'absent' | 'working',
+  change: 'absent' | 'disabled' | 'working',
+): void {
+  setParameter('gem_list_handles', list);
+  setParameter('gem_mapping_info', list);
+  setParameter('gem_change_handle', change);
+}
+
+function setParameter(name: string, value: string): void {
+  writeFileSync(`/sys/module/amdgpu/parameters/${name}`, value);
+}
