@@ -1,7 +1,7 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in a guest, writes build/bench/results.json and prints tables.
 # Sections: table, hidden, freeze, processes, memory, plain, containerd (all by default). Figures are those of a simulated GPU in an emulated
-# machine: compare them only with each other. The guest has 19 GiB, for eight processes and their image. "plain" has one of its own,
+# machine: compare them only with each other. The driver is kfdsim, whose time model is the finer one. The guest has 19 GiB, for eight processes and their image. "plain" has one of its own,
 # whose clock counts instructions: a few milliseconds more or less are lost in what else the host does.
 # "native [DIR]" alone needs neither guest nor root: the content pipeline over a modelled link and files in DIR (/tmp by default);
 # results go to build/bench/native.json and native.svg.
@@ -20,5 +20,5 @@ counted= timed=()
 for section in "$@"; do
 	if [ "$section" = plain ]; then counted=1; else timed+=("$section"); fi
 done
-[ ${#timed[@]} -eq 0 ] || test/lab/lab.sh --memory 19456 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "${timed[@]}"
-[ -z "$counted" ] || test/lab/lab.sh --icount --timeout 7200 --share build/bench -- node dist/test/bench/main.js plain
+[ ${#timed[@]} -eq 0 ] || test/lab/lab.sh --driver kfdsim --memory 19456 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "${timed[@]}"
+[ -z "$counted" ] || test/lab/lab.sh --driver kfdsim --icount --timeout 7200 --share build/bench -- node dist/test/bench/main.js plain

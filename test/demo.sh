@@ -1,6 +1,6 @@
 #!/bin/bash
-# npm run demo [-- --json]: a container with a (simulated) GPU leaves one machine in an archive and goes
-# on in another. Sets everything up first. Exit status 0 only if all of it was seen.
+# npm run demo [-- --json]: a container with a GPU leaves one machine in an archive and goes on in another: real driver, simulated GPU.
+# Sets everything up first. Exit status 0 only if all of it was seen.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."

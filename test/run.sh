@@ -1,6 +1,6 @@
 #!/bin/bash
 # npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native tests of
-# hundreds of GiB and that of the bundled programs, then boots a guest with the simulated GPU and runs the end-to-end tests in it,
+# hundreds of GiB and that of the bundled programs, then boots a guest with the real driver over a simulated GPU and runs the end-to-end tests in it,
 # and another one with systemd for what depends on that. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
@@ -50,6 +50,6 @@ else
 fi
 
 echo
-echo "summary, after $((SECONDS - started)) s; GPU results are those of a simulated GPU:"
+echo "summary, after $((SECONDS - started)) s; GPU results are those of simulated GPUs, most of them under the real driver:"
 printf '%s\n' "${summary[@]}"
 totals

@@ -6,7 +6,8 @@
 import { rmSync } from 'node:fs';
 import { archivePath } from '../e2e/support/archive.js';
 import { Container } from '../e2e/support/container.js';
-import { configure, setDmaRate, setVramRate } from '../e2e/support/product.js';
+import { setDmaRate, setVramRate } from '../e2e/support/gpu.js';
+import { configure } from '../e2e/support/product.js';
 import { type LogLine, sessionEnd, sessionLog } from '../e2e/support/session.js';
 import { show, spread } from './stats.js';
 import { seconds } from './timing.js';

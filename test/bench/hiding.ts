@@ -11,7 +11,8 @@
 
 import { attempt, run } from '../e2e/support/command.js';
 import type { Container } from '../e2e/support/container.js';
-import { configure, setDmaRate } from '../e2e/support/product.js';
+import { setDmaRate } from '../e2e/support/gpu.js';
+import { configure } from '../e2e/support/product.js';
 import { type LogLine, sessionEnd } from '../e2e/support/session.js';
 import { seconds } from './timing.js';
 

@@ -93,13 +93,13 @@ const phases = (end: SessionEnd): string =>
     .map(([name, us]) => `${name} ${ms(us)}`)
     .join(', ');
 const report = [
-  'kfd-checkpoint demo: simulated GPU, times of an emulated machine',
+  'kfd-checkpoint demo: real driver (amdgpu and amdkfd of Linux 6.12), simulated GPU, emulated machine',
   ...claims.map(([claim, seen]) => `  ${seen ? 'seen    ' : 'NOT SEEN'}  ${claim}`),
   `  archive ${mib(result.archive_bytes)}, GPU contents ${mib(result.gpu_content_bytes)}`,
   `  checkpoint ${result.checkpoint_ms} ms; session: ${phases(dump)} (ms); ${slowest(drained)}`,
   `  restore ${result.restore_ms} ms; session: ${phases(restore)} (ms); ${slowest(uploaded)}`,
   `  upload ${result.upload_ms} ms, of which ${result.upload_overlapped_ms} ms beside CRIU's own work`,
-  verified ? 'verified (simulated GPU)' : 'NOT VERIFIED',
+  verified ? 'verified (real driver, simulated GPU)' : 'NOT VERIFIED',
 ];
 const json = flags.includes('--json');
 (json ? process.stderr : process.stdout).write(`${report.join('\n')}\n`);
