@@ -3,8 +3,8 @@
  * form (test/lab/control/README.md), so that a scenario need not know on which it runs.
  */
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { run, until } from './command.js';
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { attempt, run, until } from './command.js';
 
 /** `real` is Debian's amdgpu and amdkfd over simulated hardware; `kfdsim` a driver that is simulated, too. */
 export interface Gpu {
@@ -67,6 +67,16 @@ export function gpuObjects(): Record<string, number> {
     'svm_ranges',
   ];
   return Object.fromEntries(readCounters(living));
+}
+
+/**
+ * Waits for a complaint of the driver with this text, which a defect of its own brings about. It does not fail the guest then; all
+ * others do. That it must come tells when the driver has been mended.
+ */
+export async function meetComplaint(text: string): Promise<void> {
+  const complained = async () => (await attempt('dmesg')).stdout.includes(text);
+  await until(`the kernel's complaint ${text}`, complained, 20);
+  appendFileSync('/run/lab/known-complaints', `${text}\n`);
 }
 
 function readCounters(names: readonly string[]): [string, number][] {
