@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { run } from './support/command.js';
+import { onNextKernel } from './support/gpu.js';
 import { install } from './support/product.js';
 
 // Under emulation a task that is switched to finds none of its translated code: to wait for its turn costs it less.
@@ -39,11 +40,15 @@ const longParts = ['containerd-life'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 
+/** On the kernel that follows, where ROCr's save areas are SVM ranges. */
+const nextKernelParts = ['round-trip', 'several', 'in-place'];
+
 const underSystemd = existsSync('/run/systemd/system');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const usual = onNextKernel ? nextKernelParts : plainParts;
+const ours = underSystemd ? systemdParts : usual;
 for (const part of new Set([...plainParts, ...systemdParts, ...longParts])) {
-  const ours = underSystemd ? systemdParts : plainParts;
   if ((wanted.length === 0 ? ours : wanted).includes(part)) await import(`./${part}.js`);
 }

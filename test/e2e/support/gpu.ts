@@ -4,6 +4,7 @@
  */
 
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { release } from 'node:os';
 import { attempt, run, until } from './command.js';
 
 /** `real` is Debian's amdgpu and amdkfd over simulated hardware; `kfdsim` a driver that is simulated, too. */
@@ -22,6 +23,9 @@ function usual(): Gpu {
   if (driver !== 'real' && driver !== 'kfdsim') throw new Error(`no driver ${driver}`);
   return { driver, parameters };
 }
+
+/** Whether this is the guest with the kernel that follows the usual one's (7.3). */
+export const onNextKernel = !release().startsWith('6.');
 
 /** Another one of the usual driver's. */
 export function gpuWith(...parameters: string[]): Gpu {

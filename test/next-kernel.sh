@@ -1,0 +1,31 @@
+#!/bin/bash
+# npm run test:next-kernel: scenarios on the kernel that follows the guest's (7.3, of Debian's backports), with the real driver, SVM
+# and the CRIU that Debian is going to have. The last line has the totals. Logs are kept in build/test-logs.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
+
+next_kernel() (
+	set -e
+	. test/lab/lib.sh
+	. test/lab/parts.sh
+	build_next_kernel
+	build_next_driver
+)
+
+end_to_end() {
+	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
+	mkdir -p "$evidence"
+	test/lab/lab.sh --next-kernel --coarse-timers --share "$evidence" --timeout 3600 -- node --test-reporter=tap dist/test/e2e/main.js |
+		live '^ *(not )?ok '
+}
+
+cd "$REPO" || exit 1
+forget_logs
+if suite set-up one set_up && suite installation one test/lab/stage.sh && suite next-kernel-build one next_kernel; then
+	suite end-to-end-next-kernel tap end_to_end
+else
+	not_run end-to-end-next-kernel "the machine could not be set up, or Debian's backports give no newer kernel here"
+fi
+totals
