@@ -21,6 +21,7 @@ const [manager] = await Promise.all([
 const plainParts = [
   'round-trip',
   'several',
+  'chips',
   'in-place',
   'leave-running',
   'held',
@@ -41,7 +42,7 @@ const longParts = ['containerd-life'];
 const systemdParts = ['several', 'other-gpu'];
 
 /** On the kernel that follows, where ROCr's save areas are SVM ranges. */
-const nextKernelParts = ['round-trip', 'several', 'in-place'];
+const nextKernelParts = ['round-trip', 'several', 'chips', 'in-place'];
 
 const underSystemd = existsSync('/run/systemd/system');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
