@@ -69,6 +69,9 @@ suite() {
 	elif [ "$status" != 0 ] && [ "$failed" = 0 ]; then
 		failed=1
 		trouble="ended with status $status although no case failed; counted as one failure"
+	elif [ "$format" = tap ] && [ "$cases" != $((passed + failed + skipped)) ]; then
+		failed=$((failed + 1))
+		trouble="has $cases cases, of which its summary forgets some; counted as one failure"
 	elif [ "$cases" = 0 ]; then
 		failed=1
 		trouble="ran no case at all; counted as one failure"

@@ -72,12 +72,10 @@ expected() {
 	done
 }
 
+# not_ok TITLE ACCOUNT
 not_ok() {
 	failed=$((failed + 1))
-	echo "not ok $number - $1"
-	echo "  ---"
-	cat
-	echo "  ..."
+	printf 'not ok %d - %s\n  ---\n%s\n  ...\n' "$number" "$1" "$2"
 }
 
 # judge SUITE NAME COMMAND...: COMMAND sets $verdict and leaves its output in /tmp/output.
@@ -100,13 +98,13 @@ judge() {
 		skip) skipped=$((skipped + 1)) && echo "ok $number - $title # SKIP $reason" ;;
 		esac
 	else
-		{
+		not_ok "$title" "$(
 			echo "  expected: ${expects:-nothing, it is not in $suite.expected}"
 			echo "  found: $verdict $name"
 			[ -z "$rest" ] || echo "  left on the GPU:" $rest
 			[ "$now" = "$complaints" ] || dmesg | tail -n 40 | sed 's/^/  kernel: /'
 			tail -n 60 /tmp/output | tr -d '\r' | sed 's/^/  /'
-		} | not_ok "$title"
+		)"
 	fi
 	complaints=$now
 }
@@ -117,7 +115,7 @@ all_ran() {
 	for name in "${!want[@]}"; do
 		[ -z "${ran[$name]-}" ] || continue
 		number=$((number + 1))
-		echo "  expected: ${want[$name]} $name" | not_ok "$1: $name is in $1.expected, and the suite has no such test"
+		not_ok "$1: $name is in $1.expected, and the suite has no such test" "  expected: ${want[$name]} $name"
 	done
 	for name in "${!want[@]}"; do
 		[ "${want[$name]}" != leave ] || echo "# $1: not run: $name: ${why[$name]}"
