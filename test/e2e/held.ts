@@ -119,16 +119,12 @@ scenario('what a process was told of a memory exception', async ({ engine }) => 
   assert.match(await job.control.ask('verify'), /^verified holds=exception/);
 });
 
-/**
- * 7.3 saves what each of several compute dies has of a queue. It finds doorbells by the GPU id that the
- * process knows, which is not that of the GPU any more.
- */
-const gfx942 = 'gfx_target_version=90402';
+/** 7.3 finds doorbells by the GPU id that the process knows, which is not that of the GPU any more. */
 const moved = 'all that the driver of 7.3 knows: not for 6.12, but for a GPU with another id';
 
 scenario(moved, async ({ engine, meet }) => {
   const archive = archivePath(engine, 'held.tar');
-  await meet(() => loadGpu(kfdsim('behaves_as=7.3', gfx942)));
+  await meet(() => loadGpu(kfdsim('behaves_as=7.3')));
   try {
     const held = await start(engine, '--svm');
     const saved = await held.job.checkpoint('--compress', 'none', '--export', archive);
@@ -137,7 +133,7 @@ scenario(moved, async ({ engine, meet }) => {
 
     await meet(async () => {
       await assertNothingLeft();
-      await loadGpu(kfdsim('gpu_id=7000', gfx942));
+      await loadGpu(kfdsim('gpu_id=7000'));
     });
     const refused = await held.job.restore('--import', archive);
     assert.notEqual(refused.status, 0, 'restored all the same');

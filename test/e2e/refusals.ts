@@ -37,6 +37,10 @@ const lossyGpus = [
     reason: /queue \d+ runs on 8 compute dies, of which this kernel saves one/,
   },
   {
+    gpu: kfdsim('behaves_as=7.3', 'gfx_target_version=90402'),
+    reason: /queue \d+ runs on 8 compute dies, and this kernel saves it in a form that it does not/,
+  },
+  {
     gpu: kfdsim('gfx_target_version=110000'),
     reason: /queue \d+ is on a gfx1100: no kernel can bring back queues/,
   },

@@ -19,13 +19,21 @@ test('queues that come back are not refused', () => {
   assert.deepEqual(lost(queue('compute', 2048), 90010, 1), []);
   assert.deepEqual(lost(queue('sdma', 512), 90010, 1), []);
   assert.deepEqual(lost(queue('compute', 2048), 100300, 1), []);
-  assert.deepEqual(lost(queue('compute', 8 * 2048), 90402, 8), []);
+  assert.deepEqual(lost(queue('compute', 2048), 90402, 1), []);
   assert.deepEqual(lost(queue('sdma', 512), 90402, 8), []);
 });
 
 test('a compute queue of which one of several dies was saved is refused', () => {
   const [reason = ''] = lost(queue('compute', 2048), 90402, 8);
   assert.match(reason, /^queue 3 runs on 8 compute dies, of which this kernel saves one/);
+});
+
+test('a queue of which all dies were saved is refused: RESTORE takes one die alone', () => {
+  const saved = { compute: 2048, sdma: 512 } as const;
+  for (const kind of ['compute', 'sdma'] as const) {
+    const [reason = ''] = lost(queue(kind, 8 * saved[kind]), 90402, 8);
+    assert.match(reason, /^queue 3 runs on 8 compute dies, .* it does not take back$/);
+  }
 });
 
 test('every queue of gfx11 and later is refused', () => {
