@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace kfdcp::addon {
 

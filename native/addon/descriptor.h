@@ -3,7 +3,7 @@
 
 #include <napi.h>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::addon {
 

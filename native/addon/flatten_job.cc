@@ -13,11 +13,11 @@
 #include "addon/convert.h"
 #include "addon/formats.h"
 #include "addon/image_frames_js.h"
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/image_files.h"
-#include "core/pages_chain.h"
-#include "core/sibling_files.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/sibling_files.h"
+#include "core/wire/image_files.h"
 
 namespace kfdcp::addon {
 

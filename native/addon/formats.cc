@@ -10,11 +10,11 @@
 #include "addon/descriptor.h"
 #include "addon/pages_check_js.h"
 #include "addon/zstd_decoder.h"
-#include "core/blob_bos.h"
-#include "core/kfd.h"
-#include "core/render_state.h"
-#include "core/state.h"
-#include "core/wire.h"
+#include "core/drm/render_state.h"
+#include "core/kfd/blob_bos.h"
+#include "core/kfd/kfd.h"
+#include "core/kfd/state.h"
+#include "core/wire/wire.h"
 
 namespace kfdcp::addon {
 

@@ -4,7 +4,7 @@
 
 #include <napi.h>
 
-#include "core/pages.h"
+#include "core/pages/pages.h"
 
 namespace kfdcp::addon {
 

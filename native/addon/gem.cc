@@ -6,9 +6,9 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/gem.h"
+#include "core/drm/gem.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::addon {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/image_frames.h"
+#include "core/pages/image_frames.h"
 
 namespace kfdcp::addon {
 

@@ -9,8 +9,8 @@
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/threads.h"
-#include "core/session_socket.h"
-#include "core/wire.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 
 namespace kfdcp::addon {
 

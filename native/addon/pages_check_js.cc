@@ -8,8 +8,8 @@
 #include "addon/convert.h"
 #include "addon/formats.h"
 #include "addon/sibling_check_js.h"
-#include "core/error.h"
-#include "core/frame_io.h"
+#include "core/os/error.h"
+#include "core/pages/frame_io.h"
 
 namespace kfdcp::addon {
 

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "core/fd.h"
-#include "core/pages_check.h"
-#include "core/sibling_check.h"
+#include "core/os/fd.h"
+#include "core/pages/pages_check.h"
+#include "core/pages/sibling_check.h"
 
 namespace kfdcp::addon {
 

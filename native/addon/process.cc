@@ -14,9 +14,9 @@
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/threads.h"
-#include "core/device_filter.h"
-#include "core/kfd.h"
-#include "core/procfs.h"
+#include "core/kfd/kfd.h"
+#include "core/os/device_filter.h"
+#include "core/os/procfs.h"
 
 namespace kfdcp::addon {
 

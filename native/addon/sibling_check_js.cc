@@ -7,7 +7,7 @@
 
 #include "addon/convert.h"
 #include "addon/instance.h"
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::addon {
 

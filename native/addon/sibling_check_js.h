@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/sibling_check.h"
+#include "core/pages/sibling_check.h"
 
 namespace kfdcp::addon {
 

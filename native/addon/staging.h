@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/staging_claim.h"
+#include "core/copy/staging_claim.h"
 
 namespace kfdcp::addon {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace kfdcp::addon {
 

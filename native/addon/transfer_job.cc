@@ -12,10 +12,10 @@
 #include "addon/formats.h"
 #include "addon/image_frames_js.h"
 #include "addon/threads.h"
-#include "core/copy_engine.h"
-#include "core/sibling_files.h"
-#include "core/snapshot.h"
-#include "core/transfer.h"
+#include "core/copy/copy_engine.h"
+#include "core/pages/sibling_files.h"
+#include "core/transfer/snapshot.h"
+#include "core/transfer/transfer.h"
 
 namespace kfdcp::addon {
 

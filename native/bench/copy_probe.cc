@@ -23,10 +23,10 @@
 #include <string>
 #include <vector>
 
-#include "core/copy_engine.h"
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/transfer_ring.h"
+#include "core/copy/copy_engine.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/transfer/transfer_ring.h"
 
 namespace {
 

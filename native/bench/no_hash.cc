@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/hash.h"
+#include "core/pages/hash.h"
 
 namespace kfdcp {
 

@@ -24,10 +24,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/copy_staging.h"
-#include "core/error.h"
-#include "core/page_memory.h"
-#include "core/transfer.h"
+#include "core/copy/copy_staging.h"
+#include "core/os/error.h"
+#include "core/os/page_memory.h"
+#include "core/transfer/transfer.h"
 
 namespace {
 

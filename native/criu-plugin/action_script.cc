@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "criu-plugin/abi.h"
 
 namespace kfdcp::criu {

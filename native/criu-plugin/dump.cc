@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/image_files.h"
-#include "core/kfd.h"
-#include "core/procfs.h"
-#include "core/session_socket.h"
-#include "core/survey.h"
-#include "core/wire.h"
+#include "core/kfd/kfd.h"
+#include "core/os/error.h"
+#include "core/os/procfs.h"
+#include "core/survey/survey.h"
+#include "core/wire/image_files.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
 #include "criu-plugin/dump_render.h"

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/kfd_maps.h"
-#include "core/procfs.h"
-#include "core/render_link.h"
-#include "core/wire.h"
+#include "core/drm/render_link.h"
+#include "core/kfd/kfd_maps.h"
+#include "core/os/error.h"
+#include "core/os/procfs.h"
+#include "core/wire/wire.h"
 
 namespace kfdcp::criu {
 

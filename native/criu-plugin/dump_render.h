@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/kfd.h"
-#include "core/survey.h"
+#include "core/kfd/kfd.h"
+#include "core/survey/survey.h"
 
 namespace kfdcp::criu {
 

@@ -1,7 +1,7 @@
 // The end of CRIU after a dump whose container goes on while the session still writes.
 #pragma once
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::criu {
 

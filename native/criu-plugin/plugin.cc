@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <exception>
 
-#include "core/error.h"
-#include "core/procfs.h"
+#include "core/os/error.h"
+#include "core/os/procfs.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/dump.h"
 #include "criu-plugin/log.h"

@@ -1,6 +1,6 @@
 #include "criu-plugin/request.h"
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace kfdcp::criu {
 

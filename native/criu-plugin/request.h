@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 namespace kfdcp::criu {
 

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/image_files.h"
-#include "core/kfd.h"
-#include "core/kfd_maps.h"
-#include "core/session_socket.h"
-#include "core/state_file.h"
-#include "core/wire.h"
+#include "core/kfd/kfd.h"
+#include "core/kfd/kfd_maps.h"
+#include "core/kfd/state_file.h"
+#include "core/os/error.h"
+#include "core/wire/image_files.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
 #include "criu-plugin/log.h"

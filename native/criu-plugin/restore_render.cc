@@ -3,10 +3,10 @@
 #include <map>
 #include <string>
 
-#include "core/error.h"
-#include "core/render_restore.h"
-#include "core/state_file.h"
-#include "core/wire.h"
+#include "core/drm/render_restore.h"
+#include "core/kfd/state_file.h"
+#include "core/os/error.h"
+#include "core/wire/wire.h"
 #include "criu-plugin/request.h"
 #include "criu-plugin/task_session.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/fd.h"
-#include "core/state.h"
+#include "core/kfd/state.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::criu {
 

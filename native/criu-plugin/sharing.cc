@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "core/blob_bos.h"
-#include "core/error.h"
-#include "core/shared_bo.h"
+#include "core/kfd/blob_bos.h"
+#include "core/kfd/shared_bo.h"
+#include "core/os/error.h"
 #include "criu-plugin/request.h"
 
 namespace kfdcp::criu {

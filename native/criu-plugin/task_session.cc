@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/session_socket.h"
-#include "core/wire.h"
+#include "core/os/error.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/request.h"

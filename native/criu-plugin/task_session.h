@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::criu {
 

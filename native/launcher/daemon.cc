@@ -15,9 +15,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/text_file.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/os/text_file.h"
 
 namespace kfdcp::launcher {
 

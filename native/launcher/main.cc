@@ -6,9 +6,9 @@
 #include <exception>
 #include <string>
 
-#include "core/error.h"
-#include "core/session_socket.h"
-#include "core/wire.h"
+#include "core/os/error.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 #include "launcher/daemon.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "core/blob_bos.h"
+#include "core/kfd/blob_bos.h"
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::test {
 

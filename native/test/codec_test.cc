@@ -3,8 +3,8 @@
 #include <cstring>
 #include <numbers>
 
-#include "core/byte_planes.h"
-#include "core/frame_codec.h"
+#include "core/pages/byte_planes.h"
+#include "core/pages/frame_codec.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

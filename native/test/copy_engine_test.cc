@@ -1,4 +1,4 @@
-#include "core/copy_engine.h"
+#include "core/copy/copy_engine.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/copy_staging.h"
-#include "core/error.h"
+#include "core/copy/copy_staging.h"
+#include "core/os/error.h"
 #include "transfer_fakes.h"
 
 using namespace kfdcp;

@@ -1,5 +1,5 @@
 // The filter's program, run step by step on made-up accesses; the scenarios run it in a kernel.
-#include "core/device_filter.h"
+#include "core/os/device_filter.h"
 
 #include <doctest/doctest.h>
 

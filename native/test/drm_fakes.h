@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/device_call.h"
-#include "core/fd.h"
-#include "core/render_state.h"
+#include "core/drm/render_state.h"
+#include "core/os/device_call.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::test {
 
-/// Answers every ioctl of core/device_call.h while it lives; one at a time. Numbers are the lowest
-/// free ones, as the kernel gives them. What breaks its rules gets the kernel's errno.
+/// Answers every ioctl of core/os/device_call.h while it lives; one at a time. Numbers are the
+/// lowest free ones, as the kernel gives them. What breaks its rules gets the kernel's errno.
 class FakeDrm {
  public:
   enum class Interface { absent, disabled, working };

@@ -1,7 +1,7 @@
 // Checksums are part of the format: every processor must find the same ones.
-#include "core/hash.h"
+#include "core/pages/hash.h"
 
-#include "core/hash_kernels.h"
+#include "core/pages/hash_kernels.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

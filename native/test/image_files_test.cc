@@ -1,12 +1,12 @@
 // What a killed session leaves in an image directory, and what beside it is none of ours.
-#include "core/image_files.h"
+#include "core/wire/image_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <set>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 #include "folder.h"
 
 namespace kfdcp::test {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/device_call.h"
+#include "core/os/device_call.h"
 
 namespace kfdcp::test {
 

@@ -1,9 +1,9 @@
 // Mappings of /dev/kfd whose offsets name a GPU by one id or the other.
-#include "core/kfd_maps.h"
+#include "core/kfd/kfd_maps.h"
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace kfdcp::test {
 namespace {

@@ -1,5 +1,5 @@
 // The KFD calls, with a test in the kernel's place: what is asked for, and what becomes of answers.
-#include "core/kfd.h"
+#include "core/kfd/kfd.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

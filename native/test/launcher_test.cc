@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "child_process.h"
-#include "core/error.h"
-#include "core/session_socket.h"
-#include "core/wire.h"
+#include "core/os/error.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 #include "folder.h"
 #include "launcher/daemon.h"
 // The launcher is a program, not a library: what is tested of it is compiled in here.

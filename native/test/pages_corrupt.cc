@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "core/pages_check.h"
+#include "core/pages/pages_check.h"
 #include "pages_forge.h"
 
 namespace kfdcp::test {

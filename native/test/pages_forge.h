@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/hash.h"
-#include "core/pages_layout.h"
+#include "core/pages/hash.h"
+#include "core/pages/pages_layout.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

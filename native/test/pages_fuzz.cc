@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <optional>
 
-#include "core/pages_chain.h"
-#include "core/pages_check.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/pages_check.h"
 #include "pages_forge.h"
 #include "pages_golden.h"
 #include "render_sample.h"

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "core/pages_chain.h"
-#include "core/pages_check.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/pages_check.h"
 #include "sibling_image.h"
 
 namespace kfdcp::test {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/render_state.h"
-#include "core/state.h"
+#include "core/drm/render_state.h"
+#include "core/kfd/state.h"
 #include "pages_util.h"
 #include "render_sample.h"
 #include "state_sample.h"

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "core/frame_codec.h"
-#include "core/hash.h"
+#include "core/pages/frame_codec.h"
+#include "core/pages/hash.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

@@ -1,9 +1,9 @@
 // Contents that are stored once: within a file, and in the parent of one.
 #include <sys/stat.h>
 
-#include "core/hash.h"
-#include "core/pages_chain.h"
-#include "core/pages_check.h"
+#include "core/pages/hash.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/pages_check.h"
 #include "pages_forge.h"
 #include "sibling_image.h"
 

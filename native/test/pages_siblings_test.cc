@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/copy_engine.h"
-#include "core/image_files.h"
-#include "core/pages_chain.h"
-#include "core/pages_check.h"
-#include "core/transfer.h"
+#include "core/copy/copy_engine.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/pages_check.h"
+#include "core/transfer/transfer.h"
+#include "core/wire/image_files.h"
 #include "folder.h"
 #include "sibling_image.h"
 

@@ -1,5 +1,5 @@
 // PagesStreamCheck on what the writer makes, cut anywhere.
-#include "core/pages_check.h"
+#include "core/pages/pages_check.h"
 #include "pages_forge.h"
 
 namespace kfdcp::test {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/frame_io.h"
-#include "core/pages.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/pages/frame_io.h"
+#include "core/pages/pages.h"
 
 namespace kfdcp::test {
 

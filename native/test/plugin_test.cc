@@ -16,8 +16,8 @@
 #include <filesystem>
 
 #include "child_process.h"
-#include "core/fd.h"
-#include "core/procfs.h"
+#include "core/os/fd.h"
+#include "core/os/procfs.h"
 #include "criu-plugin/abi.h"
 #include "elf_file.h"
 #include "folder.h"

@@ -1,6 +1,6 @@
 // What /proc tells about real processes, and what a made-up /sys does about KFD. Device numbers of
 // /dev/null and /dev/zero stand in for a GPU's.
-#include "core/procfs.h"
+#include "core/os/procfs.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -3,8 +3,8 @@
 
 #include <amdgpu_drm.h>
 
-#include "core/gem.h"
-#include "core/submission.h"
+#include "core/drm/gem.h"
+#include "core/drm/submission.h"
 
 namespace kfdcp::test {
 

@@ -1,5 +1,5 @@
 // What ties render files to KFD: identity of buffers, and which file carries KFD's memory.
-#include "core/render_link.h"
+#include "core/drm/render_link.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // A render state with something in every field. The golden fixture is made of it: never change it.
 #pragma once
 
-#include "core/render_state.h"
+#include "core/drm/render_state.h"
 
 namespace kfdcp::test {
 

@@ -1,4 +1,4 @@
-#include "core/render_state.h"
+#include "core/drm/render_state.h"
 
 #include "render_sample.h"
 #include "state_damage.h"

@@ -1,10 +1,10 @@
 // Reading a render file and making another one like it, with a test in the kernel's place.
 #include <amdgpu_drm.h>
 
-#include "core/gem.h"
-#include "core/render_read.h"
-#include "core/render_restore.h"
-#include "core/submission.h"
+#include "core/drm/gem.h"
+#include "core/drm/render_read.h"
+#include "core/drm/render_restore.h"
+#include "core/drm/submission.h"
 #include "drm_fakes.h"
 #include "open_descriptors.h"
 #include "pages_util.h"

@@ -1,4 +1,4 @@
-#include "core/sdma_packets.h"
+#include "core/copy/sdma_packets.h"
 
 #include <amdgpu_drm.h>
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 using namespace kfdcp;
 

@@ -1,5 +1,5 @@
 // Where sessions listen, and how they are told from those that are gone.
-#include "core/session_socket.h"
+#include "core/wire/session_socket.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "child_process.h"
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "folder.h"
 #include "transfer_fakes.h"
 

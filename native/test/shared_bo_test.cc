@@ -1,12 +1,12 @@
 // The exchange of a BO's memory, with an IDR in the kernel's place.
-#include "core/shared_bo.h"
+#include "core/kfd/shared_bo.h"
 
 #include <doctest/doctest.h>
 
 #include <set>
 #include <string>
 
-#include "core/kfd.h"
+#include "core/kfd/kfd.h"
 #include "kfd_fakes.h"
 #include "pages_util.h"
 

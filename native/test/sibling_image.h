@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "core/image_frames.h"
-#include "core/sibling_check.h"
-#include "core/sibling_files.h"
+#include "core/pages/image_frames.h"
+#include "core/pages/sibling_check.h"
+#include "core/pages/sibling_files.h"
 #include "pages_forge.h"
 
 namespace kfdcp::test {

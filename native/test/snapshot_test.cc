@@ -1,4 +1,4 @@
-#include "core/snapshot.h"
+#include "core/transfer/snapshot.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <stop_token>
 #include <vector>
 
-#include "core/error.h"
-#include "core/pages.h"
+#include "core/os/error.h"
+#include "core/pages/pages.h"
 #include "open_descriptors.h"
 #include "transfer_fakes.h"
 

@@ -1,4 +1,4 @@
-#include "core/staging_claim.h"
+#include "core/copy/staging_claim.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "child_process.h"
-#include "core/error.h"
+#include "core/os/error.h"
 #include "folder.h"
 #include "transfer_fakes.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/hash.h"
+#include "core/pages/hash.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

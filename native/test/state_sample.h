@@ -1,7 +1,7 @@
 // A process state with something in every field. The golden fixture is made of it: never change it.
 #pragma once
 
-#include "core/state.h"
+#include "core/kfd/state.h"
 #include "pages_util.h"
 
 namespace kfdcp::test {

@@ -1,4 +1,4 @@
-#include "core/state.h"
+#include "core/kfd/state.h"
 
 #include <cstring>
 #include <tuple>

@@ -1,5 +1,5 @@
 // Every reason to refuse a checkpoint, on made-up facts.
-#include "core/survey_rules.h"
+#include "core/survey/survey_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
 // Facts of real processes. /dev/null stands in for /dev/kfd, by a made-up /proc/devices; a node
 // with a render node's number is opened as a path, since no driver is behind it.
-#include "core/survey.h"
+#include "core/survey/survey.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "child_process.h"
-#include "core/procfs.h"
+#include "core/os/procfs.h"
 #include "folder.h"
 
 namespace kfdcp::test {

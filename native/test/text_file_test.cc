@@ -1,4 +1,4 @@
-#include "core/text_file.h"
+#include "core/os/text_file.h"
 
 #include <doctest/doctest.h>
 

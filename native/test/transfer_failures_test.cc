@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/transfer.h"
+#include "core/os/error.h"
+#include "core/transfer/transfer.h"
 #include "transfer_fakes.h"
 #include "transfer_job.h"
 

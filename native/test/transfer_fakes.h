@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "core/copy_engine.h"
-#include "core/error.h"
-#include "core/fd.h"
-#include "core/transfer.h"
+#include "core/copy/copy_engine.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/transfer/transfer.h"
 
 namespace kfdcp::test {
 

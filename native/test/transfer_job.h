@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/transfer.h"
+#include "core/os/error.h"
+#include "core/transfer/transfer.h"
 #include "transfer_fakes.h"
 
 namespace kfdcp::test {

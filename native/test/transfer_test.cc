@@ -1,4 +1,4 @@
-#include "core/transfer.h"
+#include "core/transfer/transfer.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <random>
 
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "open_descriptors.h"
 #include "pages_util.h"
 #include "wire_raw.h"

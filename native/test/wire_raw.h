@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::test {
 

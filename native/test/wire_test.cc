@@ -1,5 +1,5 @@
 // Messages of the session socket: what arrives, what is refused, and that no descriptor leaks.
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "open_descriptors.h"
 #include "transfer_fakes.h"
 #include "wire_raw.h"

@@ -6,7 +6,10 @@
 
 export const stateFolder = '/var/lib/kfd-checkpoint';
 
-/** Sessions listen below it, by the pid of their CRIU; native/core/session_socket.cc and hooks/criu-action have it, too. */
+/**
+ * Sessions listen below it, by the pid of their CRIU; native/core/wire/session_socket.cc and hooks/criu-action have it,
+ * too.
+ */
 export const runFolder = '/run/kfd-checkpoint';
 
 /** Sessions share the host's staging memory by locks on it. Not in the folder, which is for sessions alone; never removed. */

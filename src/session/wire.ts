@@ -1,4 +1,4 @@
-/** The numbers of native/core/wire.h: what the plugin and the launcher say to a session. */
+/** The numbers of native/core/wire/wire.h: what the plugin and the launcher say to a session. */
 
 import { KfdError } from '../errors.js';
 

@@ -99,7 +99,7 @@ build_next_driver() { build_driver_of "real driver of the next kernel" "$OUT/rea
 
 build_programs() {
 	local core=()
-	mapfile -t core < <(sed "s|^|$LAB/../../native/core/|" "$LAB/programs/core.list")
+	mapfile -t core < <(sed "s|^|$LAB/../../native/|" "$LAB/programs/core.list")
 	from_sources "test programs" "$OUT/programs" "$(builder_dir)" "$LAB/programs/build.sh" "$LAB/programs" "${core[@]}"
 }
 

@@ -52,7 +52,7 @@ test('BO indices are as many as the descriptors that came with them', () => {
 });
 
 test('message numbers are those of the native code', async () => {
-  const header = await readFile(join(repository, 'native/core/wire.h'), 'utf8');
+  const header = await readFile(join(repository, 'native/core/wire/wire.h'), 'utf8');
   const numbers = (name: string): [string, number][] => {
     const body = new RegExp(`enum class ${name} [^{]*\\{([^}]*)\\}`).exec(header)?.[1] ?? '';
     return [...body.replace(/\/\/.*$/gm, '').matchAll(/(\w+)\s*=\s*(\d+)/g)].map((match) => [

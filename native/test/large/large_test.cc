@@ -7,12 +7,12 @@
 #include <map>
 #include <vector>
 
-#include "core/frame_codec.h"
-#include "core/hash.h"
-#include "core/page_memory.h"
-#include "core/pages_chain.h"
-#include "core/pages_check.h"
-#include "core/transfer.h"
+#include "core/os/page_memory.h"
+#include "core/pages/frame_codec.h"
+#include "core/pages/hash.h"
+#include "core/pages/pages_chain.h"
+#include "core/pages/pages_check.h"
+#include "core/transfer/transfer.h"
 #include "pages_util.h"
 #include "sparse_device.h"
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/frame_io.h"
-#include "core/page_memory.h"
+#include "core/os/error.h"
+#include "core/os/page_memory.h"
+#include "core/pages/frame_io.h"
 #include "transfer_fakes.h"
 
 namespace kfdcp::test {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/copy_engine.h"
-#include "core/fd.h"
+#include "core/copy/copy_engine.h"
+#include "core/os/fd.h"
 
 namespace kfdcp::test {
 

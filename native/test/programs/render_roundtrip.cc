@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <string>
 
-#include "core/error.h"
-#include "core/render_read.h"
-#include "core/render_restore.h"
+#include "core/drm/render_read.h"
+#include "core/drm/render_restore.h"
+#include "core/os/error.h"
 #include "render_filled.h"
 
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/session_socket.h"
-#include "core/wire.h"
+#include "core/os/error.h"
+#include "core/wire/session_socket.h"
+#include "core/wire/wire.h"
 
 namespace {
 

@@ -68,5 +68,5 @@ export function tooLate(what: string): KfdError {
   return new KfdError('E_TOO_LATE', `session: cannot be cancelled: ${what}`);
 }
 
-/** The socket beside that for plugin and launcher. native/core/session_socket.cc has it, too. */
+/** The socket beside that for plugin and launcher. native/core/wire/session_socket.cc has it, too. */
 export const controlSocketName = 'control.sock';

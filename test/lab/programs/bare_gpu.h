@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

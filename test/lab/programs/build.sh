@@ -15,10 +15,10 @@ out=$(cd "$2" && pwd)
 busybox=${BUSYBOX:-$root/usr/bin/busybox}
 [ -x "$busybox" ] || { echo "build.sh: no busybox at $busybox: install busybox-static or set BUSYBOX" >&2; exit 1; }
 
-mkdir -p "$work/src/core" "$work/bin"
+mkdir -p "$work/src" "$work/bin"
 cp "$here"/*.cc "$here"/*.h "$here/Makefile" "$work/src/"
 cp "$here/../control/microop.h" "$work/src/"
-(cd "$here/../../../native/core" && xargs -a "$here/core.list" cp -t "$work/src/core")
+(cd "$here/../../../native" && xargs -a "$here/core.list" cp --parents -t "$work/src")
 builder_make "$work/src" BIN="${work#"$root"}/bin"
 cp "$here/gpu-ctl" "$work/bin/"
 

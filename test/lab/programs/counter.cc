@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 

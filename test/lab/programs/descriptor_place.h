@@ -1,7 +1,7 @@
 // A dma-buf at the place of an early descriptor.
 #pragma once
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 #include "runtime.h"
 
 namespace lab {

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 #include "holding.h"
 #include "kfd.h"
 

@@ -8,7 +8,7 @@
 #include "bare_events.h"
 #include "bare_held.h"
 #include "bare_queue.h"
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "core/error.h"
-#include "core/fd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 #include "holding.h"
 
 namespace lab {

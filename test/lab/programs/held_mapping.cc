@@ -1,8 +1,8 @@
 // A dma-buf that is mapped by its descriptor, which is closed again, as the render file is.
 #include <sys/mman.h>
 
-#include "core/error.h"
-#include "core/fd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 #include "holding.h"
 #include "render_gem.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bare_held.h"
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

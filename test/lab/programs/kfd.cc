@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "kfd.h"
 #include "mailbox.h"
 #include "stop.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bare_held.h"
-#include "core/error.h"
+#include "core/os/error.h"
 #include "long_steps.h"
 #include "mailbox.h"
 #include "ordered.h"

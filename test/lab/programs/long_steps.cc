@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "word_steps.h"
 
 namespace lab {

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/error.h"
-#include "core/fd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 #include "stop.h"
 
 namespace lab {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

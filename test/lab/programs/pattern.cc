@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

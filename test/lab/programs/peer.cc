@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "descriptor_place.h"
 #include "passing.h"
 #include "stop.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/os/error.h"
 
 namespace lab {
 namespace {

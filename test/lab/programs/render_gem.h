@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 
 namespace lab {
 

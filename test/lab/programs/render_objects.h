@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/fd.h"
-#include "core/gpu_objects.h"
+#include "core/drm/gpu_objects.h"
+#include "core/os/fd.h"
 #include "pattern.h"
 
 namespace lab {

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "descriptor_place.h"
 #include "render_gem.h"
 

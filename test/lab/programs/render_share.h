@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 #include "pattern.h"
 #include "peer.h"
 

@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "mailbox.h"
 #include "pattern.h"
 #include "peer.h"

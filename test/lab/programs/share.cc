@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "descriptor_place.h"
 #include "foreign_buffer.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 #include "dma.h"
 #include "holding.h"
 #include "pattern.h"

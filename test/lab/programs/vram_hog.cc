@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
 #include "stop.h"
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "stop.h"
 
 namespace lab {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <string>
 
-#include "core/error.h"
+#include "core/os/error.h"
 #include "microop.h"
 
 namespace lab {

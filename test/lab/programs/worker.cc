@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "churn.h"
-#include "core/error.h"
+#include "core/os/error.h"
 #include "kfd.h"
 
 namespace lab {

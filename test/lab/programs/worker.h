@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fd.h"
+#include "core/os/fd.h"
 #include "counter.h"
 #include "dispatch.h"
 #include "dma.h"

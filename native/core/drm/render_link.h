@@ -1,0 +1,33 @@
+// What ties the render files of one process to its KFD state: which of them carries KFD's memory,
+// and which GEM handles are of buffers that are KFD's or another file's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/drm/render_read.h"
+#include "core/kfd/state.h"
+#include "core/os/fd.h"
+
+namespace kfdcp {
+
+/// True when the CPU may map KFD's buffers through `render_fd` and through none of `others`, all of
+/// one GPU: the kernel allows it for the file whose GPU address space KFD took over, and for those
+/// with a handle of the buffer. `offsets` are those of its buffers in the render node.
+bool carries_kfd(int render_fd, std::span<const int> others,
+                 std::span<const std::uint64_t> offsets);
+
+struct LinkedFile {
+  RenderSnapshot* held;
+  bool carries_kfd;
+};
+
+/// Sets `original` of each BO in `files`, which are all render files of a process, by the identity
+/// of the dma-bufs: those of KFD's BOs, by index, then those of the files.
+/// GPU mappings that are KFD's own are taken out: they come back with its state. Throws Error{io}.
+void link_buffers(std::span<const LinkedFile> files, const ProcessState& state,
+                  const std::vector<std::pair<std::uint32_t, UniqueFd>>& kfd_dmabufs);
+
+}  // namespace kfdcp

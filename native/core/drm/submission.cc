@@ -1,0 +1,290 @@
+#include "core/drm/submission.h"
+
+#include <amdgpu_drm.h>
+#include <drm.h>
+#include <time.h>
+
+#include <cerrno>
+#include <string>
+
+#include "core/drm/gem.h"
+#include "core/os/device_call.h"
+
+namespace kfdcp::drm {
+
+namespace {
+
+constexpr std::uint32_t kIpKinds = 10;  // AMDGPU_HW_IP_NUM of Linux 7.x
+constexpr std::uint32_t kFreeInARow = 512;
+constexpr std::uint64_t kPage = 4096;
+// Eight NOPs of SDMA, which are zero, as new memory is: its IBs are multiples of eight dwords.
+constexpr std::uint32_t kNothingBytes = 32;
+constexpr std::uint64_t kIdleTimeoutNs = 10'000'000'000;
+
+std::string context_text(const char* call, std::uint32_t id) {
+  return std::string(call) + " of context " + std::to_string(id);
+}
+
+template <class T>
+int ask_info(int fd, drm_amdgpu_info& args, T& answer) {
+  args.return_pointer = reinterpret_cast<std::uintptr_t>(&answer);
+  args.return_size = sizeof(answer);
+  return call_device(fd, DRM_IOCTL_AMDGPU_INFO, &args);
+}
+
+/// The errno of WAIT_CS: EINVAL when there was no such submission yet. `busy`: not over in time.
+int wait_for(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
+             std::uint64_t number, std::uint64_t deadline_ns, bool& busy) {
+  drm_amdgpu_wait_cs args{};
+  args.in.handle = number;
+  args.in.timeout = deadline_ns;
+  args.in.ip_type = ip;
+  args.in.ring = ring;
+  args.in.ctx_id = context;
+  const int err = call_device(fd, DRM_IOCTL_AMDGPU_WAIT_CS, &args);
+  busy = err == 0 && args.out.status != 0;
+  return err;
+}
+
+bool was_submitted(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
+                   std::uint64_t number) {
+  bool busy;
+  // Any other errno is the result of the submission.
+  return wait_for(fd, context, ip, ring, number, 0, busy) != EINVAL;
+}
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// A page of zeroes that the GPU can execute, for as long as this lives.
+class Nothing {
+ public:
+  explicit Nothing(int fd)
+      : fd_(fd), handle_(create_bo(fd, kPage, kPage, AMDGPU_GEM_DOMAIN_GTT, 0)) {
+    try {
+      map();
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Nothing() { close(); }
+  Nothing(const Nothing&) = delete;
+  Nothing& operator=(const Nothing&) = delete;
+
+  std::uint32_t handle() const { return handle_; }
+  std::uint64_t address() const { return mapping_.address; }
+
+ private:
+  /// Where applications reach last: from the top of the address space downwards.
+  void map() {
+    constexpr int kPlaces = 256;
+    constexpr std::uint64_t kStep = 1u << 21;
+    drm_amdgpu_info args{};
+    args.query = AMDGPU_INFO_DEV_INFO;
+    drm_amdgpu_info_device info{};
+    if (const int err = ask_info(fd_, args, info)) throw call_error("INFO_DEV_INFO", err);
+    mapping_ = {0,     0, (info.virtual_address_max & ~(kStep - 1)) - kStep,
+                kPage, 0, AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE};
+    for (int i = 0;; ++i) {
+      try {
+        return map_va(fd_, handle_, mapping_);
+      } catch (const Error& error) {
+        if (error.err != EINVAL || i == kPlaces) throw;  // EINVAL: something is there
+      }
+      mapping_.address -= kStep;
+    }
+  }
+
+  /// Its mapping goes with it.
+  void close() noexcept {
+    drm_gem_close args{};
+    args.handle = handle_;
+    (void)call_device(fd_, DRM_IOCTL_GEM_CLOSE, &args);
+  }
+
+  int fd_;
+  std::uint32_t handle_;
+  GemMapping mapping_{};
+};
+
+/// BO lists that are there for a look at their ids. The file is that of an application which goes
+/// on: none may stay, whatever fails.
+class TrialLists {
+ public:
+  explicit TrialLists(int fd) : fd_(fd) {}
+  ~TrialLists() {
+    for (const std::uint32_t id : ids_) {
+      drm_amdgpu_bo_list args{};
+      args.in.operation = AMDGPU_BO_LIST_OP_DESTROY;
+      args.in.list_handle = id;
+      (void)call_device(fd_, DRM_IOCTL_AMDGPU_BO_LIST, &args);
+    }
+  }
+  TrialLists(const TrialLists&) = delete;
+  TrialLists& operator=(const TrialLists&) = delete;
+
+  /// The id of a new one.
+  std::uint32_t add() {
+    ids_.reserve(ids_.size() + 1);  // nothing may throw once it is made
+    ids_.push_back(create_bo_list(fd_, {}));
+    return ids_.back();
+  }
+
+ private:
+  int fd_;
+  std::vector<std::uint32_t> ids_;
+};
+
+}  // namespace
+
+std::vector<RingKind> ring_kinds(int fd) {
+  std::vector<RingKind> kinds;
+  for (std::uint32_t ip = 0; ip < kIpKinds; ++ip) {
+    drm_amdgpu_info args{};
+    args.query = AMDGPU_INFO_HW_IP_INFO;
+    args.query_hw_ip.type = ip;
+    drm_amdgpu_info_hw_ip info{};
+    const int err = ask_info(fd, args, info);
+    if (err == EINVAL) continue;  // a kind this kernel does not know
+    if (err != 0) throw call_error("INFO_HW_IP_INFO", err);
+    if (info.available_rings != 0) kinds.push_back({ip, info.available_rings});
+  }
+  return kinds;
+}
+
+ContextState context_state(int fd, std::uint32_t id) {
+  drm_amdgpu_ctx query{};
+  query.in.op = AMDGPU_CTX_OP_QUERY_STATE2;
+  query.in.ctx_id = id;
+  const int err = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &query);
+  if (err == EINVAL) return ContextState::none;
+  if (err != 0) throw call_error(context_text("CTX_QUERY_STATE2", id), err);
+  if (query.out.state.flags != 0) return ContextState::lost_work;
+  drm_amdgpu_ctx clocks{};
+  clocks.in.op = AMDGPU_CTX_OP_GET_STABLE_PSTATE;
+  clocks.in.ctx_id = id;
+  if (const int refused = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &clocks)) {
+    throw call_error(context_text("CTX_GET_STABLE_PSTATE", id), refused);
+  }
+  return clocks.out.pstate.flags == 0 ? ContextState::usable : ContextState::pinned_clocks;
+}
+
+std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
+                                std::uint32_t ring) {
+  std::uint64_t made = 0;                        // was submitted, or 0
+  std::uint64_t not_made = kMaxSubmissions + 1;  // or above the limit
+  if (was_submitted(fd, context, ip, ring, not_made)) return not_made;
+  while (not_made - made > 1) {
+    const std::uint64_t middle = made + (not_made - made) / 2;
+    (was_submitted(fd, context, ip, ring, middle) ? made : not_made) = middle;
+  }
+  return made;
+}
+
+bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
+               std::uint64_t deadline_ns) {
+  bool busy;
+  // ~0 is the latest. Its result, which may be an error, is the application's business.
+  (void)wait_for(fd, context, ip, ring, ~std::uint64_t{0}, deadline_ns, busy);
+  return !busy;
+}
+
+std::uint32_t create_context(int fd) {
+  drm_amdgpu_ctx args{};
+  args.in.op = AMDGPU_CTX_OP_ALLOC_CTX;
+  must_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, "CTX_ALLOC");
+  return args.out.alloc.ctx_id;
+}
+
+void free_context(int fd, std::uint32_t id) {
+  drm_amdgpu_ctx args{};
+  args.in.op = AMDGPU_CTX_OP_FREE_CTX;
+  args.in.ctx_id = id;
+  must_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, context_text("CTX_FREE", id));
+}
+
+std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles) {
+  std::vector<drm_amdgpu_bo_list_entry> entries;
+  for (const std::uint32_t handle : handles) entries.push_back({handle, 0});
+  drm_amdgpu_bo_list args{};
+  args.in.operation = AMDGPU_BO_LIST_OP_CREATE;
+  args.in.bo_number = static_cast<std::uint32_t>(entries.size());
+  args.in.bo_info_size = sizeof(drm_amdgpu_bo_list_entry);
+  args.in.bo_info_ptr = reinterpret_cast<std::uintptr_t>(entries.data());
+  must_call(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_CREATE");
+  return args.out.list_handle;
+}
+
+void destroy_bo_list(int fd, std::uint32_t id) {
+  drm_amdgpu_bo_list args{};
+  args.in.operation = AMDGPU_BO_LIST_OP_DESTROY;
+  args.in.list_handle = id;
+  must_call(fd, DRM_IOCTL_AMDGPU_BO_LIST, &args, "BO_LIST_DESTROY of " + std::to_string(id));
+}
+
+std::vector<std::uint32_t> find_bo_lists(int fd) {
+  TrialLists made(fd);
+  std::vector<std::uint32_t> found;
+  std::uint32_t in_a_row = 0;
+  std::uint32_t next = 1;
+  while (in_a_row < kFreeInARow) {
+    const std::uint32_t id = made.add();
+    in_a_row = id == next ? in_a_row + 1 : 1;
+    for (; next < id; ++next) found.push_back(next);
+    next = id + 1;
+  }
+  return found;
+}
+
+bool any_syncobj(int fd) {
+  for (std::uint32_t handle = 1; handle <= kFreeInARow; ++handle) {
+    std::uint64_t point = 0;
+    drm_syncobj_timeline_array args{};
+    args.handles = reinterpret_cast<std::uintptr_t>(&handle);
+    args.points = reinterpret_cast<std::uintptr_t>(&point);
+    args.count_handles = 1;
+    const int err = call_device(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
+    if (err == 0) return true;
+    if (err != ENOENT) throw call_error("SYNCOBJ_QUERY of " + std::to_string(handle), err);
+  }
+  return false;
+}
+
+void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times) {
+  const Nothing nothing(fd);
+  drm_amdgpu_cs_chunk_ib ib{};
+  ib.va_start = nothing.address();
+  ib.ib_bytes = kNothingBytes;
+  ib.ip_type = AMDGPU_HW_IP_DMA;
+  ib.ring = ring;
+  drm_amdgpu_bo_list_entry entry{nothing.handle(), 0};
+  drm_amdgpu_bo_list_in bos{};
+  bos.operation = ~0u;
+  bos.list_handle = ~0u;
+  bos.bo_number = 1;
+  bos.bo_info_size = sizeof(entry);
+  bos.bo_info_ptr = reinterpret_cast<std::uintptr_t>(&entry);
+  drm_amdgpu_cs_chunk chunks[] = {
+      {AMDGPU_CHUNK_ID_IB, sizeof(ib) / 4, reinterpret_cast<std::uintptr_t>(&ib)},
+      {AMDGPU_CHUNK_ID_BO_HANDLES, sizeof(bos) / 4, reinterpret_cast<std::uintptr_t>(&bos)}};
+  const std::uint64_t pointers[] = {reinterpret_cast<std::uintptr_t>(&chunks[0]),
+                                    reinterpret_cast<std::uintptr_t>(&chunks[1])};
+  for (std::uint64_t i = 0; i < times; ++i) {
+    drm_amdgpu_cs args{};
+    args.in.ctx_id = context;
+    args.in.num_chunks = 2;
+    args.in.chunks = reinterpret_cast<std::uintptr_t>(pointers);
+    must_call(fd, DRM_IOCTL_AMDGPU_CS, &args, context_text("CS", context));
+  }
+  // Its memory is given back on return.
+  if (!wait_idle(fd, context, AMDGPU_HW_IP_DMA, ring, now_ns() + kIdleTimeoutNs)) {
+    throw call_error(context_text("CS", context), ETIME);
+  }
+}
+
+}  // namespace kfdcp::drm

@@ -1,0 +1,51 @@
+// What submits work on one render file: contexts with their rings, BO lists. Names of errors and
+// `fd` as in core/drm/gem.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/drm/render_state.h"
+
+namespace kfdcp::drm {
+
+/// A kind of engine with rings to submit to.
+struct RingKind {
+  std::uint32_t ip;     // AMDGPU_HW_IP_*
+  std::uint32_t rings;  // bit mask of those there are
+};
+std::vector<RingKind> ring_kinds(int fd);
+
+enum class ContextState { none, usable, lost_work, pinned_clocks };
+/// `lost_work`: a reset took something it had submitted; `pinned_clocks`: a stable power state.
+ContextState context_state(int fd, std::uint32_t id);
+
+/// How often something was submitted to the ring, found by asking for the numbers: the kernel knows
+/// no other way. kMaxSubmissions + 1 stands for anything above the limit.
+std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
+                                std::uint32_t ring);
+
+/// True when everything submitted to the ring is over, at the latest at `deadline_ns` of
+/// CLOCK_MONOTONIC.
+bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
+               std::uint64_t deadline_ns);
+
+/// The lowest free id becomes that of a new one.
+std::uint32_t create_context(int fd);
+void free_context(int fd, std::uint32_t id);
+std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles);
+void destroy_bo_list(int fd, std::uint32_t id);
+
+/// Ids of the BO lists there are. The kernel does not tell; but each new one gets the lowest free
+/// id, so the ids that new ones skip are taken. Looks until 512 in a row were free.
+std::vector<std::uint32_t> find_bo_lists(int fd);
+
+/// True when the file has synchronisation objects (DRM_IOCTL_SYNCOBJ_*); the first 512 numbers are
+/// looked at.
+bool any_syncobj(int fd);
+
+/// Submits work that does nothing, `times` times, to a ring of SDMA.
+void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times);
+
+}  // namespace kfdcp::drm

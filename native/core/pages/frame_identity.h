@@ -1,0 +1,33 @@
+// By what two contents are known to be the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/pages/hash.h"
+#include "core/pages/pages.h"
+
+namespace kfdcp {
+
+/// Two contents are the same when their XXH3-128, XXH3-64 and lengths are. No byte is compared:
+/// what was stored would have to be read from the disk again. By accident that goes wrong once in
+/// 2^80 images of the largest size; on purpose a process can spoil contents of its own container
+/// alone.
+struct FrameIdentity {
+  Digest128 digest;
+  std::uint64_t checksum;
+  std::uint32_t raw;  // bytes of content
+  bool operator==(const FrameIdentity&) const = default;
+
+  struct Hash {
+    std::size_t operator()(const FrameIdentity& identity) const {
+      return static_cast<std::size_t>(identity.checksum);
+    }
+  };
+};
+
+inline FrameIdentity identity_of(const FrameEntry& entry) {
+  return {entry.digest, entry.checksum, entry.raw};
+}
+
+}  // namespace kfdcp

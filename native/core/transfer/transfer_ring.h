@@ -1,0 +1,88 @@
+// The slots of a copy engine: free, in use by a copy, or with whoever took them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/copy/copy_engine.h"
+
+namespace kfdcp {
+
+/// A buffer while copies use it.
+struct LiveBuffer {
+  std::uint32_t id;  // buffer id of the manifest, for messages
+  std::unique_ptr<DeviceBuffer> device;
+};
+
+/// Part of a copy: see CopySegment.
+struct LiveSegment {
+  std::shared_ptr<LiveBuffer> buffer;
+  std::uint64_t offset;
+  std::size_t slot_offset;
+  std::size_t bytes;
+};
+
+/// A place in a buffer of CopyEngine::allocate().
+struct MoveTarget {
+  DeviceBuffer* buffer;
+  std::uint64_t offset;
+};
+
+/// Keeps copies in flight and what they need alive. Destroying it waits for all of them, so that
+/// no copy outlives its slot or its buffer, however a job ends. Errors of the engine come out
+/// with the ids of the buffers in front.
+class TransferRing {
+ public:
+  /// The engine must be idle, and is used through this alone until this is destroyed.
+  explicit TransferRing(CopyEngine& engine);
+  ~TransferRing();
+  TransferRing(const TransferRing&) = delete;
+  TransferRing& operator=(const TransferRing&) = delete;
+
+  /// Imports a buffer; `dmabuf_fd` is borrowed. It is released when neither the caller nor a copy
+  /// holds it any more.
+  std::shared_ptr<LiveBuffer> open(std::uint32_t id, int dmabuf_fd, std::uint64_t size,
+                                   std::uint64_t offset = 0);
+
+  bool has_free() const { return !free_.empty(); }
+  /// Takes the slot that was free longest; there must be one.
+  std::size_t take();
+  /// The slot is free again; no copy is in it.
+  void give_back(std::size_t slot) { free_.push_back(slot); }
+
+  /// Start a copy between a slot that was taken and buffers.
+  void read(std::size_t slot, std::vector<LiveSegment> from);
+  void write(std::size_t slot, std::vector<LiveSegment> to);
+  /// Starts a copy from buffers to `to`, one place for each segment, in a slot that was taken. What
+  /// the places are in must outlive it.
+  void move(std::size_t slot, std::vector<LiveSegment> from, std::span<const MoveTarget> to);
+
+  std::size_t in_flight() const { return copies_.size(); }
+  /// Waits for the oldest copy; returns its slot, still taken. Its buffers are released.
+  std::size_t wait();
+
+  /// Time spent waiting so far.
+  std::chrono::nanoseconds waited() const { return waited_; }
+
+ private:
+  struct Copy {
+    std::size_t slot;
+    std::vector<LiveSegment> segments;
+    bool in_flight;
+  };
+
+  void start(std::size_t slot, std::vector<LiveSegment> segments, const std::function<void()>& how);
+
+  CopyEngine& engine_;
+  std::deque<std::size_t> free_;
+  std::deque<Copy> copies_;  // in the order in which they started
+  std::chrono::nanoseconds waited_{0};
+};
+
+}  // namespace kfdcp
