@@ -9,7 +9,7 @@
 #include "addon/formats.h"
 #include "addon/sibling_check_js.h"
 #include "core/os/error.h"
-#include "core/pages/frame_io.h"
+#include "core/os/file_io.h"
 
 namespace kfdcp::addon {
 

@@ -95,14 +95,16 @@ void link_render_files(GpuProcess& process, const kfd::Checkpoint& saved) {
 /// every piece by itself: a piece from the middle of a buffer could never come back.
 std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& state) {
   std::vector<VmaRecord> records;
-  for (const auto& [vma, minor] : procfs::gpu_vmas(process.pid, procfs::kfd_major()).devices) {
-    records.push_back(vma);
-    if (vma.kind == VmaRecord::kfd) {
+  const procfs::GpuVmas vmas = procfs::gpu_vmas(process.pid, procfs::kfd_major());
+  for (const auto& [start, end, pgoff, minor] : vmas.devices) {
+    VmaRecord& vma = records.emplace_back(
+        VmaRecord{start, end, pgoff, minor ? VmaRecord::render : VmaRecord::kfd, 0});
+    if (!minor) {
       if (kfd_buffer_of(state, vma) != nullptr) continue;
       cannot_be_restored(process, "/dev/kfd beside its buffers (as libhsakmt does for old APUs)");
     }
-    records.back().gpu_id = user_gpu_id(process, state, minor);
-    if (is_buffer(process, state, records.back(), minor)) continue;
+    vma.gpu_id = user_gpu_id(process, state, *minor);
+    if (is_buffer(process, state, vma, *minor)) continue;
     cannot_be_restored(process, "a GPU buffer in pieces (mprotect or munmap of a part of it)");
   }
   return records;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/pages/frame_bytes.h"
 #include "core/pages/hash.h"
 #include "core/pages/pages_layout.h"
 #include "pages_util.h"

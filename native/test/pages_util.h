@@ -15,7 +15,7 @@
 
 #include "core/os/error.h"
 #include "core/os/fd.h"
-#include "core/pages/frame_io.h"
+#include "core/os/file_io.h"
 #include "core/pages/pages.h"
 
 namespace kfdcp::test {

@@ -223,19 +223,15 @@ TEST_CASE("procfs: device mappings are found by the node they came from, whereve
     map("/dev/zero", 4096, 0x5000);
     map(node.c_str(), 8192, 0x3000);
   });
-  std::vector<VmaRecord> vmas;
-  for (const auto& [record, minor] : procfs::gpu_vmas(child.pid(), kMemMajor).devices) {
-    CHECK(minor == 0);
-    vmas.push_back(record);
-  }
-  CHECK(std::ranges::is_sorted(vmas, {}, &VmaRecord::start));
-  std::ranges::sort(vmas, {}, &VmaRecord::pgoff);
+  std::vector<procfs::DeviceVma> vmas = procfs::gpu_vmas(child.pid(), kMemMajor).devices;
+  CHECK(std::ranges::is_sorted(vmas, {}, &procfs::DeviceVma::start));
+  std::ranges::sort(vmas, {}, &procfs::DeviceVma::pgoff);
   REQUIRE(vmas.size() == 2);
   CHECK(vmas[0].pgoff == 0x3000);
   CHECK(vmas[0].end - vmas[0].start == 8192);
   CHECK(vmas[1].pgoff == 0x5000);
   CHECK(vmas[1].end - vmas[1].start == 4096);
-  for (const VmaRecord& vma : vmas) CHECK(vma.kind == VmaRecord::kfd);
+  for (const procfs::DeviceVma& vma : vmas) CHECK_FALSE(vma.render_minor);
   CHECK(procfs::gpu_vmas(child.pid(), 251).devices.empty());
   CHECK(procfs::gpu_vmas(child.pid(), -1).devices.empty());
 }

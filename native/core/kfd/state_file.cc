@@ -1,7 +1,7 @@
 #include "core/kfd/state_file.h"
 
 #include "core/os/error.h"
-#include "core/pages/frame_io.h"
+#include "core/pages/frame_bytes.h"
 #include "core/pages/hash.h"
 
 namespace kfdcp {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "core/os/error.h"
+#include "core/os/file_io.h"
 #include "core/os/page_memory.h"
-#include "core/pages/frame_io.h"
 
 namespace kfdcp {
 namespace {

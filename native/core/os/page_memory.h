@@ -17,6 +17,11 @@ inline bool page_aligned(const void* memory) {
   return page_aligned(reinterpret_cast<std::uintptr_t>(memory));
 }
 
+/// `alignment` is a power of two; the caller has bounded `value` well below 2^64.
+constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
 /// Zeroed, private and backed only where it was touched. Throws Error{io}.
 Mapping page_memory(std::size_t bytes);
 

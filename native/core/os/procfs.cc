@@ -195,8 +195,8 @@ bool same_file(int a, int b) {
 namespace {
 
 /// The range and offset of a line of maps: "start-end perms offset ...", hexadecimal.
-VmaRecord record_of(std::string_view line, int pid) {
-  VmaRecord vma{};
+DeviceVma vma_of(std::string_view line, int pid) {
+  DeviceVma vma{};
   if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &vma.start,
                   &vma.end, &vma.pgoff) != 3) {
     throw Error(ErrorCode::io, proc(pid, "maps") + ": unreadable line");
@@ -222,16 +222,15 @@ GpuVmas gpu_vmas(int pid, int kfd_major) {
   while (const auto line = take_line(rest)) {
     // A container may have its device nodes anywhere, so any file may be one.
     if (line->find(" /") == line->npos) continue;
-    VmaRecord vma = record_of(*line, pid);
+    DeviceVma vma = vma_of(*line, pid);
     // The numbers in maps are those of the file system; the node itself says which device it is.
     const struct stat info = stat_mapped(pid, vma.start, vma.end);
     const bool has_kind = (info.st_mode & S_IFMT) != 0;  // a dma-buf has none, not even a name's
     if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {
-      vma.kind = VmaRecord::kfd;
-      vmas.devices.push_back({vma, 0});
+      vmas.devices.push_back(vma);
     } else if (is_render(info.st_mode, info.st_rdev)) {
-      vma.kind = VmaRecord::render;
-      vmas.devices.push_back({vma, minor(info.st_rdev)});
+      vma.render_minor = minor(info.st_rdev);
+      vmas.devices.push_back(vma);
     } else if (!has_kind && line->find(" /dmabuf:") != line->npos) {
       vmas.dmabufs.push_back({vma.start, info.st_ino});
     }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/kfd/state.h"
 #include "core/os/fd.h"
 
 namespace kfdcp::procfs {
@@ -56,8 +55,10 @@ std::optional<std::uint64_t> dmabuf_inode(int fd);
 bool same_file(int a, int b);
 
 struct DeviceVma {
-  VmaRecord record;            // gpu_id is for the caller to fill in
-  std::uint32_t render_minor;  // 0 for KFD
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t pgoff;                        // bytes
+  std::optional<std::uint32_t> render_minor;  // nullopt: of KFD
 };
 struct DmabufVma {
   std::uint64_t start;

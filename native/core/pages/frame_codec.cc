@@ -10,7 +10,7 @@
 
 #include "core/os/error.h"
 #include "core/pages/byte_planes.h"
-#include "core/pages/frame_io.h"
+#include "core/pages/frame_bytes.h"
 #include "core/pages/hash.h"
 
 namespace kfdcp {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/os/error.h"
+#include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/frame_io.h"
 #include "core/pages/pages_layout.h"
 
 namespace kfdcp {

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "core/os/error.h"
-#include "core/pages/frame_io.h"
+#include "core/os/page_memory.h"
+#include "core/pages/frame_bytes.h"
 
 namespace kfdcp::layout {
 

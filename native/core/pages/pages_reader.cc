@@ -9,8 +9,9 @@
 
 #include "core/os/direct_file.h"
 #include "core/os/error.h"
+#include "core/os/file_io.h"
+#include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/frame_io.h"
 #include "core/pages/pages.h"
 #include "core/pages/pages_layout.h"
 

@@ -14,9 +14,10 @@
 
 #include "core/os/direct_file.h"
 #include "core/os/error.h"
+#include "core/os/file_io.h"
 #include "core/os/page_memory.h"
+#include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/frame_io.h"
 #include "core/pages/known_frames.h"
 #include "core/pages/pages.h"
 #include "core/pages/pages_layout.h"

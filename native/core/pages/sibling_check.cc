@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/pages/frame_bytes.h"
 #include "core/pages/frame_identity.h"
-#include "core/pages/frame_io.h"
 #include "core/wire/image_files.h"
 
 namespace kfdcp {

@@ -53,11 +53,11 @@ void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, Uniqu
 void collect_maps(const HostFacts& host, ProcessFacts& process) {
   std::set<std::uint32_t> foreign;
   const procfs::GpuVmas vmas = procfs::gpu_vmas(process.pid, host.kfd_major);
-  for (const auto& [vma, minor] : vmas.devices) {
-    if (vma.kind == VmaRecord::kfd || host.gpus.contains(minor)) {
+  for (const procfs::DeviceVma& vma : vmas.devices) {
+    if (!vma.render_minor || host.gpus.contains(*vma.render_minor)) {
       process.maps_gpu = true;
     } else {
-      foreign.insert(minor);
+      foreign.insert(*vma.render_minor);
     }
   }
   process.foreign_maps.assign(foreign.begin(), foreign.end());

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/os/error.h"
+#include "core/os/file_io.h"
 #include "core/os/page_memory.h"
-#include "core/pages/frame_io.h"
 #include "core/transfer/slot_workers.h"
 #include "core/transfer/transfer_plan.h"
 #include "core/transfer/transfer_ring.h"

@@ -6,7 +6,6 @@
 
 #include "core/os/error.h"
 #include "core/os/page_memory.h"
-#include "core/pages/frame_io.h"
 #include "core/pages/sibling_files.h"
 
 namespace kfdcp {

@@ -6,7 +6,6 @@
 
 #include "core/os/page_memory.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/frame_io.h"
 #include "core/pages/sibling_files.h"
 #include "core/transfer/slot_workers.h"
 #include "core/transfer/transfer_run.h"

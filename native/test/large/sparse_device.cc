@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "core/os/error.h"
+#include "core/os/file_io.h"
 #include "core/os/page_memory.h"
-#include "core/pages/frame_io.h"
 #include "transfer_fakes.h"
 
 namespace kfdcp::test {

@@ -1,4 +1,4 @@
-#include "core/pages/frame_io.h"
+#include "core/os/file_io.h"
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -6,18 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <string>
 
 #include "core/os/error.h"
 
 namespace kfdcp {
-
-bool all_zero(std::span<const std::byte> bytes) {
-  // Comparing the bytes with themselves, one further, is a memcmp at full speed.
-  return bytes.empty() || (bytes[0] == std::byte{0} &&
-                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
 
 void read_exactly(int fd, std::span<std::byte> out, std::uint64_t offset, const char* subject) {
   while (!out.empty()) {
