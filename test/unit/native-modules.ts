@@ -1,10 +1,10 @@
-/** What native/core/modules.list asks of the files of native/core. */
+/** What native/core/modules.list asks of the files of native/core, and of their tests in native/test. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface SourceFile {
-  /** From native/core: "os/fd.h". */
+  /** From native: "core/os/fd.h". */
   path: string;
   text: string;
 }
@@ -17,41 +17,43 @@ export function parseModules(list: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** The C++ files below `core`. */
-export async function readSources(core: string): Promise<SourceFile[]> {
-  const paths = await readdir(core, { recursive: true });
-  const sources = paths.filter((path) => /\.(cc|h)$/.test(path)).sort();
+/** The C++ files in `folders` of `native`. */
+export async function readSources(native: string, ...folders: string[]): Promise<SourceFile[]> {
+  const paths: string[] = [];
+  for (const folder of folders) {
+    const below = await readdir(join(native, folder), { recursive: true });
+    paths.push(...below.filter((path) => /\.(cc|h)$/.test(path)).map((path) => join(folder, path)));
+  }
   return Promise.all(
-    sources.map(async (path) => ({ path, text: await readFile(join(core, path), 'utf8') })),
+    paths.sort().map(async (path) => ({ path, text: await readFile(join(native, path), 'utf8') })),
   );
 }
 
-/** Every breach of the order, a sentence each. */
+/** Every breach of the order, a sentence each. Tests of what is no module of core are free. */
 export function moduleFaults(modules: readonly string[], files: readonly SourceFile[]): string[] {
-  const byPath = new Map(files.map(({ path, text }) => [path, includesOf(text)]));
+  const includesByPath = new Map(files.map(({ path, text }) => [path, includesOf(text)]));
   const faults = modules
-    .filter((module) => !files.some(({ path }) => moduleOf(path) === module))
+    .filter((module) => !files.some(({ path }) => path.startsWith(`core/${module}/`)))
     .map((module) => `modules.list names ${module}, which has no file`);
-  for (const [path, includes] of byPath) {
-    const rank = modules.indexOf(moduleOf(path));
-    if (rank < 0) {
-      faults.push(`native/core/${path} is in no module of modules.list`);
+  for (const [path, includes] of includesByPath) {
+    if (!modules.includes(moduleOf(path))) {
+      if (path.startsWith('core/')) faults.push(`native/${path} is in no module of modules.list`);
       continue;
     }
     for (const include of includes) {
-      const fault = includeFault(modules, path, include, byPath);
-      if (fault !== undefined) faults.push(`native/core/${path} includes "${include}", ${fault}`);
+      const fault = includeFault(modules, path, include, includesByPath);
+      if (fault !== undefined) faults.push(`native/${path} includes "${include}", ${fault}`);
     }
   }
-  return [...faults, ...circles(byPath)];
+  return [...faults, ...circles(includesByPath)];
 }
 
-/** The folder that a path begins with; empty for a file of native/core itself. */
+/** "os" of core/os/fd.h; empty for what is in no folder of core or test. */
 function moduleOf(path: string): string {
-  return path.includes('/') ? path.slice(0, path.indexOf('/')) : '';
+  return /^(?:core|test)\/([^/]+)\//.exec(path)?.[1] ?? '';
 }
 
-/** What is included by quotes: of this repository. */
+/** What is included by quotes: files of this repository. */
 function includesOf(text: string): string[] {
   return [...text.matchAll(/^\s*#\s*include\s*"([^"]*)"/gm)].map((match) => match[1] as string);
 }
@@ -60,18 +62,14 @@ function includeFault(
   modules: readonly string[],
   path: string,
   include: string,
-  files: ReadonlyMap<string, readonly string[]>,
+  files: ReadonlyMap<string, unknown>,
 ): string | undefined {
-  const target = coreFile(include);
-  if (target === undefined) return 'which is none of native/core: write "core/MODULE/FILE"';
-  if (!files.has(target)) return 'which is not there';
-  const [from, to] = [moduleOf(path), moduleOf(target)];
+  const [from, to] = [moduleOf(path), moduleOf(include)];
+  if (!modules.includes(to)) return 'which is in no module: write "core/MODULE/FILE"';
+  if (path.startsWith('core/') && include.startsWith('test/')) return 'which is of the tests';
+  if (!files.has(include)) return 'which is not there';
   if (modules.indexOf(to) >= modules.indexOf(from)) return undefined;
   return `but ${to} is above ${from} in modules.list`;
-}
-
-function coreFile(include: string): string | undefined {
-  return include.startsWith('core/') ? include.slice('core/'.length) : undefined;
 }
 
 /** Files that include each other in a circle, each circle once. */
@@ -84,10 +82,7 @@ function circles(files: ReadonlyMap<string, readonly string[]>): string[] {
       return;
     }
     if (done.has(path)) return;
-    for (const include of files.get(path) ?? []) {
-      const target = coreFile(include);
-      if (target !== undefined) visit(target, [...way, path]);
-    }
+    for (const include of files.get(path) ?? []) visit(include, [...way, path]);
     done.add(path);
   };
   for (const path of files.keys()) visit(path, []);

@@ -13,8 +13,9 @@
 #include "core/pages/pages_chain.h"
 #include "core/pages/pages_check.h"
 #include "core/transfer/transfer.h"
-#include "pages_util.h"
-#include "sparse_device.h"
+#include "test/large/sparse_device.h"
+#include "test/os/error_code.h"
+#include "test/os/memory_file.h"
 
 using namespace kfdcp;
 using namespace kfdcp::test;
@@ -171,7 +172,7 @@ TEST_CASE("large: frames stored beyond 4 GiB of a pages file") {
     REQUIRE(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                         static_cast<off_t>(placed.entry.offset), kFrame) == 0);
   }
-  const Bytes last = contents(buffers[1].dmabuf.get());
+  const Bytes last = content_of(buffers[1].dmabuf.get());
   out.begin_buffer(1, last.size());
   out.append(std::span(last).first(kFrame));
   out.append(std::span(last).subspan(kFrame));

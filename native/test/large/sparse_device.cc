@@ -1,4 +1,4 @@
-#include "sparse_device.h"
+#include "test/large/sparse_device.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "core/os/error.h"
 #include "core/os/file_io.h"
 #include "core/os/page_memory.h"
-#include "transfer_fakes.h"
+#include "test/os/random_bytes.h"
 
 namespace kfdcp::test {
 namespace {

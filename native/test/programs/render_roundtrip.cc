@@ -9,7 +9,7 @@
 #include "core/drm/render_read.h"
 #include "core/drm/render_restore.h"
 #include "core/os/error.h"
-#include "render_filled.h"
+#include "test/drm/render_filled.h"
 
 namespace {
 

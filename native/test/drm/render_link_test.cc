@@ -1,0 +1,73 @@
+// What ties render files to KFD: identity of buffers, and which file carries KFD's memory.
+#include "core/drm/render_link.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "test/os/memory_file.h"
+
+namespace kfdcp::test {
+namespace {
+
+UniqueFd copy_of(const UniqueFd& fd) { return UniqueFd(::dup(fd.get())); }
+
+void add_bo(RenderSnapshot& file, std::uint32_t handle, const UniqueFd& dmabuf) {
+  file.state.bos.push_back({handle, kOwnBo, 4096, 4096, 2, 0, 0});
+  file.dmabufs.push_back(copy_of(dmabuf));
+}
+
+}  // namespace
+
+TEST_CASE("render link: a buffer is named by the first that has it") {
+  const UniqueFd kfds = memory_file(), own = memory_file(), other = memory_file();
+  ProcessState state;
+  state.bos.resize(5);
+  state.bos[3].addr = 0x7000;
+  std::vector<std::pair<std::uint32_t, UniqueFd>> dmabufs;
+  dmabufs.emplace_back(3, copy_of(kfds));
+
+  RenderSnapshot carrier, second;
+  add_bo(carrier, 1, own);   // 5
+  add_bo(carrier, 4, kfds);  // 6
+  add_bo(second, 2, kfds);   // 7
+  add_bo(second, 3, other);  // 8
+  add_bo(second, 9, own);    // 9
+  carrier.state.mappings = {{1, 0, 0x7000, 4096, 0, 2}, {1, 0, 0x9000, 4096, 0, 2}};
+  second.state.mappings = {{0, 0, 0x7000, 4096, 0, 2}};
+  const LinkedFile files[] = {{&carrier, true}, {&second, false}};
+  link_buffers(files, state, dmabufs);
+
+  CHECK(carrier.state.bos[0].original == kOwnBo);
+  CHECK(carrier.state.bos[1].original == 3);
+  CHECK(second.state.bos[0].original == 3);
+  CHECK(second.state.bos[1].original == kOwnBo);
+  CHECK(second.state.bos[2].original == 5);
+  // KFD maps its buffer itself, in its own address space alone.
+  REQUIRE(carrier.state.mappings.size() == 1);
+  CHECK(carrier.state.mappings[0].address == 0x9000);
+  CHECK(second.state.mappings.size() == 1);
+}
+
+TEST_CASE("render link: the file that KFD uses may map, and no other may") {
+  const UniqueFd allowed = memory_file(std::vector<std::byte>(8192));
+  const UniqueFd denied(::open("/dev/full", O_RDONLY));  // a shared mapping of it is ENODEV
+  const UniqueFd write_only = [&] {
+    const UniqueFd writable = memory_file();
+    return UniqueFd(::open(("/proc/self/fd/" + std::to_string(writable.get())).c_str(), O_WRONLY));
+  }();  // EACCES
+  REQUIRE(write_only);
+  const std::uint64_t offsets[] = {0, 4096};
+  const int nobody[] = {write_only.get()};
+  const int somebody[] = {write_only.get(), allowed.get()};
+  CHECK(carries_kfd(allowed.get(), {}, offsets));
+  CHECK(carries_kfd(allowed.get(), nobody, offsets));
+  CHECK_FALSE(carries_kfd(allowed.get(), somebody, offsets));
+  CHECK_FALSE(carries_kfd(write_only.get(), {}, offsets));
+  CHECK_FALSE(carries_kfd(allowed.get(), {}, {}));
+  CHECK(carries_kfd(denied.get(), {}, offsets));  // any other errno comes after the right to map
+}
+
+}  // namespace kfdcp::test
