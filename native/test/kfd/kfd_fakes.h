@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "core/os/device_call.h"
+#include "core/os/error.h"
 
 namespace kfdcp::test {
 
@@ -33,5 +36,22 @@ class FakeKernel {
 
   IoctlFn old_;
 };
+
+/// What an ioctl has at a user address.
+template <class T>
+T* at(std::uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
+
+/// The Error{gpu} of `work`; text empty when it did not throw.
+template <class Work>
+std::pair<std::string, int> gpu_failure(Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code == ErrorCode::gpu) return {error.what(), error.err};
+  }
+  return {};
+}
 
 }  // namespace kfdcp::test

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
-#include <map>
 
 #include "test/kfd/kfd_fakes.h"
 #include "test/os/error_code.h"
@@ -24,24 +23,8 @@ FakeKernel criu_kernel(std::function<int(int fd, kfd_ioctl_criu_args&)> answer) 
   });
 }
 
-template <class T>
-T* at(std::uint64_t address) {
-  return reinterpret_cast<T*>(address);
-}
-
 std::uint32_t new_dmabuf() {
   return static_cast<std::uint32_t>(::memfd_create("dmabuf", MFD_CLOEXEC));
-}
-
-/// The Error{gpu} of `work`; text empty when it did not throw.
-template <class Work>
-std::pair<std::string, int> gpu_failure(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (error.code == ErrorCode::gpu) return {error.what(), error.err};
-  }
-  return {};
 }
 
 constexpr kfd::ProcessInfo kInfo{
@@ -218,115 +201,6 @@ TEST_CASE("kfd: restore wants one render file per GPU, and forgets them when it 
   CHECK(text.find("KFD RESTORE: Operation not permitted") != std::string::npos);
   CHECK(err == EPERM);
   CHECK(state.devices[0].drm_fd == KFD_INVALID_FD);
-}
-
-namespace {
-
-/// Events as the driver has them after a restore. The call numbered `fails` fails, counted from 0.
-struct RestoredEvents {
-  struct Event {
-    bool auto_reset = false, set = false, debug = false;
-    std::uint64_t age = 0;
-  };
-  std::map<std::uint32_t, Event> events;
-  std::uint32_t minor = 14;
-  int calls = 0, fails = -1;
-
-  int answer(unsigned long request, void* argument) {
-    if (calls++ == fails) return -EBADF;
-    switch (request) {
-      case AMDKFD_IOC_GET_VERSION:
-        *static_cast<kfd_ioctl_get_version_args*>(argument) = {1, minor};
-        return 0;
-      case AMDKFD_IOC_WAIT_EVENTS:
-        return wait(*static_cast<kfd_ioctl_wait_events_args*>(argument));
-      case AMDKFD_IOC_SET_EVENT: {
-        Event* event = of_cpu(static_cast<kfd_ioctl_set_event_args*>(argument)->event_id);
-        if (event == nullptr) return -EINVAL;
-        event->set = true;
-        ++event->age;
-        return 0;
-      }
-      case AMDKFD_IOC_RESET_EVENT: {
-        Event* event = of_cpu(static_cast<kfd_ioctl_reset_event_args*>(argument)->event_id);
-        if (event == nullptr) return -EINVAL;
-        event->set = false;
-        return 0;
-      }
-      default:
-        FAIL("another call: ", request);
-        return -ENOTTY;
-    }
-  }
-
- private:
-  Event* of_cpu(std::uint32_t id) {
-    const auto found = events.find(id);
-    return found == events.end() || found->second.debug ? nullptr : &found->second;
-  }
-  int wait(kfd_ioctl_wait_events_args& args) {
-    REQUIRE(args.num_events == 1);
-    CHECK(args.timeout == 0);
-    const auto found = events.find(at<kfd_event_data>(args.events_ptr)->event_id);
-    if (found == events.end()) return -EINVAL;
-    Event& event = found->second;
-    args.wait_result = event.set ? KFD_IOC_WAIT_RESULT_COMPLETE : KFD_IOC_WAIT_RESULT_TIMEOUT;
-    if (event.auto_reset) event.set = false;
-    return 0;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("kfd: restored events get the age of events in use, and stay set or unset") {
-  RestoredEvents restored;
-  for (const bool auto_reset : {false, true}) {
-    for (const bool set : {false, true}) {
-      const auto id = static_cast<std::uint32_t>(1 + 2 * auto_reset + set);
-      restored.events[id] = {.auto_reset = auto_reset, .set = set};
-    }
-  }
-  restored.events[9] = {.debug = true};
-  restored.events[KFD_SIGNAL_EVENT_LIMIT - 1] = {};  // others before it are gone
-  const auto before = restored.events;
-  const FakeKernel kernel([&](int fd, unsigned long request, void* argument) {
-    CHECK(fd == 42);
-    return restored.answer(request, argument);
-  });
-  kfd::age_events(42);
-  for (const auto& [id, event] : restored.events) {
-    CAPTURE(id);
-    CHECK(event.set == before.at(id).set);
-    // 1 is the age of a new event.
-    CHECK(event.age == (event.debug ? 0 : 2));
-  }
-}
-
-TEST_CASE("kfd: a kernel without ages of events is asked for its version alone") {
-  RestoredEvents restored;
-  restored.minor = 13;
-  restored.events[1] = {};
-  const FakeKernel kernel([&](int, unsigned long request, void* argument) {
-    return restored.answer(request, argument);
-  });
-  kfd::age_events(1);
-  CHECK(restored.calls == 1);
-}
-
-TEST_CASE("kfd: a call on a restored event that fails is named") {
-  const char* const names[] = {"GET_VERSION", "WAIT_EVENTS of event 1", "SET_EVENT of event 1",
-                               "SET_EVENT of event 1", "RESET_EVENT of event 1"};
-  for (int i = 0; i < 5; ++i) {
-    RestoredEvents restored;
-    restored.events[1] = {};
-    restored.fails = i;
-    const FakeKernel kernel([&](int, unsigned long request, void* argument) {
-      return restored.answer(request, argument);
-    });
-    const auto [text, err] = gpu_failure([] { kfd::age_events(1); });
-    CHECK(text.find(names[i]) != std::string::npos);
-    CHECK(err == EBADF);
-  }
 }
 
 TEST_CASE("kfd: unpause tells a process that was not paused from a failure") {
