@@ -10,8 +10,8 @@
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/formats.h"
-#include "addon/image_frames_js.h"
 #include "addon/threads.h"
+#include "addon/transfer_options.h"
 #include "core/copy/copy_engine.h"
 #include "core/pages/sibling_files.h"
 #include "core/transfer/snapshot.h"
@@ -19,24 +19,8 @@
 
 namespace kfdcp::addon {
 
-enum class Operation { drain, upload, snapshot };
-
-struct JobOptions {
-  Operation operation = Operation::drain;
-  std::string path;
-  std::string parent;                   // of a drain; empty: none
-  std::shared_ptr<ImageFrames> frames;  // of a drain; may be missing
-  std::string render_node;
-  std::string engine;
-  EngineOptions ring;
-  TransferOptions transfer;
-  PagesOptions pages;
-  std::vector<ContentBuffer> buffers;
-  std::uint64_t host_bytes = 0;  // of a snapshot: most of host memory
-};
-
 struct JobState {
-  JobOptions options;
+  TransferJobOptions options;
   TransferProgress progress;
   std::stop_source stop;
   TransferStats stats;
@@ -55,7 +39,7 @@ UniqueFd open_at(const std::string& path, int flags) {
   return fd;
 }
 
-std::unique_ptr<CopyEngine> make_engine(JobOptions& options, const EngineOptions& ring) {
+std::unique_ptr<CopyEngine> make_engine(TransferJobOptions& options, const EngineOptions& ring) {
   if (options.engine != "cpu") {
     try {
       const UniqueFd render = open_at(options.render_node, O_RDWR);
@@ -72,7 +56,7 @@ std::unique_ptr<CopyEngine> make_engine(JobOptions& options, const EngineOptions
 
 /// In VRAM, else in host memory, else nowhere.
 void take_snapshot(JobState& job) {
-  JobOptions& options = job.options;
+  TransferJobOptions& options = job.options;
   const std::stop_token stop = job.stop.get_token();
   // Copies between buffers take turns, not memory, and pinning that takes time.
   constexpr std::size_t kNoMemory = 4096;
@@ -93,7 +77,7 @@ void take_snapshot(JobState& job) {
 }
 
 void run(JobState& job) {
-  JobOptions& options = job.options;
+  TransferJobOptions& options = job.options;
   if (options.operation == Operation::snapshot) return take_snapshot(job);
   const auto engine = make_engine(options, options.ring);
   if (options.operation == Operation::upload) {
@@ -115,61 +99,6 @@ void run(JobState& job) {
                       job.progress);
     job.summary = writer.finish();
   }
-}
-
-Compress to_compress(const Napi::Value& value) {
-  const std::string name = to_string(value, "compress");
-  if (name == "none") return Compress::none;
-  if (name == "auto") return Compress::automatic;
-  if (name == "lz4") return Compress::lz4;
-  if (name == "zstd") return Compress::zstd;
-  throw Napi::TypeError::New(value.Env(), "compress: not one of none, auto, lz4, zstd");
-}
-
-Operation to_operation(const Napi::Value& value) {
-  const std::string name = to_string(value, "operation");
-  if (name == "drain") return Operation::drain;
-  if (name == "upload") return Operation::upload;
-  if (name == "snapshot") return Operation::snapshot;
-  throw Napi::TypeError::New(value.Env(), "operation: not one of drain, upload, snapshot");
-}
-
-JobOptions read_options(const Napi::Value& value) {
-  const Napi::Object object = to_object(value, "options");
-  JobOptions options;
-  options.operation = to_operation(object.Get("operation"));
-  options.render_node = to_string(object.Get("renderNode"), "renderNode");
-  options.engine = to_string(object.Get("engine"), "engine");
-  options.ring.slots = to_uint32(object.Get("slots"), "slots");
-  options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
-  options.transfer.workers = to_uint32(object.Get("workers"), "workers");
-  if (options.operation == Operation::snapshot) {
-    options.host_bytes = to_uint64(object.Get("hostBytes"), "hostBytes");
-  } else {
-    options.path = to_string(object.Get("path"), "path");
-  }
-  if (options.operation == Operation::drain) {
-    options.pages.compress = to_compress(object.Get("compress"));
-    options.pages.zstd_level = static_cast<int>(to_uint32(object.Get("zstdLevel"), "zstdLevel"));
-    options.pages.frame_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
-    options.pages.share = true;
-    const Napi::Value parent = object.Get("parent");
-    if (!parent.IsUndefined()) options.parent = to_string(parent, "parent");
-    const Napi::Value frames = object.Get("frames");
-    if (!frames.IsUndefined()) options.frames = ImageFramesJs::shared(frames, "frames");
-    options.pages.process = to_uint32(object.Get("process"), "process");
-    options.pages.gpu = to_uint32(object.Get("gpu"), "gpu");
-  }
-  const auto buffers = object.Get("buffers").As<Napi::Array>();
-  for (std::uint32_t i = 0; i < buffers.Length(); ++i) {
-    const Napi::Object buffer = to_object(buffers.Get(i), "buffers");
-    const Napi::Value offset = buffer.Get("offset");
-    options.buffers.push_back({to_uint32(buffer.Get("id"), "buffers.id"),
-                               to_uint64(buffer.Get("size"), "buffers.size"),
-                               Descriptor::copy(buffer.Get("dmabuf"), "buffers.dmabuf"),
-                               offset.IsUndefined() ? 0 : to_uint64(offset, "buffers.offset")});
-  }
-  return options;
 }
 
 Napi::Object stages(Napi::Env env, const TransferStats& stats) {
@@ -236,7 +165,7 @@ void TransferJob::init(Napi::Env env, Napi::Object exports) {
 TransferJob::TransferJob(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<TransferJob>(info), state_(std::make_shared<JobState>()) {
   const Napi::Env env = info.Env();
-  state_->options = read_options(info[0]);
+  state_->options = read_transfer_options(info[0]);
   auto deferred = std::make_shared<Napi::Promise::Deferred>(env);
   promise_ = Napi::Persistent(deferred->Promise().As<Napi::Object>());
   auto settle = Napi::ThreadSafeFunction::New(

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +19,7 @@
 #include "core/wire/wire.h"
 #include "criu-plugin/abi.h"
 #include "criu-plugin/action_script.h"
-#include "criu-plugin/dump_render.h"
+#include "criu-plugin/dump_process.h"
 #include "criu-plugin/hold.h"
 #include "criu-plugin/log.h"
 #include "criu-plugin/name.h"
@@ -42,8 +40,7 @@ struct DumpState {
   bool session_lost = false;  // given up: it is not waited for a second time
   std::vector<GpuProcess> processes;
   std::vector<HeldDmabuf> dmabufs;
-  std::vector<int> paused;         // KFD descriptors, owned by `processes`
-  std::uint32_t render_files = 0;  // numbered so far
+  std::vector<int> paused;  // KFD descriptors, owned by `processes`
   bool draining = false;
 };
 
@@ -101,76 +98,6 @@ Survey survey_or_tell(int root_pid) {
       // None was: a tree without a GPU.
     }
     throw;
-  }
-}
-
-/// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
-/// second one would evict the queues for ever. UNPAUSE tells whether a further file belongs to a
-/// process that is paused already; if so its pause is taken again.
-/// Nothing for a process without KFD.
-std::optional<kfd::ProcessInfo> pause(DumpState& state, const GpuProcess& process,
-                                      std::size_t ordinal) {
-  std::vector<int> fds = {process.pidfd.get()};
-  if (!process.kfd_files.empty()) fds.push_back(process.kfd_files.front().get());
-  // The session can undo the pause if this process dies: it must know before there is one.
-  send_message(state.session.get(), MessageType::dump_pause,
-               {ordinal, static_cast<std::uint64_t>(process.pid)}, procfs::comm(process.pid), fds);
-  if (process.kfd_files.empty()) return std::nullopt;
-  kfd::ProcessInfo info = kfd::process_info(process.kfd_files.front().get());
-  state.paused.push_back(process.kfd_files.front().get());
-  if (const std::uint32_t expected = procfs::ns_pid(process.pid); info.ns_pid != expected) {
-    throw Error(ErrorCode::unsupported,
-                "/dev/kfd of pid " + std::to_string(process.pid) + " belongs to another process");
-  }
-  for (std::size_t i = 1; i < process.kfd_files.size(); ++i) {
-    if (!kfd::unpause(process.kfd_files[i].get())) {
-      throw Error(ErrorCode::unsupported, "pid " + std::to_string(process.pid) +
-                                              " holds /dev/kfd files of two KFD processes");
-    }
-    info = kfd::process_info(process.kfd_files[i].get());
-  }
-  return info;
-}
-
-/// What CHECKPOINT would give for a process without KFD: the GPUs whose render nodes it has open.
-kfd::Checkpoint without_kfd(const GpuProcess& process) {
-  std::set<std::uint32_t> ids;
-  for (const auto& file : process.render_files) ids.insert(file.gpu_id);
-  kfd::Checkpoint saved;
-  saved.state.ns_pid = procfs::ns_pid(process.pid);
-  for (const std::uint32_t id : ids) saved.state.devices.push_back({id, id, KFD_INVALID_FD, 0});
-  return saved;
-}
-
-void send_process(DumpState& state, GpuProcess& process, std::uint32_t ordinal,
-                  const std::optional<kfd::ProcessInfo>& info) {
-  kfd::Checkpoint saved =
-      info ? kfd::checkpoint(process.kfd_files.front().get(), *info) : without_kfd(process);
-  saved.state.ordinal = ordinal;
-  link_render_files(process, saved);
-  saved.state.vmas = mappings(process, saved.state);
-  const std::vector<std::byte> bytes = encode_state(saved.state);
-  const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
-  const int socket = state.session.get();
-  send_message(socket, MessageType::dump_state, {ordinal}, "", {memfd.get()});
-  // The copies here are closed on return: the session's keep the inodes from being reused.
-  send_buffers(socket, MessageType::dump_buffers, ordinal, saved.dmabufs);
-  send_render_files(socket, process, saved.state, state.render_files);
-}
-
-void pause_and_read(DumpState& state) {
-  // Queues of one process can write the buffers of another: all are paused before any is read.
-  std::vector<std::optional<kfd::ProcessInfo>> infos;
-  for (const GpuProcess& process : state.processes) {
-    infos.push_back(pause(state, process, infos.size()));
-  }
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    send_process(state, state.processes[i], static_cast<std::uint32_t>(i), infos[i]);
-  }
-  for (const auto& [pid, comm, fd, inode] : state.dmabufs) {
-    send_message(state.session.get(), MessageType::dump_dmabuf,
-                 {inode, static_cast<std::uint64_t>(pid), static_cast<std::uint64_t>(fd)}, comm,
-                 {});
   }
 }
 
@@ -241,7 +168,7 @@ void checkpoint_tree(int root_pid) {
   register_in_inventory(kPluginName);
 
   try {
-    pause_and_read(*dump);
+    pause_and_send(dump->session.get(), dump->processes, dump->dmabufs, dump->paused);
   } catch (const std::exception& error) {
     // finish_dump() undoes the pauses; the session's log should have the reason, too.
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);

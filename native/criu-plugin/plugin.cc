@@ -11,6 +11,7 @@
 #include "criu-plugin/log.h"
 #include "criu-plugin/name.h"
 #include "criu-plugin/restore.h"
+#include "criu-plugin/restore_vma.h"
 
 namespace {
 

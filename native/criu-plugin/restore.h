@@ -17,9 +17,4 @@ void end_restore() noexcept;
 /// Returns a descriptor for CRIU file `id`, or -ENOTSUP when the file is not ours. Throws Error.
 int restore_file(int id);
 
-/// True when the mapping at `address` of the file at `path` is ours: `new_offset` (bytes) and, when
-/// not -1, `fd` replace what CRIU would use.
-bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offset,
-                std::uint64_t& new_offset, int& fd);
-
 }  // namespace kfdcp::criu

@@ -14,7 +14,9 @@
 
 #include "core/copy/copy_engine.h"
 #include "core/copy/copy_staging.h"
+#include "core/copy/sdma_buffer.h"
 #include "core/copy/sdma_packets.h"
+#include "core/copy/sdma_ring.h"
 #include "core/drm/gpu_objects.h"
 #include "core/os/error.h"
 
@@ -25,125 +27,8 @@ namespace {
 // on any family.
 constexpr std::size_t kIbBytes = 8192;
 
-// The kernel's own watchdog resets a stuck ring after 10 s (60 s in a virtual function) and then
-// completes our fence with an error. This is for the case that it was switched off.
-constexpr std::uint64_t kTimeoutNs = 120ull * 1'000'000'000;
-
 constexpr std::uint64_t kData = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
 constexpr std::uint64_t kCode = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE;
-
-/// Submission and fences of one context on DMA ring 0. Fences of one ring complete in order.
-class Ring {
- public:
-  explicit Ring(const GpuDevice& device) : context_(create_context(device)) {}
-
-  /// Returns the sequence number of the fence.
-  std::uint64_t submit(const GpuBoList& bos, std::uint64_t ib_address, std::uint32_t dwords,
-                       std::uint64_t bytes) {
-    amdgpu_cs_ib_info ib{};
-    ib.ib_mc_address = ib_address;
-    ib.size = dwords;
-    amdgpu_cs_request request{};
-    request.ip_type = AMDGPU_HW_IP_DMA;
-    request.resources = bos.get();
-    request.number_of_ibs = 1;
-    request.ibs = &ib;
-    const int r = amdgpu_cs_submit(context_.get(), 0, &request, 1);
-    if (r != 0) throw gpu_error("amdgpu_cs_submit of a copy", bytes, r);
-    return request.seq_no;
-  }
-
-  void wait(std::uint64_t sequence, std::uint64_t bytes) {
-    amdgpu_cs_fence fence{};
-    fence.context = context_.get();
-    fence.ip_type = AMDGPU_HW_IP_DMA;
-    fence.fence = sequence;
-    std::uint32_t expired = 0;
-    // After one copy never ended, the ones behind it will not either: do not wait as long for each.
-    const int r = amdgpu_cs_query_fence_status(&fence, stuck_ ? 0 : kTimeoutNs, 0, &expired);
-    if (r != 0) throw gpu_error("amdgpu_cs_query_fence_status of a copy", bytes, r);
-    if (expired == 0) {
-      stuck_ = true;
-      throw gpu_error("amdgpu_cs_query_fence_status of a copy", bytes, -ETIMEDOUT);
-    }
-    completed_ = std::max(completed_, sequence);
-  }
-
-  /// For destructors: ends when the GPU is done with `sequence`, whatever became of it.
-  void settle(std::uint64_t sequence) noexcept {
-    if (sequence <= completed_) return;
-    try {
-      wait(sequence, 0);
-    } catch (const Error&) {
-      // Failed copies are reported by wait(slot); here only their end matters.
-    }
-  }
-
- private:
-  GpuContext context_;
-  std::uint64_t completed_ = 0;
-  bool stuck_ = false;
-};
-
-/// BO lists of copies: their buffers and what every copy needs. Consecutive copies are nearly
-/// always of one large buffer or each of other small ones, so that the last list alone is kept.
-class BoLists {
- public:
-  BoLists(const GpuDevice& device, amdgpu_bo_handle staging, amdgpu_bo_handle ibs)
-      : device_(device), always_{staging, ibs} {}
-
-  const GpuBoList& of(std::vector<amdgpu_bo_handle> bos) {
-    if (list_ && bos == bos_) return list_;
-    bos_ = std::move(bos);
-    std::vector<amdgpu_bo_handle> all(bos_);
-    all.insert(all.end(), always_.begin(), always_.end());
-    list_ = create_bo_list(device_, all);  // submissions hold what they use of the old one
-    return list_;
-  }
-
-  /// `bo` goes: its memory must not live on in a list, nor be taken for that of a later BO.
-  void forget(amdgpu_bo_handle bo) noexcept {
-    if (std::find(bos_.begin(), bos_.end(), bo) == bos_.end()) return;
-    list_.reset();
-    bos_.clear();
-  }
-
- private:
-  const GpuDevice& device_;
-  std::array<amdgpu_bo_handle, 2> always_;
-  std::vector<amdgpu_bo_handle> bos_;
-  GpuBoList list_;
-};
-
-class SdmaBuffer final : public DeviceBuffer {
- public:
-  /// `size` bytes of `bo` from `offset` on.
-  SdmaBuffer(const GpuDevice& device, Ring& ring, BoLists& lists, GpuBo bo, std::uint64_t size,
-             std::uint64_t offset)
-      : ring_(ring),
-        lists_(lists),
-        size_(size),
-        bo_(std::move(bo)),
-        mapping_(device, bo_, size, kData, offset) {}
-  ~SdmaBuffer() override {
-    ring_.settle(last_);
-    lists_.forget(bo_.get());
-  }
-
-  std::uint64_t size() const { return size_; }
-  std::uint64_t address() const { return mapping_.address(); }
-  amdgpu_bo_handle bo() const { return bo_.get(); }
-  const Ring* ring() const { return &ring_; }
-  void used_by(std::uint64_t sequence) { last_ = sequence; }
-
- private:
-  Ring& ring_;
-  BoLists& lists_;
-  std::uint64_t size_;
-  std::uint64_t last_ = 0;
-  GpuBo bo_;
-  GpuMapping mapping_;
-};
 
 class SdmaEngine final : public CopyEngine {
  public:
@@ -305,8 +190,8 @@ class SdmaEngine final : public CopyEngine {
   GpuBo ib_bo_;
   GpuMapping ib_map_;
   GpuCpuMapping ib_cpu_;
-  Ring ring_;
-  BoLists lists_;
+  SdmaRing ring_;
+  SdmaBoLists lists_;
   std::vector<Submission> submissions_;  // by slot
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/drm/bo_list.h"
 #include "core/drm/gem.h"
 #include "core/drm/submission.h"
 #include "core/os/error.h"

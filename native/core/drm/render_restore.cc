@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/drm/bo_list.h"
 #include "core/drm/gem.h"
 #include "core/drm/submission.h"
 #include "core/os/error.h"

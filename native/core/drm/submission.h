@@ -1,9 +1,8 @@
-// What submits work on one render file: contexts with their rings, BO lists. Names of errors and
-// `fd` as in core/drm/gem.h.
+// What submits work on one render file: contexts with their rings. Names of errors and `fd` as in
+// core/drm/gem.h.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/drm/render_state.h"
@@ -34,12 +33,6 @@ bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ri
 /// The lowest free id becomes that of a new one.
 std::uint32_t create_context(int fd);
 void free_context(int fd, std::uint32_t id);
-std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles);
-void destroy_bo_list(int fd, std::uint32_t id);
-
-/// Ids of the BO lists there are. The kernel does not tell; but each new one gets the lowest free
-/// id, so the ids that new ones skip are taken. Looks until 512 in a row were free.
-std::vector<std::uint32_t> find_bo_lists(int fd);
 
 /// True when the file has synchronisation objects (DRM_IOCTL_SYNCOBJ_*); the first 512 numbers are
 /// looked at.

@@ -10,6 +10,7 @@
 #include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
 #include "core/pages/pages_layout.h"
+#include "core/pages/pages_validate.h"
 
 namespace kfdcp {
 

@@ -1,12 +1,12 @@
-// The pages file on disk, version 1, and the checks its readers share. Normative text:
+// The pages file on disk, version 1: its blocks and where they lie. Normative text:
 // docs/image-format.md. All offsets and sizes are bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "core/pages/frame_bytes.h"
 #include "core/pages/hash.h"
 #include "core/pages/pages.h"
 
@@ -32,8 +32,13 @@ inline constexpr std::uint64_t kSiblings = 1u << 5;
 inline constexpr std::uint64_t kDigests = 1u << 0;
 inline constexpr std::uint32_t kDigestXxh3 = 1;  // XXH3-128
 
+inline constexpr char kHeaderMagic[] = "KFDPAGES";
+inline constexpr char kRecordMagic[] = "KFDF";
+inline constexpr char kIndexMagic[] = "KFDINDEX";
+inline constexpr char kFooterMagic[] = "KFDPGEND";
+
 struct Header {
-  char magic[8];  // "KFDPAGES"
+  char magic[8];  // kHeaderMagic
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint64_t required_features;
@@ -45,14 +50,14 @@ struct Header {
   std::uint8_t parent[16];
   std::uint8_t encryption[448];
   std::uint8_t reserved[3576];
-  std::uint64_t checksum;  // XXH3-64 of all before it
+  std::uint64_t checksum;  // block_checksum()
 };
 static_assert(sizeof(Header) == 4096);
 
 /// Twice in the file: before the stored bytes of its frame, for readers of a stream, and in the
 /// index. A zero frame is in the index only.
 struct FrameRecord {
-  char magic[4];  // "KFDF"
+  char magic[4];  // kRecordMagic
   std::uint8_t codec;
   std::uint8_t flags;
   std::uint16_t reserved;
@@ -65,7 +70,7 @@ struct FrameRecord {
 static_assert(sizeof(FrameRecord) == 64);
 
 struct IndexHeader {
-  char magic[8];  // "KFDINDEX"
+  char magic[8];  // kIndexMagic
   std::uint32_t buffers;
   std::uint32_t records_per_page;
   std::uint64_t frames;
@@ -74,7 +79,7 @@ struct IndexHeader {
   std::uint64_t stored_bytes;
   std::uint32_t references;
   std::uint32_t siblings;
-  std::uint64_t checksum;  // XXH3-64 of all before it
+  std::uint64_t checksum;  // block_checksum()
 };
 static_assert(sizeof(IndexHeader) == 64);
 
@@ -88,37 +93,20 @@ struct BufferRecord {
 static_assert(sizeof(BufferRecord) == 32);
 
 struct Footer {
-  char magic[8];  // "KFDPGEND"
+  char magic[8];  // kFooterMagic
   std::uint64_t index_offset;
   std::uint64_t file_bytes;
   std::uint8_t root[16];
   std::uint64_t reserved[2];
-  std::uint64_t checksum;  // XXH3-64 of all before it
+  std::uint64_t checksum;  // block_checksum()
 };
 static_assert(sizeof(Footer) == 64);
 
-/// `parent`: root of the parent, or all 0. `siblings`: other files of the image may be referred to.
-Header make_header(const PagesOptions& options, const Digest128& parent, bool siblings);
-IndexHeader make_index_header(std::uint32_t buffers, const PagesSummary& summary,
-                              std::uint64_t stored_bytes);
-FrameRecord make_record(const FrameEntry& frame);
-Footer make_footer(std::uint64_t index_offset, const PagesSummary& summary);
-
-// Each check throws Error{corrupt}, or Error{unsupported} for what a later writer may produce.
-
-/// Whether frames have digests of an algorithm that is known here.
-bool has_digests(const Header& header);
-/// The options a header records.
-PagesOptions check_header(const Header& header);
-void check_index_header(const IndexHeader& index, const Header& header);
-void check_footer(const Footer& footer);
-/// `table` as index.buffers entries; sums and counts must equal those of `index`.
-std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
-                                       const IndexHeader& index, std::uint32_t frame_bytes);
-/// Whether a block between the frames is a record; else it is the index header.
-bool is_record(const FrameRecord& record);
-/// All of one record that does not depend on its place in the file with this header.
-FrameEntry check_record(const FrameRecord& record, const Header& header);
+/// XXH3-64 of a block up to its own checksum, with which it ends.
+template <typename Block>
+std::uint64_t block_checksum(const Block& block) {
+  return xxh3_64(bytes_of(block).first(offsetof(Block, checksum)));
+}
 
 /// Where the stored bytes of a frame lie whose record starts at `record_offset`.
 std::uint64_t data_offset(Codec codec, std::uint64_t record_offset);
@@ -129,27 +117,8 @@ std::uint64_t frame_pages(std::uint64_t frames);
 /// Buffer table and page digests, padded.
 std::uint64_t tables_bytes(const IndexHeader& index);
 std::uint64_t index_bytes(const IndexHeader& index);
-/// Takes the tables apart; the two outputs have the sizes of `index` already. Throws Error{corrupt}
-/// when the padding is not zero.
-void split_tables(std::span<const std::byte> tables, std::span<BufferRecord> buffers,
-                  std::span<Digest128> pages);
 /// The digest a manifest keeps: of the header, the index header and the tables.
 Digest128 root_of(const Header& header, const IndexHeader& index,
                   std::span<const std::byte> tables);
-
-/// Content length each frame must have, in the order of the index.
-class RawLengths {
- public:
-  RawLengths(const std::vector<BufferEntry>& buffers, std::uint32_t frame_bytes)
-      : buffers_(buffers), frame_bytes_(frame_bytes) {}
-  /// Call at most once per frame that check_buffers counted.
-  std::uint32_t next();
-
- private:
-  const std::vector<BufferEntry>& buffers_;
-  std::uint32_t frame_bytes_;
-  std::size_t buffer_ = 0;
-  std::uint64_t done_ = 0;  // frames of this buffer
-};
 
 }  // namespace kfdcp::layout

@@ -14,6 +14,7 @@
 #include "core/pages/frame_codec.h"
 #include "core/pages/pages.h"
 #include "core/pages/pages_layout.h"
+#include "core/pages/pages_validate.h"
 
 namespace kfdcp {
 

@@ -15,11 +15,12 @@
 #include "core/os/direct_file.h"
 #include "core/os/error.h"
 #include "core/os/file_io.h"
-#include "core/os/page_memory.h"
 #include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
+#include "core/pages/frame_gather.h"
 #include "core/pages/known_frames.h"
 #include "core/pages/pages.h"
+#include "core/pages/pages_encode.h"
 #include "core/pages/pages_layout.h"
 
 namespace kfdcp {
@@ -27,7 +28,6 @@ namespace kfdcp {
 namespace {
 
 constexpr char kSubject[] = "pages file";
-constexpr std::array<std::byte, layout::kRawAlignment> kZeros{};
 
 void require(bool ok, const char* reason) {
   if (!ok) throw Error(ErrorCode::protocol, std::string(kSubject) + ": " + reason);
@@ -45,52 +45,6 @@ void check_empty_file(int fd) {
   if (::fstat(fd, &st) != 0) throw io_error(kSubject);
   require(S_ISREG(st.st_mode) && st.st_size == 0, "not an empty regular file");
 }
-
-/// Frames that lie one after the other in the file, as one gathering write. Records and what fills
-/// up to the content are in pages of their own, so that whole frames of whole pages can be written
-/// past the page cache.
-class GatheredFrames {
- public:
-  bool empty() const { return frames_ == 0; }
-  std::size_t frames() const { return frames_; }
-  std::uint64_t begin() const { return begin_; }
-  std::uint64_t bytes() const { return end_ - begin_; }  // in the file
-  std::span<iovec> parts() { return parts_; }
-
-  bool takes(const PlacedFrame& placed) const {
-    return empty() || (placed.begin == end_ && frames_ < kMostFrames);
-  }
-
-  void add(const PlacedFrame& placed, std::span<const std::byte> stored) {
-    const FrameEntry& entry = placed.entry;
-    if (pages_.data() == nullptr) pages_ = page_memory(kMostFrames * layout::kRawAlignment);
-    if (empty()) begin_ = placed.begin;
-    const std::span<std::byte> page =
-        pages_.bytes().subspan(frames_++ * layout::kRawAlignment, entry.offset - placed.begin);
-    const layout::FrameRecord record = layout::make_record(entry);
-    std::memcpy(page.data(), &record, sizeof(record));
-    std::memset(page.data() + sizeof(record), 0, page.size() - sizeof(record));
-    parts_.push_back(write_part(page));
-    parts_.push_back(write_part(stored));
-    end_ = layout::end_of(entry);
-    const std::size_t tail = end_ - entry.offset - entry.stored;
-    if (tail > 0) parts_.push_back(write_part(std::span(kZeros).first(tail)));
-  }
-
-  void clear() {
-    parts_.clear();
-    frames_ = 0;
-  }
-
- private:
-  static constexpr std::size_t kMostFrames = 32;
-
-  Mapping pages_;
-  std::vector<iovec> parts_;
-  std::size_t frames_ = 0;
-  std::uint64_t begin_ = 0;
-  std::uint64_t end_ = 0;
-};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <amdgpu_drm.h>
 
+#include "core/drm/bo_list.h"
 #include "core/drm/gem.h"
 #include "core/drm/submission.h"
 
