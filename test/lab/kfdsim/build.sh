@@ -26,7 +26,7 @@ if [ -z "$kdir" ]; then
 	exit 1
 fi
 
-cp "$src"/*.c "$src"/*.h "$src"/../control/*.[ch] "$src"/Kbuild "$src"/Makefile "$work"/
+cp -R "$src"/. "$src"/../control/*.[ch] "$work"/
 builder_make "$work" KDIR="$kdir"
 chroot "$root" strip --strip-debug "${work#"$root"}/amdgpu.ko"
 mkdir -p "$out"

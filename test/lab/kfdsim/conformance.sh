@@ -156,7 +156,7 @@ simulated)
 		esac
 	done
 	# Loads the module with one set of parameters after the other, with the usual ones in the end.
-	judge "several GPUs" sh "$(pwd)/test/lab/kfdsim/tests/gpus.sh" "$driver" "$tests"
+	judge "several GPUs" sh "$(pwd)/test/lab/kfdsim/tests/gpus/gpus.sh" "$driver" "$tests"
 	judge "500 processes killed at random moments" ./stress_test 500
 	judge "$calls calls with malformed arguments" ./fuzz_test "$calls" $seed
 	;;

@@ -7,7 +7,7 @@
 #include <linux/seq_file.h>
 
 #include "kfdsim.h"
-#include "svm.h"
+#include "memory/svm.h"
 
 /* Needs p->lock. */
 static void sim_show_memory(struct seq_file *m, struct sim_pdd *pdd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Constants, and structures of what a GPU has; those of processes are in process_types.h. */
+/* Constants, and structures of what a GPU has; those of processes are in kfd/process_types.h. */
 #ifndef KFDSIM_TYPES_H
 #define KFDSIM_TYPES_H
 

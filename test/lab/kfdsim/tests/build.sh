@@ -13,9 +13,8 @@ out=$2
 . "$src/../../builder.sh"
 builder_enter "$1" kfdsim-tests
 
-mkdir "$work/tests"
-cp "$src"/../*.h "$src"/../../control/*.h "$work"/
-cp "$src"/*.c "$src"/*.h "$src"/Makefile "$work/tests"/
+(cd "$src/.." && find . -name '*.[ch]' | xargs cp --parents -t "$work" tests/Makefile)
+cp "$src"/../../control/*.h "$work"/
 builder_make "$work/tests"
 rm -rf "$out.new" "$out"
 mkdir -p "$out.new"

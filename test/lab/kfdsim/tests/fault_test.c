@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "child.h"
-#include "kfd.h"
+#include "kfd/kfd.h"
 
 #define MIB (1024ull * 1024)
 #define VA 0x200000000ull

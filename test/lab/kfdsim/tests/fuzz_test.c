@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "aql.h"
+#include "engines/aql.h"
 #include "fuzz.h"
 #include "fuzz_commands.h"
 

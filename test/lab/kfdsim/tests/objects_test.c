@@ -3,7 +3,7 @@
  * What debugfs tells for tests of checkpoints: objects of each process, calls that nobody should make,
  * and the pace of micro-operations.
  */
-#include "aql.h"
+#include "engines/aql.h"
 #include "child.h"
 
 #define RING_VA 0x200000000ull

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "kfd.h"
+#include "kfd/kfd.h"
 
 #define MIB (1024ull * 1024)
 #define VA 0x200000000ull

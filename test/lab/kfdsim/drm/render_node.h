@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The render node: its ioctls, submissions and their fences, dma-bufs. */
+#ifndef KFDSIM_DRM_RENDER_NODE_H
+#define KFDSIM_DRM_RENDER_NODE_H
+
+#include "kfd/process_types.h"
+
+struct sim_fence;
+struct sim_gem_op;
+
+/* drm.c */
+int sim_drm_init(struct sim_gpu *gpu);
+void sim_drm_fini(struct sim_gpu *gpu);
+bool sim_is_drm_file(struct file *file);
+bool sim_gpu_visible(struct sim_gpu *gpu);
+
+/* gem.c */
+int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_mmap_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_userptr_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_va_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_op_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_metadata_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_wait_idle_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
+/* handles.c */
+int sim_gem_list_handles_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_gem_get_mapping_info(struct drm_file *file, struct sim_bo *bo, struct sim_gem_op *args);
+long sim_drm_unlocked_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+long sim_drm_compat_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+
+/* prime.c */
+struct drm_gem_object *sim_prime_import_sg_table(struct drm_device *dev,
+						 struct dma_buf_attachment *attach,
+						 struct sg_table *sgt);
+struct sg_table *sim_bo_get_sg_table(struct drm_gem_object *obj);
+struct dma_buf *sim_bo_export(struct drm_gem_object *obj, int flags);
+struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags);
+struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
+void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf);
+void sim_bo_kfd_put(struct sim_bo *bo);
+
+/* ctx.c */
+int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
+void sim_ctx_put(struct sim_ctx *ctx);
+int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
+		  u64 *done, int *error);
+struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_fence *which);
+int sim_bo_list_check(struct drm_file *file, u32 handle, u64 done);
+int sim_bo_entries_check(struct drm_file *file, u64 ptr, u32 nr, u32 entry_size, u64 done);
+void sim_ctx_free_all(struct sim_vm *vm);
+
+/* cs.c */
+int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+u64 sim_deadline(u64 timeout);
+
+/* fence.c */
+struct sim_fence *sim_fence_alloc(void);
+void sim_fence_discard(struct sim_fence *f);
+struct dma_fence *sim_fence_start(struct sim_fence *f, u64 context, u64 seq, u64 done, int error);
+int sim_fence_done(struct dma_fence *fence, u64 *done);
+
+/* syncobj.c */
+int sim_sync_wait_chunk(struct sim_sync *s, struct drm_file *file,
+			const struct drm_amdgpu_cs_chunk *chunk);
+int sim_sync_signal_chunk(struct sim_sync *s, struct drm_file *file,
+			  const struct drm_amdgpu_cs_chunk *chunk);
+void sim_sync_signal(struct sim_sync *s, struct dma_fence *fence);
+void sim_sync_free(struct sim_sync *s);
+int sim_fence_to_handle_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
+#endif

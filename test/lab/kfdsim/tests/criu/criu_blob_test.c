@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * What CRIU_OP takes and gives: a blob made by hand is restored under a GPU id of another
+ * machine and dumped again, byte for byte the same; and all that differs between kernels.
+ */
+#define _GNU_SOURCE
+#include "criu/blob.h"
+#include "child.h"
+
+#define MIB (1024ull * 1024)
+#define VRAM_VA 0x200000000ull
+#define QUEUE_VA 0x210000000ull
+#define COMPUTE_VA 0x211000000ull
+#define PAGE_VA 0x220000000ull
+#define USER_VA 0x230000000ull
+#define DOORBELL_VA 0x240000000ull
+#define MMIO_VA 0x250000000ull
+#define EOP_VA 0x260000000ull
+#define DOORBELL KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL
+#define MMIO KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP
+#define UNTOUCHED 0x1122334455667788ull
+
+static struct blob blob;
+static int kernel;
+
+/* The GPU of g under the id it had where the image comes from. */
+static struct gpu renamed(void)
+{
+	struct gpu g = open_gpu();
+
+	g.id ^= 0x4000;
+	return g;
+}
+
+static uint32_t property(const char *name)
+{
+	FILE *f = fopen("/sys/class/kfd/kfd/topology/nodes/1/properties", "r");
+	unsigned long long value, found = 0;
+	char key[64];
+
+	MUST(f);
+	while (fscanf(f, "%63s %llu", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	fclose(f);
+	return found;
+}
+
+static uint32_t gfx(void)
+{
+	return property("gfx_target_version") / 10000;
+}
+
+/* XCCs whose part of a compute queue is in a blob. */
+static uint32_t saved_xccs(void)
+{
+	return kernel ? property("num_xcc") : 1;
+}
+
+/* Bytes of control stack a blob has of a compute queue with a save area, for each XCC. */
+static uint32_t saved_ctl_stack(void)
+{
+	return gfx() == 9 ? property("ctl_stack_size") : 0;
+}
+
+static void fill(struct blob *b, uint32_t user_id)
+{
+	uint8_t *at;
+
+	blob_begin(b, user_id);
+	blob_bo(b, VRAM_VA, MIB, VRAM | WRITABLE, 0, 0);
+	blob_bo(b, QUEUE_VA, RING_BYTES, GTT | WRITABLE, 1, 0);
+	blob_bo(b, PAGE_VA, 32768, GTT | WRITABLE, 3, 0);
+	blob_bo(b, USER_VA, MIB, USERPTR | WRITABLE, 70, USER_VA);
+	blob_bo(b, DOORBELL_VA, 8192, DOORBELL | WRITABLE, 71, 0);
+	blob_bo(b, MMIO_VA, 4096, MMIO | WRITABLE, 72, 0);
+	blob_bo(b, QUEUE_VA + RING_BYTES, PAGE_BYTES, GTT | WRITABLE, 73, 0);
+	blob_compute_bos(b, COMPUTE_VA, 74);
+	blob_bo(b, EOP_VA, PAGE_BYTES, GTT | WRITABLE, 77, 0);
+	blob_queue(b, 1, QUEUE_VA, 3, 256, BLOB_MQD_SDMA, 0);
+	at = blob_compute(b, COMPUTE_VA, 0, 9, saved_xccs(), saved_ctl_stack());
+	put64(at + 48, EOP_VA);
+	put32(at + 100, PAGE_BYTES);
+	put32(at + 80, 7);
+	blob_event(b, KFD_IOC_EVENT_SIGNAL, 1, (uint64_t)user_id << 32 | 3);
+	at = blob_event(b, KFD_IOC_EVENT_SIGNAL, 40, 0);
+	put32(at + 20, 1);
+	put32(at + 28, 1);
+	blob_event(b, KFD_IOC_EVENT_DEBUG_EVENT, 41, 0);
+	at = blob_event(b, KFD_IOC_EVENT_HW_EXCEPTION, 0x40000000, 0);
+	put32(at + 32, 5);
+	at = blob_event(b, KFD_IOC_EVENT_MEMORY, 0x40000007, 0);
+	put64(at + 48, 0x123456000);
+}
+
+/* Of two queues, a compute queue and then one of SDMA, the second comes first. */
+static void exchange_queues(struct blob *b)
+{
+	const size_t sdma = BLOB_QUEUE_BYTES + BLOB_MQD_SDMA;
+	const size_t compute = BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
+	uint8_t *first = b->data + 16 + blob.nr_bos * BLOB_BO_BYTES, *copy = malloc(sdma + compute);
+
+	MUST(copy);
+	memcpy(copy, first + compute, sdma);
+	memcpy(copy + sdma, first, compute);
+	memcpy(first, copy, sdma + compute);
+	free(copy);
+}
+
+/* The process dumps itself; what comes must be what went in. */
+static void dump_is_equal(const struct gpu *g)
+{
+	struct kfd_ioctl_criu_args a = {};
+	struct blob got;
+	size_t i;
+
+	IS(criu_op(g->kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	CHECK(a.num_devices == 1 && a.num_bos == blob.nr_bos && a.num_objects == blob.nr_objects);
+	IS(a.priv_data_size, blob.used);
+	memset(&got, 0xee, sizeof(got));
+	a.devices = (uintptr_t)&got.device;
+	a.bos = (uintptr_t)got.bos;
+	a.priv_data = (uintptr_t)got.data;
+	IS(criu_op(g->kfd, KFD_CRIU_OP_CHECKPOINT, &a), 0);
+	/* Queues are saved the newest first, so they are the other way round now. */
+	exchange_queues(&got);
+	for (i = 0; i < blob.used && got.data[i] == blob.data[i]; i++)
+		;
+	check_at(__FILE__, __LINE__, i == blob.used, "blobs differ at byte %zu of %zu", i, blob.used);
+	CHECK(got.data[i] == 0xee);
+	CHECK(got.device.user_gpu_id == g->id && got.device.actual_gpu_id == gpu_id());
+	CHECK(!got.device.drm_fd);
+	for (i = 0; i < blob.nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *want = &blob.bos[i], *b = &got.bos[i];
+		int content = !!(want->alloc_flags & (VRAM | GTT));
+
+		CHECK(b->addr == want->addr && b->size == want->size && b->gpu_id == g->id);
+		CHECK(b->alloc_flags == want->alloc_flags);
+		CHECK((b->dmabuf_fd != KFD_INVALID_FD) == content);
+		if (b->alloc_flags & DOORBELL)
+			CHECK(b->offset == (3ull << 62 | (uint64_t)gpu_id() << 46));
+		if (b->alloc_flags & MMIO)
+			CHECK(b->offset == (uint64_t)gpu_id() << 46);
+		if (content)
+			CHECK(b->offset == want->restored_offset && !close(b->dmabuf_fd));
+	}
+	IS(criu_simple(g->kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
+}
+
+/* errno of a mapping of fd, 0 if it works; it is undone. */
+static int try_mmap(int fd, uint64_t offset, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	munmap(p, size);
+	return 0;
+}
+
+/* Which id an offset of /dev/kfd must have, and which file maps a buffer. */
+static void test_mappings(const struct gpu *g)
+{
+	uint64_t actual = (uint64_t)gpu_id() << 46, user = (uint64_t)g->id << 46;
+	int other = open(RENDER_NODE, O_RDWR | O_CLOEXEC);
+	const struct kfd_criu_bo_bucket *b = blob.bos;
+
+	CHECK(b[4].restored_offset == (3ull << 62 | actual) && b[5].restored_offset == actual);
+	CHECK(b[3].restored_offset == UNTOUCHED && b[3].dmabuf_fd == KFD_INVALID_FD);
+	IS(try_mmap(g->kfd, 3ull << 62 | actual, 8192), kernel ? -ENODEV : 0);
+	IS(try_mmap(g->kfd, 3ull << 62 | user, 8192), kernel ? 0 : -ENODEV);
+	IS(try_mmap(g->kfd, actual, 4096), kernel ? -ENODEV : 0);
+	IS(try_mmap(g->kfd, user, 4096), kernel ? 0 : -ENODEV);
+	IS(try_mmap(g->render, b[0].restored_offset, MIB), 0);
+	IS(try_mmap(other, b[0].restored_offset, MIB), -EACCES);
+	close(other);
+}
+
+static int export_dmabuf(const struct gpu *g, uint32_t id, uint32_t number)
+{
+	struct kfd_ioctl_export_dmabuf_args a = { .handle = (uint64_t)id << 32 | number,
+						  .flags = O_CLOEXEC };
+	int ret = try_ioctl(g->kfd, AMDKFD_IOC_EXPORT_DMABUF, &a);
+
+	return ret ? ret : (int)a.dmabuf_fd;
+}
+
+/*
+ * After a restore under another id a handle is of use with that id, but for EXPORT_DMABUF alone of
+ * all ioctls, which wants the GPU's own. Both kernels have it so.
+ */
+static void test_export(const struct gpu *g)
+{
+	struct kfd_ioctl_get_dmabuf_info_args info = {};
+	int fd;
+
+	IS(export_dmabuf(g, g->id, 0), -EINVAL);
+	IS(export_dmabuf(g, gpu_id(), 50), -EINVAL);
+	fd = export_dmabuf(g, gpu_id(), 0);
+	MUST(fd >= 0);
+	info.dmabuf_fd = fd;
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_DMABUF_INFO, &info), 0);
+	CHECK(info.size == MIB && info.gpu_id == gpu_id());
+	close(fd);
+}
+
+static void test_ids(const struct gpu *g)
+{
+	struct kfd_process_device_apertures ap = {};
+	struct kfd_ioctl_get_process_apertures_new_args a = {
+		.kfd_process_device_apertures_ptr = (uintptr_t)&ap, .num_of_nodes = 1 };
+	struct gpu actual = *g;
+	struct memory m;
+
+	actual.id = gpu_id();
+	IS(allocate(&actual, &m, VRAM_VA + MIB, 4096, VRAM | WRITABLE, 0), -EINVAL);
+	IS(allocate(g, &m, VRAM_VA + MIB, 4096, VRAM | WRITABLE, 0), 0);
+	CHECK(m.handle >> 32 == g->id && (uint32_t)m.handle == 2);
+	IS(free_gpu(&actual, &m), 0);
+	IS(try_ioctl(g->kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &a), 0);
+	CHECK(ap.gpu_id == gpu_id());
+	IS(acquire(g, g->render), 0);
+	IS(acquire(&actual, g->render), -EINVAL);
+}
+
+static void map_bo(const struct gpu *g, const struct kfd_criu_bo_bucket *b)
+{
+	MUST(mmap((void *)b->addr, b->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		  g->render, b->restored_offset) != MAP_FAILED);
+}
+
+static void test_resume(const struct gpu *g)
+{
+	struct sdma_queue q;
+	uint32_t id;
+
+	find_queue(&q, QUEUE_VA);
+	q.doorbell = map_doorbell(g, 3ull << 62 | (uint64_t)(kernel ? g->id : gpu_id()) << 46 |
+				  8 * 256);
+	put_fence(&q, VRAM_VA, 77);
+	CHECK(!drained(&q, 100));
+	CHECK(counter("evicted") == 1);
+	MUST(mmap((void *)USER_VA, MIB, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	IS(criu_simple(g->kfd, KFD_CRIU_OP_RESUME, getpid()), 0);
+	CHECK(drained(&q, 3000));
+	CHECK(*(uint32_t *)VRAM_VA == 77);
+	CHECK(counter("evicted") == 0);
+	IS(wait_event(g, 40, 0), KFD_IOC_WAIT_RESULT_COMPLETE);
+	IS(wait_event(g, 40, 0), KFD_IOC_WAIT_RESULT_TIMEOUT);
+	IS(create_event(g, KFD_IOC_EVENT_SIGNAL, 0, 0, &id), 0);
+	CHECK(id == 2);
+}
+
+static void whole(void)
+{
+	struct gpu g = renamed();
+	uint64_t *slots = (uint64_t *)PAGE_VA;
+	int i;
+
+	fill(&blob, g.id);
+	blob.bos[3].restored_offset = UNTOUCHED;
+	IS(blob_restore(&blob, &g), 0);
+	dump_is_equal(&g);
+	test_mappings(&g);
+	test_ids(&g);
+	test_export(&g);
+	for (i = 0; i < 3; i++)
+		map_bo(&g, &blob.bos[i]);
+	map_bo(&g, &blob.bos[6]);
+	/* The whole page is set to "nothing was signalled": contents go in after RESTORE. */
+	for (i = 0; i < 4096 && slots[i] == UINT64_MAX; i++)
+		;
+	IS(i, 4096);
+	test_resume(&g);
+}
+
+/* Sizes of queues' hardware state, and buffers that are the driver's own. */
+static void sizes(void)
+{
+	struct gpu g = open_gpu();
+	struct aql_queue q;
+	struct sdma_queue sdma;
+	struct kfd_ioctl_criu_args a = {};
+	uint64_t want = 16 + 7 * BLOB_BO_BYTES;
+	struct memory m;
+
+	MUST(!acquire(&g, g.render));
+	make_aql(&g, COMPUTE_VA);
+	make_ring(&g, QUEUE_VA);
+	/* Memory without an address counts, what lies below user space's does not. */
+	IS(allocate(&g, &m, 0, 4096, VRAM | WRITABLE, 0), 0);
+	IS(allocate(&g, &m, 0x10000, 4096, VRAM | WRITABLE, 0), 0);
+	IS(create_aql(&g, &q, COMPUTE_VA), 0);
+	want += BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
+	IS(create_queue(&g, &sdma, QUEUE_VA), 0);
+	want += BLOB_QUEUE_BYTES + BLOB_MQD_SDMA;
+	IS(criu_op(g.kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	CHECK(a.num_bos == 7);
+	IS(a.priv_data_size, want);
+	IS(criu_simple(g.kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
+}
+
+/* A blob whose queue has another MQD. */
+static void other_mqd(void)
+{
+	struct gpu g = open_gpu();
+
+	blob_begin(&blob, g.id);
+	blob_ring(&blob, QUEUE_VA, 0);
+	blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA + 64, 0);
+	IS(blob_restore(&blob, &g), -EINVAL);
+}
+
+/* Rubbish in the MQD, which a real GPU would be given. */
+static void rubbish(void)
+{
+	struct gpu g = open_gpu();
+	uint8_t *at;
+
+	blob_begin(&blob, g.id);
+	blob_ring(&blob, QUEUE_VA, 0);
+	at = blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA, 0);
+	memset(at + BLOB_QUEUE_BYTES, 0x5a, BLOB_MQD_SDMA);
+	IS(blob_restore(&blob, &g), -EINVAL);
+}
+
+/* From gfx11 on queues do not come back, with 6.12 from gfx10 on; those of gfx12 cannot even be saved. */
+static void unsupported(void)
+{
+	struct gpu g = open_gpu();
+	struct kfd_ioctl_criu_args a = {};
+	struct sdma_queue q;
+
+	blob_begin(&blob, g.id);
+	blob_compute_bos(&blob, QUEUE_VA, 0);
+	blob_compute(&blob, QUEUE_VA, 0, 0, saved_xccs(), saved_ctl_stack());
+	IS(blob_restore(&blob, &g), -EINVAL);
+	/* What came before the queue is there, so that one can be made. */
+	IS(create_queue(&g, &q, QUEUE_VA), 0);
+	IS(criu_op(g.kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
+	a.devices = (uintptr_t)&blob.device;
+	a.bos = (uintptr_t)blob.bos;
+	a.priv_data = (uintptr_t)blob.data;
+	IS(criu_op(g.kfd, KFD_CRIU_OP_CHECKPOINT, &a), gfx() == 12 ? -EOPNOTSUPP : 0);
+}
+
+/* What else depends on the kernel. */
+static void others(void)
+{
+	struct kfd_ioctl_set_xnack_mode_args x = { .xnack_enabled = -1 };
+	struct kfd_ioctl_get_version_args v = {};
+	struct gpu g = open_gpu();
+	uint32_t id;
+
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_GET_VERSION, &v), 0);
+	CHECK(v.major_version == 1 && v.minor_version == (kernel ? 23 : 17));
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_SET_XNACK_MODE, &x), kernel ? 0 : -EPERM);
+	CHECK(x.xnack_enabled == (kernel ? 0 : -1));
+	x.xnack_enabled = 1;
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_SET_XNACK_MODE, &x), kernel && gfx() == 9 ? 0 : -EPERM);
+	IS(try_mmap(g.kfd, 2ull << 62, 32768), -EINVAL);
+	IS(create_event(&g, KFD_IOC_EVENT_MEMORY, 0, 0, &id), 0);
+	IS(create_event(&g, KFD_IOC_EVENT_SIGNAL, 0, 0, &id), kernel ? -ENOMEM : 0);
+	IS(try_mmap(g.kfd, 2ull << 62, 32768), kernel ? -EINVAL : 0);
+	if (!on_kfdsim())
+		return;
+	/* A process stays what it was when it opened the device. */
+	set_parameter("behaves_as", kernels[!kernel]);
+	IS(try_ioctl(g.kfd, AMDKFD_IOC_GET_VERSION, &v), 0);
+	CHECK(v.minor_version == (kernel ? 23 : 17));
+	set_parameter("behaves_as", kernels[kernel]);
+}
+
+static void one(const char *what, void (*run)(void))
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "criu_blob_test, %s, %s", kernels[kernel], what);
+	in_child(name, run);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (kernel = 0; kernel < 2; kernel++) {
+		if (!behave_as(kernel))
+			break;
+		if (gfx() < 10 || (gfx() == 10 && kernel)) {
+			if (!skip_on_real("MQDs made by hand are those of kfdsim")) {
+				one("whole image", whole);
+				one("rubbish in an MQD", rubbish);
+			}
+			one("sizes", sizes);
+			one("MQD of another size", other_mqd);
+		} else {
+			one("queues that cannot be restored", unsupported);
+		}
+		one("other differences", others);
+	}
+	behave_as(0);
+	return report("criu_blob_test");
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A checkpoint in the middle of everything: one process is stopped half-way through an
+ * increment, a spin and a copy; another one is restored from it and goes on where the first
+ * one was, unless it is on several XCCs and the kernel 6.12. Blobs whose wave cannot be are refused.
+ */
+#include "engines/aql.h"
+#include "child.h"
+#include "gpus/gpus.h"
+#include "criu/image.h"
+
+#define COUNT_VA 0x200000000ull
+#define SPIN_VA 0x201000000ull
+#define SDMA_VA 0x202000000ull
+#define DATA_VA 0x210000000ull
+#define DATA_BYTES (16 * MIB)
+#define COUNTED (128u * 1024)		/* words: 128 steps of 4 KiB */
+#define STEP_US 4000
+#define SPIN_US 600000
+#define COPY_BYTES (6 * MIB)
+#define COPY_MBPS "12"			/* 524 ms */
+#define WAVE_MAGIC 0x77646b73u
+
+static struct {
+	struct image image;
+	uint64_t doorbell_offset;
+	uint32_t counted, copied;
+} *shared;
+
+static volatile uint32_t *const counts = (uint32_t *)DATA_VA;
+static volatile uint32_t *const source = (uint32_t *)(DATA_VA + 4 * MIB);
+static volatile uint32_t *const copy = (uint32_t *)(DATA_VA + 10 * MIB);
+
+static void original(void)
+{
+	struct gpu g = open_gpu();
+	struct aql_queue count, spin;
+	struct sdma_queue sdma;
+
+	MUST(!acquire(&g, g.render));
+	make_aql(&g, COUNT_VA);
+	make_aql(&g, SPIN_VA);
+	make_ring(&g, SDMA_VA);
+	make(&g, DATA_VA, DATA_BYTES, VRAM);
+	for (uint32_t i = 0; i < COPY_BYTES / 4; i++)
+		source[i] = 7;
+	MUST(!create_aql(&g, &count, COUNT_VA));
+	MUST(!create_aql(&g, &spin, SPIN_VA));
+	MUST(!create_queue(&g, &sdma, SDMA_VA));
+	shared->doorbell_offset = count.doorbell_offset;
+	/* Something before, so that the packets in question are not the first. */
+	CHECK(completed(&count, dispatch(&count, KFDSIM_OP_FILL, DATA_VA, COUNTED * 4, 0, 0),
+			5000));
+	set_parameter("dma_mbps", COPY_MBPS);
+	put_copy(&sdma, (uintptr_t)copy, (uintptr_t)source, COPY_BYTES);
+	put_fence(&sdma, sdma.words_va, 99);
+	dispatch(&spin, KFDSIM_OP_SPIN, 0, SPIN_US, 0, 0);
+	dispatch(&count, KFDSIM_OP_INCREMENT, DATA_VA, COUNTED * 4, 1, STEP_US);
+	while (!counts[COUNTED / 3] || !copy[COPY_BYTES / 16])
+		usleep(1000);
+	image_dump(&shared->image, g.kfd);
+	shared->counted = count_words(counts, COUNTED, 1);
+	shared->copied = count_words(copy, COPY_BYTES / 4, 7);
+	CHECK(shared->counted && shared->counted < COUNTED && shared->counted % 1024 == 0);
+	CHECK(shared->copied && shared->copied < COPY_BYTES / 4);
+}
+
+static int restore(const struct gpu *g)
+{
+	shared->image.devices[0].drm_fd = g->render;
+	return image_restore(&shared->image, g->kfd);
+}
+
+/*
+ * The control stack of gfx10 and later is not in a blob, and 6.12 takes its size from there: no such queue comes back
+ * (kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117).
+ */
+static int cannot_restore(void)
+{
+	return on_kfdsim() && parameter_is("behaves_as", '6') &&
+	       gpu_property(gpu_id(), "gfx_target_version") >= 100000;
+}
+
+/* 6.12 saves what the first XCC has of a queue: on a GPU with more it comes back and does not run. */
+static int knows_first_xcc_only(void)
+{
+	return on_kfdsim() && parameter_is("behaves_as", '6') &&
+	       property(nodes[0].index, "properties", "num_xcc") > 1;
+}
+
+static void restored(void)
+{
+	struct aql_queue count, spin;
+	struct sdma_queue sdma;
+	struct gpu g = open_gpu();
+	uint64_t ns;
+
+	if (cannot_restore()) {
+		IS(restore(&g), -EINVAL);
+		return;
+	}
+	IS(restore(&g), 0);
+	image_transfer(&shared->image, 1);
+	image_map_aql(&shared->image, COUNT_VA, g.render);
+	image_map_aql(&shared->image, SPIN_VA, g.render);
+	image_map_ring(&shared->image, SDMA_VA, g.render);
+	image_map(&shared->image, DATA_VA, g.render);
+	find_aql(&count, COUNT_VA);
+	find_aql(&spin, SPIN_VA);
+	find_queue(&sdma, SDMA_VA);
+	CHECK(count_words(counts, COUNTED, 1) == shared->counted);
+	CHECK(*count.rptr == 1 && *spin.rptr == 0 && *sdma.rptr == 0);
+	usleep(100000);
+	CHECK(count_words(counts, COUNTED, 1) == shared->counted);
+	ns = now_ns();
+	MUST(!criu_simple(g.kfd, KFD_CRIU_OP_RESUME, getpid()));
+	CHECK(drained(&sdma, 5000) && sdma.words[0] == 99);
+	IS(count_words(copy, COPY_BYTES / 4, 7), COPY_BYTES / 4);
+	if (knows_first_xcc_only()) {
+		CHECK(!completed(&count, 1, 1000) && !completed(&spin, 0, 0));
+		IS(count_words(counts, COUNTED, 1), shared->counted);
+		return;
+	}
+	/* Each goes on where it was: not from the beginning, and nothing is done twice. */
+	CHECK(completed(&count, 1, 5000));
+	CHECK(now_ns() - ns >= (128ull - shared->counted / 1024 - 1) * STEP_US * 1000);
+	IS(count_words(counts, COUNTED, 1), COUNTED);
+	/* The spin had run for a third of the count's 512 ms at least, so 430 ms are left. */
+	CHECK(completed(&spin, 0, 5000));
+	ns = now_ns() - ns;
+	CHECK(ns < 560000000ull);
+	CHECK(*count.rptr == 2 && *spin.rptr == 1);
+	/* And the queue is as good as new: its doorbell too. */
+	count.doorbell = map_doorbell(&g, shared->doorbell_offset);
+	CHECK(completed(&count, dispatch(&count, KFDSIM_OP_INCREMENT, DATA_VA, 4096, 2, 0), 2000));
+	CHECK(counts[0] == 3 && counts[1024] == 1);
+}
+
+static size_t find_wave(uint32_t op)
+{
+	for (size_t i = 0; i + 64 <= shared->image.info.priv_data_size; i += 8)
+		if (*(uint32_t *)(shared->image.blob + i) == WAVE_MAGIC &&
+		    *(uint32_t *)(shared->image.blob + i + 4) == op)
+			return i;
+	return 0;
+}
+
+/* 64-bit values at offsets of a wave that make it one that cannot be. */
+static void bad_waves(void)
+{
+	static const struct { const char *what; uint32_t op; size_t at; uint64_t value; } cases[] = {
+		{ "magic", KFDSIM_OP_INCREMENT, 0, 1 },
+		{ "operation", KFDSIM_OP_INCREMENT, 0, 9ull << 32 | WAVE_MAGIC },
+		{ "address", KFDSIM_OP_INCREMENT, 8, DATA_VA + 1 },
+		{ "huge address", KFDSIM_OP_INCREMENT, 8, ~3ull },
+		{ "size", KFDSIM_OP_INCREMENT, 16, 1ull << 60 },
+		{ "step time", KFDSIM_OP_INCREMENT, 24, ~0ull },
+		{ "progress", KFDSIM_OP_INCREMENT, 32, 129 },
+		{ "progress of the spin", KFDSIM_OP_SPIN, 32, SPIN_US + 1 },
+		{ "length of the spin", KFDSIM_OP_SPIN, 16, ~0ull },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		size_t wave = find_wave(cases[i].op);
+		uint64_t *at = (uint64_t *)(shared->image.blob + wave + cases[i].at), keep = *at;
+		int status;
+
+		MUST(wave);
+		*at = cases[i].value;
+		if (!fork()) {
+			struct gpu g = open_gpu();
+
+			_exit(restore(&g) == -EINVAL ? 0 : 1);
+		}
+		wait(&status);
+		*at = keep;
+		check_at(__FILE__, __LINE__, status == 0, "wave with another %s was accepted",
+			 cases[i].what);
+	}
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	find_nodes();
+	shared = shared_memory(sizeof(*shared));
+	in_child("queue_criu_test, dumped", original);
+	if (!skip_on_real("what a control stack says is the business of each simulated hardware"))
+		bad_waves();
+	CHECK(gone(5000));
+	in_child("queue_criu_test, restored", restored);
+	set_parameter("dma_mbps", "0");
+	return report("queue_criu_test");
+}
