@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* CRIU_OP PROCESS_INFO and CHECKPOINT: the state of one process as one blob. */
-#include <linux/dma-buf.h>
-#include <linux/file.h>
+/* CRIU_OP PROCESS_INFO and CHECKPOINT: the state of one process as one blob. BOs are in criu_dump_bos.c. */
 #include <linux/pid_namespace.h>
 #include <linux/uaccess.h>
 
-#include "criu/criu.h"
+#include "criu/criu_dump.h"
 #include "kfdsim.h"
-
-struct sim_dump {
-	struct sim_process *p;
-	u32 nr_bos, nr_objects;
-	u64 size;
-	u8 *blob;
-	struct kfd_criu_bo_bucket *buckets;
-	struct dma_buf **dmabufs;	/* by bucket; NULL where there is none */
-};
 
 /* p->lock alone does not keep events from being destroyed, nor SVM ranges from being unmapped. */
 static void sim_dump_lock(struct sim_process *p)
@@ -30,34 +19,14 @@ static void sim_dump_unlock(struct sim_process *p)
 	mutex_unlock(&p->event_lock);
 }
 
-/* What the driver itself keeps below the first address of user space is not saved. */
-static bool sim_mem_is_hidden(struct sim_mem *mem)
-{
-	return mem->va && mem->va <= SIM_GPUVM_BASE;
-}
-
-static u64 sim_dump_bos_offset(const struct sim_dump *d)
-{
-	return sizeof(struct sim_criu_process) + d->p->nr_pdds * sizeof(struct sim_criu_device);
-}
-
-static u64 sim_dump_objects_offset(const struct sim_dump *d)
-{
-	return sim_dump_bos_offset(d) + (u64)d->nr_bos * sizeof(struct sim_criu_bo);
-}
-
 /* Needs p->lock and sim_dump_lock(). */
 static void sim_dump_count(struct sim_dump *d, struct sim_process *p)
 {
 	struct sim_event *ev;
-	struct sim_mem *mem;
-	struct sim_pdd *pdd;
 	int id;
 
 	*d = (struct sim_dump){ .p = p };
-	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
-		idr_for_each_entry(&pdd->mems, mem, id)
-			d->nr_bos += !sim_mem_is_hidden(mem);
+	d->nr_bos = sim_dump_count_bos(p);
 	d->size = sim_dump_objects_offset(d);
 	d->size += sim_criu_queues_size(p, &d->nr_objects);
 	idr_for_each_entry(&p->events, ev, id) {
@@ -93,63 +62,6 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 	args->num_objects = d.nr_objects;
 	args->priv_data_size = d.size;
 	mutex_unlock(&p->lock);
-	return 0;
-}
-
-static void sim_dump_mapped(struct sim_mem *mem, struct sim_criu_bo *priv)
-{
-	struct sim_process *p = mem->pdd->p;
-	u32 i, n = 0;
-
-	for (i = 0; i < p->nr_pdds; i++)
-		if (mem->mapped & BIT(i))
-			priv->mapped_gpuids[n++] = p->pdds[i].user_gpu_id;
-}
-
-static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
-		       struct sim_criu_bo *priv)
-{
-	struct kfd_criu_bo_bucket *b = &d->buckets[i];
-	struct dma_buf *dmabuf;
-
-	b->addr = mem->va;
-	b->size = mem->size;
-	b->gpu_id = mem->pdd->user_gpu_id;
-	b->alloc_flags = mem->flags;
-	b->offset = sim_mem_mmap_offset(mem, mem->pdd->gpu->gpu_id);
-	b->dmabuf_fd = KFD_INVALID_FD;
-	priv->user_addr = mem->bo->user_addr;
-	priv->idr_handle = id;
-	sim_dump_mapped(mem, priv);
-	if (!mem->bo->pages)
-		return 0;
-	dmabuf = sim_bo_dmabuf(mem->bo,
-			       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	d->dmabufs[i] = dmabuf;
-	return 0;
-}
-
-static int sim_dump_bos(struct sim_dump *d)
-{
-	u8 *at = d->blob + sim_dump_bos_offset(d);
-	struct sim_process *p = d->p;
-	struct sim_pdd *pdd;
-	struct sim_mem *mem;
-	int id, ret;
-	u32 i = 0;
-
-	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
-		idr_for_each_entry(&pdd->mems, mem, id) {
-			if (sim_mem_is_hidden(mem))
-				continue;
-			ret = sim_dump_bo(d, mem, id, i, (struct sim_criu_bo *)at + i);
-			if (ret)
-				return ret;
-			i++;
-		}
-	}
 	return 0;
 }
 
@@ -204,45 +116,6 @@ static int sim_dump_objects(struct sim_dump *d)
 	return ret;
 }
 
-/* Reserve descriptors in the caller's table; nothing is visible before sim_dump_install(). */
-static int sim_dump_reserve_fds(struct sim_dump *d)
-{
-	u32 i;
-	int fd;
-
-	for (i = 0; i < d->nr_bos; i++) {
-		if (!d->dmabufs[i])
-			continue;
-		fd = get_unused_fd_flags(0);
-		if (fd < 0)
-			return fd;
-		d->buckets[i].dmabuf_fd = fd;
-	}
-	return 0;
-}
-
-static void sim_dump_install(struct sim_dump *d)
-{
-	u32 i;
-
-	for (i = 0; i < d->nr_bos; i++)
-		if (d->dmabufs[i])
-			fd_install(d->buckets[i].dmabuf_fd, d->dmabufs[i]->file);
-}
-
-static void sim_dump_unwind(struct sim_dump *d)
-{
-	u32 i;
-
-	for (i = 0; i < d->nr_bos; i++) {
-		if (!d->dmabufs[i])
-			continue;
-		dma_buf_put(d->dmabufs[i]);
-		if (d->buckets[i].dmabuf_fd != KFD_INVALID_FD)
-			put_unused_fd(d->buckets[i].dmabuf_fd);
-	}
-}
-
 static int sim_dump_write_devices(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 {
 	struct kfd_criu_device_bucket __user *devices = u64_to_user_ptr(args->devices);
@@ -262,12 +135,6 @@ static int sim_dump_write_devices(struct sim_dump *d, struct kfd_ioctl_criu_args
 	return 0;
 }
 
-static int sim_dump_put(struct sim_dump *d, struct kfd_ioctl_criu_args *args, u64 from, u64 to)
-{
-	return copy_to_user(u64_to_user_ptr(args->priv_data + from), d->blob + from, to - from) ?
-	       -EFAULT : 0;
-}
-
 /* Everything before the BOs, in the order of the real driver: the first error is the one seen. */
 static int sim_dump_write_objects(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
 {
@@ -280,18 +147,6 @@ static int sim_dump_write_objects(struct sim_dump *d, struct kfd_ioctl_criu_args
 	if (!ret)
 		ret = sim_dump_put(d, args, sim_dump_objects_offset(d), d->size);
 	return ret;
-}
-
-static int sim_dump_write_bos(struct sim_dump *d, struct kfd_ioctl_criu_args *args)
-{
-	int ret = sim_dump_reserve_fds(d);
-
-	if (ret)
-		return ret;
-	if (copy_to_user(u64_to_user_ptr(args->bos), d->buckets,
-			 (u64)d->nr_bos * sizeof(*d->buckets)))
-		return -EFAULT;
-	return sim_dump_put(d, args, sizeof(struct sim_criu_process), sim_dump_objects_offset(d));
 }
 
 static int sim_dump_run(struct sim_dump *d, struct kfd_ioctl_criu_args *args)

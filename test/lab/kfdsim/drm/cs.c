@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Command submission to the SDMA rings, and waiting for it. */
+/* Command submission to the SDMA rings. Waiting for it is in wait.c. */
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
 
 #define SIM_MAX_CHUNKS		1024
 #define SIM_MAX_IB_BYTES	(4u << 20)	/* the 20-bit dword count of a real IB packet */
-#define SIM_MAX_FENCES		1024
 #define SIM_IB_PART_BYTES	(8u << 20)	/* moved before looking for a signal */
 
 struct sim_job {
@@ -20,12 +19,6 @@ struct sim_job {
 	u64 ns;					/* of engine time */
 	int error;				/* what those who wait for it are told */
 };
-
-/* The uapi gives absolute ns; negative as s64 means for ever. */
-u64 sim_deadline(u64 timeout)
-{
-	return (s64)timeout < 0 ? U64_MAX : timeout;
-}
 
 static int sim_job_read(struct sim_job *job, union drm_amdgpu_cs *args)
 {
@@ -286,60 +279,4 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	kfree(job.chunks);
 	sim_ctx_put(job.ctx);
 	return ret;
-}
-
-int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
-{
-	union drm_amdgpu_wait_cs *args = data;
-	int ret, error;
-	u64 done;
-
-	ret = sim_ctx_fence(file->driver_priv, args->in.ctx_id, args->in.ip_type,
-			    args->in.ip_instance, args->in.ring, args->in.handle, &done, &error);
-	if (ret)
-		return ret;
-	ret = sim_sleep_until(done, sim_deadline(args->in.timeout));
-	if (ret && ret != -ETIME)
-		return ret;
-	memset(args, 0, sizeof(*args));
-	args->out.status = ret == -ETIME;
-	return ret ? 0 : error;
-}
-
-int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
-{
-	union drm_amdgpu_wait_fences *args = data;
-	struct drm_amdgpu_fence __user *user = u64_to_user_ptr(args->in.fences);
-	u32 i, n = args->in.fence_count, first = 0;
-	bool all = args->in.wait_all;
-	struct drm_amdgpu_fence fence;
-	u64 done, when = 0;
-	int ret, one, error = 0;
-
-	if (!n || n > SIM_MAX_FENCES)
-		return -EINVAL;
-	for (i = 0; i < n; i++) {
-		if (copy_from_user(&fence, user + i, sizeof(fence)))
-			return -EFAULT;
-		ret = sim_ctx_fence(file->driver_priv, fence.ctx_id, fence.ip_type,
-				    fence.ip_instance, fence.ring, fence.seq_no, &done, &one);
-		if (ret)
-			return ret;
-		if (all && !error)
-			error = one;
-		if (!i || (all ? done > when : done < when)) {
-			when = done;
-			first = i;
-			if (!all)
-				error = one;
-		}
-	}
-	ret = sim_sleep_until(when, sim_deadline(args->in.timeout_ns));
-	if (ret && ret != -ETIME)
-		return ret;
-	memset(args, 0, sizeof(*args));
-	/* Unlike WAIT_CS, 1 means signalled here. */
-	args->out.status = !ret;
-	args->out.first_signaled = all ? 0 : first;
-	return ret ? 0 : error;
 }

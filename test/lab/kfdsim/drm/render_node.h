@@ -54,6 +54,8 @@ void sim_ctx_free_all(struct sim_vm *vm);
 
 /* cs.c */
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
+/* wait.c */
 int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 u64 sim_deadline(u64 timeout);

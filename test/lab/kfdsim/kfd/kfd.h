@@ -12,14 +12,16 @@ struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
 struct sim_process *sim_process_after(struct sim_process *p);
 void sim_process_put(struct sim_process *p);
+void sim_process_evict(struct sim_process *p);
+void sim_process_evict_locked(struct sim_process *p);
+void sim_process_unevict(struct sim_process *p);
+
+/* pdd.c */
 struct sim_pdd *sim_pdd_by_id(struct sim_process *p, u32 user_gpu_id);
 struct sim_pdd *sim_pdd_with_vm(struct sim_process *p, u32 user_gpu_id);
 struct sim_pdd *sim_pdd_by_gpu(struct sim_process *p, struct sim_gpu *gpu);
 bool sim_process_has_vm(struct sim_process *p);
 int sim_pdd_bind_vm(struct sim_pdd *pdd, int drm_fd);
-void sim_process_evict(struct sim_process *p);
-void sim_process_evict_locked(struct sim_process *p);
-void sim_process_unevict(struct sim_process *p);
 
 /* kfd_ioctl.c */
 int sim_kfd_init(void);
