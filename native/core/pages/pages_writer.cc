@@ -17,7 +17,7 @@
 #include "core/os/file_io.h"
 #include "core/pages/frame_bytes.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/frame_gather.h"
+#include "core/pages/gathered_frames.h"
 #include "core/pages/known_frames.h"
 #include "core/pages/pages.h"
 #include "core/pages/pages_encode.h"

@@ -27,7 +27,4 @@ class Random {
 /// Bytes that do not compress.
 std::vector<std::byte> noise(std::size_t size, std::uint64_t seed);
 
-/// A number of the environment, for fuzzers: how many tries, and which.
-std::uint64_t number_from_env(const char* name, std::uint64_t otherwise);
-
 }  // namespace kfdcp::test

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "test/os/memory_file.h"
+#include "test/os/number_from_env.h"
 #include "test/os/random_bytes.h"
 
 namespace kfdcp::test {

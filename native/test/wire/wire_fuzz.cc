@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <iterator>
 #include <random>
 
 #include "core/os/error.h"
 #include "core/wire/wire.h"
+#include "test/os/number_from_env.h"
 #include "test/os/open_descriptors.h"
 #include "test/os/random_bytes.h"
 #include "test/wire/wire_raw.h"

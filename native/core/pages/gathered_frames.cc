@@ -1,4 +1,4 @@
-#include "core/pages/frame_gather.h"
+#include "core/pages/gathered_frames.h"
 
 #include <array>
 #include <cstring>
