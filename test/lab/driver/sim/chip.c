@@ -9,10 +9,7 @@
 #include "chips/chip.h"
 #include "control.h"
 #include "gfxhub_v1_1.h"
-#include "gmc_v9_0.h"
 #include "kernels.h"
-#include "soc15.h"
-#include "vega20_ih.h"
 
 static uint hive[SIM_GPUS];
 static uint hive_nr;
@@ -21,7 +18,7 @@ MODULE_PARM_DESC(hive, "GPUs with 1 are linked by XGMI (0 by default; one value 
 
 static const struct amd_pm_funcs sim_pp_funcs;
 
-static const struct sim_chip *const sim_chips[] = { &sim_gfx906, &sim_gfx90a, &sim_gfx942 };
+static const struct sim_chip *const sim_chips[] = { &sim_gfx906, &sim_gfx90a, &sim_gfx942, &sim_gfx1030 };
 
 const struct sim_chip *sim_chip(struct amdgpu_device *adev)
 {
@@ -88,7 +85,7 @@ static int sim_make(struct amdgpu_device *adev, const struct sim_chip *chip)
 
 	if (r)
 		return r;
-	adev->family = AMDGPU_FAMILY_AI;
+	adev->family = chip->generation->family;
 	adev->firmware.load_type = AMDGPU_FW_LOAD_DIRECT;
 	adev->powerplay.pp_funcs = &sim_pp_funcs;
 	adev->clock.spll.reference_freq = 10000;	/* 100 MHz, in 10 kHz */
@@ -98,21 +95,27 @@ static int sim_make(struct amdgpu_device *adev, const struct sim_chip *chip)
 	return 0;
 }
 
+static int sim_add_blocks(struct amdgpu_device *adev, const struct sim_chip *chip)
+{
+	const struct sim_generation *all = chip->generation;
+	const struct amdgpu_ip_block_version *const blocks[] = { all->common, all->gmc, all->ih, all->gfx, chip->sdma };
+	int i, r = 0;
+
+	for (i = 0; !r && i < ARRAY_SIZE(blocks); i++)
+		r = amdgpu_device_ip_block_add(adev, blocks[i]);
+	return r;
+}
+
 int amdgpu_discovery_set_ip_blocks(struct amdgpu_device *adev)
 {
 	const struct sim_chip *chip = sim_chip(adev);
-	const struct amdgpu_ip_block_version *const blocks[] = {
-		&vega10_common_ip_block, &gmc_v9_0_ip_block, &vega20_ih_ip_block, &sim_gfx_ip_block, chip ? chip->sdma : NULL,
-	};
-	int i, r;
+	int r;
 
 	if (!chip) {
 		dev_err(adev->dev, "there is no simulated hardware for %04x\n", adev->pdev->device);
 		return -ENODEV;
 	}
-	r = sim_gpu_start(adev, chip) ?: sim_make(adev, chip);
-	for (i = 0; !r && i < ARRAY_SIZE(blocks); i++)
-		r = amdgpu_device_ip_block_add(adev, blocks[i]);
+	r = sim_gpu_start(adev, chip) ?: sim_make(adev, chip) ?: sim_add_blocks(adev, chip);
 	if (r)
 		sim_gpu_stop(adev);
 	return r;

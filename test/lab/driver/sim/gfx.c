@@ -109,15 +109,15 @@ static void sim_gfx_shape(struct amdgpu_device *adev)
 	c->max_hw_contexts = 8;
 	c->num_tile_pipes = 8;
 	c->gb_addr_config = chip->gb_addr_config;
-	cu->simd_per_cu = 4;
+	cu->simd_per_cu = chip->generation->simds_per_cu;
 	cu->max_waves_per_simd = chip->waves_per_simd;
-	cu->wave_front_size = 64;
+	cu->wave_front_size = chip->generation->wave_size;
 	cu->max_scratch_slots_per_cu = 32;
 	cu->lds_size = 64;
-	cu->number = chip->shader_engines * NUM_XCC(adev->gfx.xcc_mask);
+	cu->number = chip->shader_engines * chip->generation->cus * NUM_XCC(adev->gfx.xcc_mask);
 	for (xcc = 0; xcc < NUM_XCC(adev->gfx.xcc_mask); xcc++)
 		for (i = 0; i < chip->shader_engines; i++)
-			cu->bitmap[xcc][i % 4][i / 4] = 1;
+			cu->bitmap[xcc][i % 4][i / 4] = (1 << chip->generation->cus) - 1;
 }
 
 static int sim_gfx_sw_init(sim_block *block)
@@ -192,6 +192,10 @@ static const struct amd_ip_funcs sim_gfx_ip_funcs = {
 	.set_powergating_state = sim_gfx_powergating,
 };
 
-const struct amdgpu_ip_block_version sim_gfx_ip_block = {
+const struct amdgpu_ip_block_version sim_gfx9_ip_block = {
 	.type = AMD_IP_BLOCK_TYPE_GFX, .major = 9, .minor = 4, .rev = 2, .funcs = &sim_gfx_ip_funcs,
+};
+
+const struct amdgpu_ip_block_version sim_gfx10_ip_block = {
+	.type = AMD_IP_BLOCK_TYPE_GFX, .major = 10, .minor = 0, .rev = 0, .funcs = &sim_gfx_ip_funcs,
 };

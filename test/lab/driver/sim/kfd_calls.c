@@ -63,11 +63,17 @@ static int sim_hqd_destroy(struct amdgpu_device *adev, void *mqd, enum kfd_preem
 	return 0;
 }
 
+/* Of an SDMA queue: its engine, and its number there. */
+static const u32 *sim_sdma_place(struct amdgpu_device *adev, const void *mqd)
+{
+	return mqd + sim_chip(adev)->generation->sdma_place;
+}
+
 static int sim_hqd_sdma_destroy(struct amdgpu_device *adev, void *mqd, unsigned int timeout)
 {
-	struct v9_sdma_mqd *m = mqd;
+	const u32 *place = sim_sdma_place(adev, mqd);
 
-	sim_destroy(sim_gpu(adev), true, 0, m->sdma_engine_id, m->sdma_queue_id);
+	sim_destroy(sim_gpu(adev), true, 0, place[0], place[1]);
 	return 0;
 }
 
@@ -87,11 +93,11 @@ static bool sim_hqd_is_occupied(struct amdgpu_device *adev, uint64_t address, ui
 static bool sim_hqd_sdma_is_occupied(struct amdgpu_device *adev, void *mqd)
 {
 	struct sim_gpu *g = sim_gpu(adev);
-	struct v9_sdma_mqd *m = mqd;
+	const u32 *place = sim_sdma_place(adev, mqd);
 	bool is;
 
 	mutex_lock(&g->lock);
-	is = sim_queue_at(g, true, 0, m->sdma_engine_id, m->sdma_queue_id);
+	is = sim_queue_at(g, true, 0, place[0], place[1]);
 	mutex_unlock(&g->lock);
 	return is;
 }
@@ -157,5 +163,6 @@ void sim_kfd_calls(const struct sim_chip *chip)
 	c->hqd_destroy = sim_hqd_destroy;
 	c->hqd_sdma_destroy = sim_hqd_sdma_destroy;
 	c->wave_control_execute = sim_wave_control;
-	c->get_cu_occupancy = sim_cu_occupancy;
+	if (c->get_cu_occupancy)
+		c->get_cu_occupancy = sim_cu_occupancy;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Packets of SDMA v4 (vega10_sdma_pkt_open.h), one at a time. */
+/* Packets of SDMA v4 (vega10_sdma_pkt_open.h), one at a time; v5.2 has the same form of each (navi10_sdma_pkt_open.h). */
 #include "sim.h"
 
+#include "chips/chip.h"
 #include "control.h"
 #include "soc15_ih_clientid.h"
 #include "vega10_sdma_pkt_open.h"
@@ -108,8 +109,9 @@ static int sim_packet_trap(struct sim_stream *s, const u32 *dw)
 {
 	u32 data[4] = { dw[1] & 0xfffffff };
 	u32 on_die = s->engine % (s->g->adev->sdma.num_inst_per_aid ?: ARRAY_SIZE(sim_client));
+	const u8 *clients = s->g->chip->sdma_clients ?: sim_client;
 
-	sim_irq(s->g, s->hub, sim_client[on_die], 224, s->ring_id, s->vmid, data);
+	sim_irq(s->g, s->hub, clients[on_die], 224, s->ring_id, s->vmid, data);
 	return 2;
 }
 

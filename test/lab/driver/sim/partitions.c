@@ -32,9 +32,10 @@ u32 sim_first_engine(struct sim_gpu *g, u32 xcc)
 	return xcc / sim_xccs(g) * DIV_ROUND_UP(g->adev->sdma.num_instances, sim_partitions(g));
 }
 
+/* An MM hub, of gfx10 that of shaders (sdma_v5_2.c:sdma_v5_2_sw_init @ 6.12.117). */
 enum sim_hub sim_engine_hub(struct sim_gpu *g, u32 engine)
 {
-	return SIM_MM + (sim_has_dies(g) ? engine / g->adev->sdma.num_inst_per_aid : 0);
+	return g->adev->sdma.instance[engine].ring.vm_hub;
 }
 
 enum sim_hub sim_xcc_mm(struct sim_gpu *g, u32 xcc)

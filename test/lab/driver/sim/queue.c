@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Queues of processes on the hardware, each on all XCCs of a partition: loaded from their MQDs, and saved there when they are taken off
- * it, as with CWSR. Of a dispatch that was stopped the wave goes to the save area in the process's own memory, the control stack behind
- * the MQD says that it is there: who brings the one back without the other has a queue that faults. The first XCC does the work; every
- * other one has an MQD, a control stack and a save area, too, and keeps in them what the first does, as if it had a part of the wave.
+ * it, as with CWSR. The first XCC does the work; every other one has an MQD, a control stack and a save area, too, and keeps in them
+ * what the first does, as if it had a part of the wave.
  */
 #include "sim.h"
 
-#include <linux/crc32.h>
-
+#include "chips/chip.h"
 #include "faults.h"
-#include "gc/gc_9_0_sh_mask.h"
 
-#define SIM_STACK_MAGIC	0x6b637473	/* "stck" */
-#define SIM_STACK_AT	ALIGN(sizeof(struct v9_mqd), PAGE_SIZE)	/* the control stack follows the MQD */
 #define SIM_BURST 64
-
-/* What the control stack has of a stopped wave, at its lower end: it grows downwards. */
-struct sim_stack_entry {
-	u32 magic, bytes;
-	u32 checksum;		/* of the wave in the save area */
-	u32 reserved[13];
-};
 
 /* An SDMA engine is one of the GPU, whatever XCC uses it. */
 struct sim_queue *sim_queue_at(struct sim_gpu *g, bool sdma, u32 xcc, u32 engine, u32 slot)
@@ -47,7 +35,7 @@ struct sim_queue *sim_queue_free(struct sim_gpu *g)
 }
 
 /* The MQD by its CPU address, or by the GPU's as the scheduler's firmware knows it. */
-static int sim_mqd_read(struct sim_gpu *g, struct sim_queue *q, u32 at, void *to, u32 len)
+int sim_mqd_read(struct sim_gpu *g, struct sim_queue *q, u32 at, void *to, u32 len)
 {
 	if (!q->mqd)
 		return sim_read(g, SIM_GFX, 0, q->mqd_va + at, to, len);
@@ -55,7 +43,7 @@ static int sim_mqd_read(struct sim_gpu *g, struct sim_queue *q, u32 at, void *to
 	return 0;
 }
 
-static void sim_mqd_write(struct sim_gpu *g, struct sim_queue *q, u32 at, const void *from, u32 len)
+void sim_mqd_write(struct sim_gpu *g, struct sim_queue *q, u32 at, const void *from, u32 len)
 {
 	if (q->mqd)
 		memcpy(q->mqd + at, from, len);
@@ -63,53 +51,10 @@ static void sim_mqd_write(struct sim_gpu *g, struct sim_queue *q, u32 at, const 
 		pr_warn("simulated GPU %u: MQD at %llx is not mapped\n", g->index, q->mqd_va);
 }
 
-static u32 sim_wave_checksum(const struct sim_wave *w)
-{
-	return crc32_le(~0, (const u8 *)w, sizeof(*w));
-}
-
-/*
- * The wave state begins behind the control stack's own place in the save area (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117); an XCC's
- * area follows that of the one before (init_mqd_v9_4_3 there).
- */
-static u64 sim_wave_at(const struct sim_queue *q, u32 xcc)
-{
-	return q->save + xcc * q->save_size + q->stack;
-}
-
-static bool sim_stack_entry(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 offset, struct sim_stack_entry *e)
-{
-	return q->stack >= sizeof(*e) && q->stack - offset == sizeof(*e) &&
-	       !sim_mqd_read(g, q, xcc * q->stride + SIM_STACK_AT + offset, e, sizeof(*e)) && e->magic == SIM_STACK_MAGIC;
-}
-
-static void sim_wave_lost(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
-{
-	pr_warn("simulated GPU %u: the save area at %llx does not have the wave that was stopped\n", g->index,
-		sim_wave_at(q, xcc) - q->stack);
-	memset(&q->wave, 0, sizeof(q->wave));
-	sim_queue_halt(g, q, sim_wave_at(q, xcc), false);
-}
-
-/* The wave that the MQD says was stopped, by the offset of its control stack; what that has is of no use without the save area. */
-static void sim_wave_load(struct sim_gpu *g, struct sim_queue *q, u32 offset)
-{
-	struct sim_stack_entry e;
-
-	if (offset == q->stack)
-		return;
-	if (!sim_stack_entry(g, q, 0, offset, &e) || e.bytes != sizeof(q->wave) ||
-	    sim_read(g, q->hub, q->vmid, sim_wave_at(q, 0), &q->wave, sizeof(q->wave)) ||
-	    sim_wave_checksum(&q->wave) != e.checksum)
-		sim_wave_lost(g, q, 0);
-}
-
 /* What another XCC has must be of this queue, and of the same moment. */
 static void sim_xcc_load(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
 {
 	struct v9_mqd *m = &g->mqd;
-	struct sim_stack_entry e;
-	struct sim_wave w;
 
 	if (sim_mqd_read(g, q, xcc * q->stride, m, sizeof(*m)) || m->cp_hqd_pq_rptr != (u32)q->rptr * 16 ||
 	    ((u64)m->cp_hqd_pq_base_hi << 32 | m->cp_hqd_pq_base_lo) << 8 != q->ring) {
@@ -117,11 +62,8 @@ static void sim_xcc_load(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
 		sim_queue_halt(g, q, q->ring, false);
 		return;
 	}
-	if (!q->wave.magic)
-		return;
-	if (!sim_stack_entry(g, q, xcc, m->cp_hqd_cntl_stack_offset, &e) ||
-	    sim_read(g, q->hub, q->vmid, sim_wave_at(q, xcc), &w, sizeof(w)) || sim_wave_checksum(&w) != e.checksum)
-		sim_wave_lost(g, q, xcc);
+	if (q->wave.magic)
+		sim_wave_check(g, q, xcc, m->cp_hqd_cntl_stack_offset);
 }
 
 static int sim_compute_load(struct sim_gpu *g, struct sim_queue *q)
@@ -137,7 +79,7 @@ static int sim_compute_load(struct sim_gpu *g, struct sim_queue *q)
 	q->stride = m->cp_mqd_stride_size;
 	q->ring = ((u64)m->cp_hqd_pq_base_hi << 32 | m->cp_hqd_pq_base_lo) << 8;
 	q->size = 8ULL << (m->cp_hqd_pq_control & 0x3f);
-	q->aql = m->cp_hqd_pq_control & CP_HQD_PQ_CONTROL__SLOT_BASED_WPTR_MASK;
+	q->aql = m->cp_hqd_pq_control & g->chip->generation->aql;
 	q->rptr_va = (u64)m->cp_hqd_pq_rptr_report_addr_hi << 32 | m->cp_hqd_pq_rptr_report_addr_lo;
 	q->wptr_va = (u64)m->cp_hqd_pq_wptr_poll_addr_hi << 32 | m->cp_hqd_pq_wptr_poll_addr_lo;
 	q->rptr = m->cp_hqd_pq_rptr / 16;	/* packets, modulo 2^28: see sim_queue_wptr() */
@@ -148,24 +90,6 @@ static int sim_compute_load(struct sim_gpu *g, struct sim_queue *q)
 	for (xcc = 1; xcc < q->xccs && !q->halted; xcc++)
 		sim_xcc_load(g, q, xcc);
 	return 0;
-}
-
-/* Puts the wave where it belongs; returns the control stack's offset. */
-static u32 sim_wave_save(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 *wave_end)
-{
-	struct sim_stack_entry e = { SIM_STACK_MAGIC, sizeof(q->wave), sim_wave_checksum(&q->wave) };
-	u32 offset = q->stack - sizeof(e);
-
-	*wave_end = q->stack;
-	if (!q->wave.magic || !q->save || q->stack < sizeof(e))
-		return q->stack;
-	if (sim_write(g, q->hub, q->vmid, sim_wave_at(q, xcc), &q->wave, sizeof(q->wave))) {
-		sim_page_fault(g, q->hub, q->vmid, sim_wave_at(q, xcc), true);
-		return q->stack;
-	}
-	*wave_end += sizeof(q->wave);
-	sim_mqd_write(g, q, xcc * q->stride + SIM_STACK_AT + offset, &e, sizeof(e));
-	return offset;
 }
 
 static void sim_compute_save(struct sim_gpu *g, struct sim_queue *q)
@@ -180,42 +104,6 @@ static void sim_compute_save(struct sim_gpu *g, struct sim_queue *q)
 		sim_mqd_write(g, q, at + offsetof(struct v9_mqd, cp_hqd_cntl_stack_offset), &offset, 4);
 		sim_mqd_write(g, q, at + offsetof(struct v9_mqd, cp_hqd_wg_state_offset), &end, 4);
 	}
-}
-
-/* A copy that was stopped in its middle goes on there: the registers that the engine has for that. */
-static int sim_sdma_load(struct sim_gpu *g, struct sim_queue *q)
-{
-	struct v9_sdma_mqd *m = (void *)&g->mqd;
-	int r = sim_mqd_read(g, q, 0, m, sizeof(*m));
-
-	if (r)
-		return r;
-	q->engine = sim_first_engine(g, q->xcc) + m->sdma_engine_id;
-	q->hub = sim_engine_hub(g, q->engine);
-	q->slot = m->sdma_queue_id;
-	q->ring = ((u64)m->sdmax_rlcx_rb_base_hi << 32 | m->sdmax_rlcx_rb_base) << 8;
-	q->size = 4ULL << (m->sdmax_rlcx_rb_cntl >> 1 & 0x1f);
-	q->rptr_va = (u64)m->sdmax_rlcx_rb_rptr_addr_hi << 32 | m->sdmax_rlcx_rb_rptr_addr_lo;
-	q->rptr = (u64)m->sdmax_rlcx_rb_rptr_hi << 32 | m->sdmax_rlcx_rb_rptr;
-	q->synced = true;
-	q->stream = (struct sim_stream){ .g = g, .engine = q->engine, .ring_id = 2, .vmid = q->vmid, .hub = q->hub,
-					  .flip = SIM_NEVER };
-	q->stream.done = (u64)m->sdmax_rlcx_midcmd_data1 << 32 | m->sdmax_rlcx_midcmd_data0;
-	q->stream.begun = q->stream.done;
-	return q->engine < g->adev->sdma.num_instances ? 0 : -EINVAL;
-}
-
-static void sim_sdma_save(struct sim_gpu *g, struct sim_queue *q)
-{
-	u32 at[2] = { lower_32_bits(q->rptr), upper_32_bits(q->rptr) };
-	u32 done[2] = { lower_32_bits(q->stream.done), upper_32_bits(q->stream.done) };
-
-	BUILD_BUG_ON(offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr_hi) !=
-		     offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr) + 4);
-	BUILD_BUG_ON(offsetof(struct v9_sdma_mqd, sdmax_rlcx_midcmd_data1) !=
-		     offsetof(struct v9_sdma_mqd, sdmax_rlcx_midcmd_data0) + 4);
-	sim_mqd_write(g, q, offsetof(struct v9_sdma_mqd, sdmax_rlcx_rb_rptr), at, 8);
-	sim_mqd_write(g, q, offsetof(struct v9_sdma_mqd, sdmax_rlcx_midcmd_data0), done, 8);
 }
 
 /* From its MQD onto the hardware. q->used says whether it is there. */

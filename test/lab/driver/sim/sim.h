@@ -198,15 +198,24 @@ bool sim_queue_wptr(struct sim_gpu *g, struct sim_queue *q, u64 *wptr);
 void sim_queue_halt(struct sim_gpu *g, struct sim_queue *q, u64 va, bool write);
 bool sim_queue_faults(struct sim_queue *q);
 bool sim_queues_run(struct sim_gpu *g);
+int sim_mqd_read(struct sim_gpu *g, struct sim_queue *q, u32 at, void *to, u32 len);
+void sim_mqd_write(struct sim_gpu *g, struct sim_queue *q, u32 at, const void *from, u32 len);
+
+/* wave.c */
+void sim_wave_load(struct sim_gpu *g, struct sim_queue *q, u32 offset);
+void sim_wave_check(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 offset);
+u32 sim_wave_save(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 *wave_end);
 
 /* scheduler.c, kfd_calls.c, sdma_queue.c, aql.c, microop.c */
 bool sim_scheduler_run(struct sim_gpu *g);
 int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint32_t inst);
 void sim_kfd_calls(const struct sim_chip *chip);
+int sim_sdma_load(struct sim_gpu *g, struct sim_queue *q);
+void sim_sdma_save(struct sim_gpu *g, struct sim_queue *q);
 bool sim_run_sdma(struct sim_gpu *g, struct sim_queue *q);
 bool sim_run_aql(struct sim_gpu *g, struct sim_queue *q);
 void sim_microop_stop(struct sim_queue *q);
 int sim_microop(struct sim_gpu *g, struct sim_queue *q, const u64 *packet, u64 *va);
 
-extern const struct amdgpu_ip_block_version sim_gfx_ip_block;
+extern const struct amdgpu_ip_block_version sim_gfx9_ip_block, sim_gfx10_ip_block;
 #endif

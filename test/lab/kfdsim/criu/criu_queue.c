@@ -13,8 +13,13 @@ module_param(cwsr_enable, int, 0644);
 MODULE_PARM_DESC(cwsr_enable, "compute wave save and restore; 0: no queue can be checkpointed");
 
 #define SIM_MQD_BYTES		2048	/* compute, gfx9 to gfx11 */
-#define SIM_SDMA_MQD_BYTES	512
 #define SIM_MQD_WAVE		256	/* offset */
+
+/* Of an SDMA queue: v10_structs.h:v10_sdma_mqd and those of the other versions @ 6.12.117. */
+static u32 sim_sdma_mqd_bytes(const struct sim_gpu *gpu)
+{
+	return gpu->gfx_target_version / 10000 == 10 ? 520 : 512;
+}
 
 /* Bytes of hardware state of one queue in the blob. */
 struct sim_mqd_sizes {
@@ -36,7 +41,7 @@ static u32 sim_saved_xccs(const struct sim_queue *q)
 static struct sim_mqd_sizes sim_mqd_sizes(const struct sim_queue *q)
 {
 	const struct sim_gpu *gpu = q->pdd->gpu;
-	struct sim_mqd_sizes s = { .xccs = 1, .mqd = SIM_SDMA_MQD_BYTES };
+	struct sim_mqd_sizes s = { .xccs = 1, .mqd = sim_sdma_mqd_bytes(gpu) };
 
 	if (sim_is_sdma(q->type))
 		return s;

@@ -12,17 +12,35 @@ struct kfd2kgd_calls;
 /* Of the VRAM that GPUs of a hive see of each other, for each. */
 #define SIM_HIVE_SEGMENT (64ULL << 30)
 
+/* What all chips of a generation have: the driver has files for it. */
+struct sim_generation {
+	u32 family;
+	const struct amdgpu_ip_block_version *common, *gmc, *ih, *gfx;
+
+	u32 cus;			/* compute units that are there in each array, all in one row */
+	u32 simds_per_cu, wave_size;
+
+	/* MQDs: all else that is read here lies at the same place in all of them. */
+	u32 aql;			/* bits of CP_HQD_PQ_CONTROL that a queue of AQL packets has */
+	u32 sdma_place;			/* byte where an SDMA queue has its engine, and then its number there */
+	bool stack_in_save_area;	/* the control stack is there, not behind the MQD */
+};
+
+extern const struct sim_generation sim_gfx9, sim_gfx10;
+
 struct sim_chip {
 	const char *name;
+	const struct sim_generation *generation;
 	enum amd_asic_type asic;
 	u16 device;			/* of PCI; 0: any that the driver takes for asic */
 
 	struct kfd2kgd_calls *calls;	/* what a hook of kfd_device.c gives KFD */
 	const struct kfd2kgd_calls *drivers_calls;
 	const struct amdgpu_ip_block_version *sdma;
+	const u8 *sdma_clients;		/* interrupts of each engine; NULL: as most chips number them */
 
 	u32 mec_firmware;
-	u32 shader_engines;		/* of an XCC; each has one array with one compute unit: ROCr allocates save areas for all */
+	u32 shader_engines;		/* of an XCC; each has one array with few compute units: ROCr allocates save areas for all */
 	u32 waves_per_simd;
 	u32 gb_addr_config;
 
@@ -34,7 +52,7 @@ struct sim_chip {
 	void (*partition)(struct amdgpu_device *adev, u32 xccs);
 };
 
-extern const struct sim_chip sim_gfx906, sim_gfx90a, sim_gfx942;
+extern const struct sim_chip sim_gfx906, sim_gfx90a, sim_gfx942, sim_gfx1030;
 
 /* chip.c */
 const struct sim_chip *sim_chip(struct amdgpu_device *adev);

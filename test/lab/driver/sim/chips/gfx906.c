@@ -53,6 +53,7 @@ struct kfd2kgd_calls sim_gfx906_kfd2kgd;
 
 const struct sim_chip sim_gfx906 = {
 	.name = "gfx906",
+	.generation = &sim_gfx9,
 	.asic = CHIP_VEGA20,
 	.calls = &sim_gfx906_kfd2kgd,
 	.drivers_calls = &gfx_v9_kfd2kgd,

@@ -50,6 +50,7 @@ struct kfd2kgd_calls sim_gfx90a_kfd2kgd;
 
 const struct sim_chip sim_gfx90a = {
 	.name = "gfx90a",
+	.generation = &sim_gfx9,
 	.asic = CHIP_ALDEBARAN,
 	.calls = &sim_gfx90a_kfd2kgd,
 	.drivers_calls = &aldebaran_kfd2kgd,

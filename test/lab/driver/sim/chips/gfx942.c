@@ -129,6 +129,7 @@ struct kfd2kgd_calls sim_gfx942_kfd2kgd;
 
 const struct sim_chip sim_gfx942 = {
 	.name = "gfx942",
+	.generation = &sim_gfx9,
 	.asic = CHIP_IP_DISCOVERY,
 	.device = 0x74a1,
 	.calls = &sim_gfx942_kfd2kgd,

@@ -14,7 +14,6 @@
 #define BLOB_QUEUE_BYTES 120
 #define BLOB_EVENT_BYTES 64
 #define BLOB_SVM_BYTES (24 + 8 * 5)	/* with one GPU */
-#define BLOB_MQD_SDMA 512
 #define BLOB_MQD_COMPUTE 2048
 
 struct blob {

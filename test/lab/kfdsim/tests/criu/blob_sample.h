@@ -66,7 +66,7 @@ static void fill(struct blob *b, uint32_t user_id)
 	blob_bo(b, QUEUE_VA + RING_BYTES, PAGE_BYTES, GTT | WRITABLE, 73, 0);
 	blob_compute_bos(b, COMPUTE_VA, 74);
 	blob_bo(b, EOP_VA, PAGE_BYTES, GTT | WRITABLE, 77, 0);
-	blob_queue(b, 1, QUEUE_VA, 3, 256, BLOB_MQD_SDMA, 0);
+	blob_queue(b, 1, QUEUE_VA, 3, 256, sdma_mqd_bytes(), 0);
 	at = blob_compute(b, COMPUTE_VA, 0, 9, saved_xccs(), saved_ctl_stack());
 	put64(at + 48, EOP_VA);
 	put32(at + 100, PAGE_BYTES);
@@ -85,7 +85,7 @@ static void fill(struct blob *b, uint32_t user_id)
 /* Of two queues, a compute queue and then one of SDMA, the second comes first. */
 static void exchange_queues(struct blob *b)
 {
-	const size_t sdma = BLOB_QUEUE_BYTES + BLOB_MQD_SDMA;
+	const size_t sdma = BLOB_QUEUE_BYTES + sdma_mqd_bytes();
 	const size_t compute = BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
 	uint8_t *first = b->data + 16 + blob.nr_bos * BLOB_BO_BYTES, *copy = malloc(sdma + compute);
 

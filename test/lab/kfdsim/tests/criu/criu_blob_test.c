@@ -203,7 +203,7 @@ static void sizes(void)
 	IS(create_aql(&g, &q, COMPUTE_VA), 0);
 	want += BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
 	IS(create_queue(&g, &sdma, QUEUE_VA), 0);
-	want += BLOB_QUEUE_BYTES + BLOB_MQD_SDMA;
+	want += BLOB_QUEUE_BYTES + sdma_mqd_bytes();
 	IS(criu_op(g.kfd, KFD_CRIU_OP_PROCESS_INFO, &a), 0);
 	CHECK(a.num_bos == 7);
 	IS(a.priv_data_size, want);
@@ -217,7 +217,7 @@ static void other_mqd(void)
 
 	blob_begin(&blob, g.id);
 	blob_ring(&blob, QUEUE_VA, 0);
-	blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA + 64, 0);
+	blob_queue(&blob, 1, QUEUE_VA, 0, 256, sdma_mqd_bytes() + 64, 0);
 	IS(blob_restore(&blob, &g), -EINVAL);
 }
 
@@ -229,8 +229,8 @@ static void rubbish(void)
 
 	blob_begin(&blob, g.id);
 	blob_ring(&blob, QUEUE_VA, 0);
-	at = blob_queue(&blob, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA, 0);
-	memset(at + BLOB_QUEUE_BYTES, 0x5a, BLOB_MQD_SDMA);
+	at = blob_queue(&blob, 1, QUEUE_VA, 0, 256, sdma_mqd_bytes(), 0);
+	memset(at + BLOB_QUEUE_BYTES, 0x5a, sdma_mqd_bytes());
 	IS(blob_restore(&blob, &g), -EINVAL);
 }
 

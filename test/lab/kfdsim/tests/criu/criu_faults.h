@@ -22,7 +22,7 @@ static void good(struct blob *b)
 	blob_bo(b, 0x240000000, 8192, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | WRITABLE, 5, 0);
 	blob_bo(b, QUEUE_VA + RING_BYTES, PAGE_BYTES, GTT | WRITABLE, 6, 0);
 	blob_compute_bos(b, QUEUE_VA + QUEUE_BYTES, 7);
-	blob_queue(b, 1, QUEUE_VA, 0, 256, BLOB_MQD_SDMA, 0);
+	blob_queue(b, 1, QUEUE_VA, 0, 256, sdma_mqd_bytes(), 0);
 	blob_queue(b, 0, QUEUE_VA + QUEUE_BYTES, 1, 0, BLOB_MQD_COMPUTE, CTL_STACK);
 	blob_event(b, KFD_IOC_EVENT_SIGNAL, 1, (uint64_t)gpu_id() << 32 | 2);
 	blob_event(b, KFD_IOC_EVENT_MEMORY, 0x40000000, 0);
@@ -30,7 +30,7 @@ static void good(struct blob *b)
 
 #define BO(n) (16 + (n) * BLOB_BO_BYTES)
 #define SDMA BO(8)
-#define COMPUTE (SDMA + BLOB_QUEUE_BYTES + BLOB_MQD_SDMA)
+#define COMPUTE (SDMA + BLOB_QUEUE_BYTES + sdma_mqd_bytes())
 #define EVENT (COMPUTE + BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE + CTL_STACK)
 
 static struct blob blob;

@@ -114,7 +114,7 @@ static void dump(pid_t pid)
 	CHECK(counter("evicted") == 1);
 	a = shared->image.info;
 	CHECK((pid_t)a.pid == pid && a.num_devices == 1 && a.num_bos == 5 && a.num_objects == 4);
-	CHECK(a.priv_data_size == 8 + 8 + 5 * 272 + 120 + 512 + 3 * 64);
+	CHECK(a.priv_data_size == 8 + 8 + 5 * 272 + 120 + sdma_mqd_bytes() + 3 * 64);
 	a = image_args(&shared->image);
 	device->drm_fd = 1234;
 	IS(criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &a), 0);

@@ -4,6 +4,8 @@
  * increment, a spin and a copy; another one is restored from it and goes on where the first
  * one was, unless it is on several XCCs and the kernel 6.12. Blobs whose wave cannot be are refused.
  */
+#include <sys/utsname.h>
+
 #include "engines/aql.h"
 #include "child.h"
 #include "gpus/gpus.h"
@@ -73,11 +75,14 @@ static int restore(const struct gpu *g)
 
 /*
  * The control stack of gfx10 and later is not in a blob, and 6.12 takes its size from there: no such queue comes back
- * (kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117).
+ * (kfd_process_queue_manager.c:kfd_criu_restore_queue, kfd_queue.c:kfd_queue_acquire_buffers @ 6.12.117).
  */
 static int cannot_restore(void)
 {
-	return on_kfdsim() && parameter_is("behaves_as", '6') &&
+	struct utsname kernel;
+
+	MUST(!uname(&kernel));
+	return (on_kfdsim() ? parameter_is("behaves_as", '6') : kernel.release[0] == '6') &&
 	       gpu_property(gpu_id(), "gfx_target_version") >= 100000;
 }
 

@@ -19,7 +19,7 @@
 #define BLOB_XGMI 4
 #define BLOB_TYPE 68
 #define BLOB_SDMA_ID 96
-#define BLOB_QUEUE_AND_MQD (120 + 512)
+#define BLOB_QUEUE_BYTES 120
 
 static uint32_t plain, xgmi, engines;
 static struct image *image;
@@ -162,7 +162,7 @@ static void original(void)
 	CHECK(image->info.num_objects == engines);
 	at = image->blob + 16 + 272 * image->info.num_bos;
 	/* The newest first. */
-	for (uint32_t i = engines; i--; at += BLOB_QUEUE_AND_MQD) {
+	for (uint32_t i = engines; i--; at += BLOB_QUEUE_BYTES + sdma_mqd_bytes()) {
 		IS(*(uint32_t *)(at + BLOB_TYPE), i < plain ? BLOB_SDMA : BLOB_XGMI);
 		IS(*(uint32_t *)(at + BLOB_SDMA_ID), i < plain ? i : i - plain);
 	}

@@ -71,6 +71,12 @@ static inline uint32_t gpu_id(void)
 	return id;
 }
 
+/* The MQD of an SDMA queue on the first GPU (v10_structs.h:v10_sdma_mqd and those of the other versions @ 6.12.117). */
+static inline uint32_t sdma_mqd_bytes(void)
+{
+	return gpu_property(gpu_id(), "gfx_target_version") / 10000 == 10 ? 520 : 512;
+}
+
 /* A file without a VM; acquire() gives it one. */
 static inline struct gpu open_gpu(void)
 {
