@@ -30,7 +30,8 @@ MODULE_PARM_DESC(vram_mb, "VRAM of each GPU, one value for all (default: what is
 static ushort device_id[GPUS] = { 0x740c };
 static uint device_id_nr = 1;
 module_param_array(device_id, ushort, &device_id_nr, 0444);
-MODULE_PARM_DESC(device_id, "PCI device of each GPU, one value for all: 0x66a1 gfx906, 0x740c gfx90a (default), 0x74a1 gfx942");
+MODULE_PARM_DESC(device_id, "PCI device of each GPU, one value for all: 0x66a1 gfx906, 0x740c gfx90a (default), 0x74a1 gfx942, "
+			    "0x73bf gfx1030");
 static int nodes[GPUS];
 static uint nodes_nr;
 module_param_array_named(numa_node, nodes, int, &nodes_nr, 0444);

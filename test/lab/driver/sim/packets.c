@@ -9,6 +9,8 @@
 
 #define SIM_OP_GCR	17	/* of later engines; libraries send it all the same, and nothing is cached here */
 #define SIM_ATOMIC_ADD64 47
+#define SIM_SUBOP_INVALIDATE 4	/* of POLL_REGMEM, of v5.2 on */
+#define SIM_NO_ENGINE	0x1f	/* for invalidations */
 
 static const u8 sim_client[] = {
 	SOC15_IH_CLIENTID_SDMA0, SOC15_IH_CLIENTID_SDMA1, SOC15_IH_CLIENTID_SDMA2, SOC15_IH_CLIENTID_SDMA3,
@@ -71,6 +73,16 @@ static int sim_packet_ptes(struct sim_stream *s, const u32 *dw)
 			return -EFAULT;
 	}
 	return 10;
+}
+
+/* What a request to an engine for invalidations does; Linux 7 flushes so (sdma_v5_2.c:sdma_v5_2_ring_emit_vm_flush @ 7.3.4). */
+static int sim_packet_invalidate(struct sim_stream *s, const u32 *dw)
+{
+	if ((dw[0] >> 16 & 0x1f) != SIM_NO_ENGINE)
+		sim_tlb_flush(s->g, SIM_GFX, dw[1] & 0xffff);
+	if ((dw[0] >> 24 & 0x1f) != SIM_NO_ENGINE)
+		sim_tlb_flush(s->g, SIM_MM, dw[1] & 0xffff);
+	return 4;
 }
 
 static int sim_packet_poll(struct sim_stream *s, const u32 *dw)
@@ -140,7 +152,7 @@ u32 sim_packet_dwords(const u32 *dw)
 	case SDMA_OP_INDIRECT: return 6;
 	case SDMA_OP_FENCE: return 4;
 	case SDMA_OP_TRAP: return 2;
-	case SDMA_OP_POLL_REGMEM: return 6;
+	case SDMA_OP_POLL_REGMEM: return sub == SIM_SUBOP_INVALIDATE ? 4 : 6;
 	case SDMA_OP_COND_EXE: return 5;
 	case SDMA_OP_ATOMIC: return 8;
 	case SDMA_OP_CONST_FILL: return 5;
@@ -164,7 +176,7 @@ static int sim_packet_once(struct sim_stream *s, const u32 *dw, u64 va, u64 left
 	case SDMA_OP_WRITE: return sim_packet_data(s, dw, va, left);
 	case SDMA_OP_FENCE: return sim_store(s, sim_address(dw + 1), dw + 3, 4) ?: 4;
 	case SDMA_OP_TRAP: return sim_packet_trap(s, dw);
-	case SDMA_OP_POLL_REGMEM: return sim_packet_poll(s, dw);
+	case SDMA_OP_POLL_REGMEM: return sub == SIM_SUBOP_INVALIDATE ? sim_packet_invalidate(s, dw) : sim_packet_poll(s, dw);
 	case SDMA_OP_COND_EXE: return sim_packet_conditional(s, dw);
 	case SDMA_OP_ATOMIC: return sim_packet_atomic(s, dw);
 	case SDMA_OP_CONST_FILL: return sim_packet_fill(s, dw);
