@@ -15,7 +15,7 @@ import { readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
-import { preflight } from '../../src/session/preflight.js';
+import { preflight } from '../../src/session/restore/preflight.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import { cancelRestore } from './cancel-restore.js';
 import {

@@ -7,9 +7,9 @@ import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
+import { HostStaging } from './contents/staging.js';
+import { Transfers } from './contents/transfers.js';
 import { Phases } from './phases.js';
-import { HostStaging } from './staging.js';
-import { Transfers } from './transfers.js';
 
 export type Operation = 'dump' | 'restore';
 export type Message = Extract<Delivery, { type: number }>;

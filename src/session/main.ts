@@ -10,9 +10,9 @@ import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
-import { explain, nativeOrOwn } from './conversation.js';
-import { DumpSession } from './dump.js';
-import { RestoreSession } from './restore.js';
+import { DumpSession } from './dump/session.js';
+import { explain, nativeOrOwn } from './plugin/conversation.js';
+import { RestoreSession } from './restore/session.js';
 
 const readyFd = 3;
 /** Where the launcher sends standard error: for what happens before there is a log. */

@@ -7,12 +7,12 @@ import { type TestContext, test } from 'node:test';
 import type { KfdError } from '../../src/errors.js';
 import { createLogger } from '../../src/log.js';
 import type { TransferJob, TransferResult } from '../../src/native.js';
+import { type StagingSource, stagingRing } from '../../src/session/contents/staging.js';
+import { type TransferFile, Transfers } from '../../src/session/contents/transfers.js';
 import type { SessionContext } from '../../src/session/context.js';
 import { ControlledSession } from '../../src/session/control/report.js';
 import { type Cancellable, tooLate } from '../../src/session/control/types.js';
 import { Phases } from '../../src/session/phases.js';
-import { type StagingSource, stagingRing } from '../../src/session/staging.js';
-import { type TransferFile, Transfers } from '../../src/session/transfers.js';
 import { sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
 

@@ -7,7 +7,7 @@ import { nativeServices } from '../../src/cli/native-services.js';
 import type { NativeServices } from '../../src/cli/surroundings.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { native, type PagesSummary } from '../../src/native.js';
-import type { ParentIndexes } from '../../src/session/parent.js';
+import type { ParentIndexes } from '../../src/session/contents/parent.js';
 import { type Files, fakeVerifier, gpuCheckpoint } from './archive-builder.js';
 import { fakeNative } from './cli-surroundings.js';
 import { temporaryFolder } from './paths.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Lanes } from '../../src/session/lanes.js';
+import { Lanes } from '../../src/session/contents/lanes.js';
 
 test('a lane does one thing after the other, and nothing after a failure; others go on', async () => {
   const lanes = new Lanes();

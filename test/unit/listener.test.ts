@@ -10,8 +10,8 @@ import { defaultConfig } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
 import { type Delivery, type Descriptor, native } from '../../src/native.js';
 import { SessionContext } from '../../src/session/context.js';
-import { converse, type Handler } from '../../src/session/conversation.js';
-import { messageType } from '../../src/session/wire.js';
+import { converse, type Handler } from '../../src/session/plugin/conversation.js';
+import { messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const goOn = 10;

@@ -9,7 +9,7 @@ import { verifyCheckpoint } from '../../src/archive/verify.js';
 import type { NativeServices } from '../../src/cli/surroundings.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { lineage, processName } from '../../src/os/ancestors.js';
-import { type ParentIndexes, parentIndexes } from '../../src/session/parent.js';
+import { type ParentIndexes, parentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
 import { cli } from './cli-surroundings.js';
 import {

@@ -9,14 +9,14 @@ import { readHost } from '../../src/gpu/host.js';
 import { writeManifest } from '../../src/manifest/image.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native, type StateSummary } from '../../src/native.js';
-import { composeManifest } from '../../src/session/compose-manifest.js';
+import { composeManifest } from '../../src/session/dump/compose-manifest.js';
 import {
   checkBuffers,
   checkExchange,
   checkOrder,
   type PreparedRender,
   preflight,
-} from '../../src/session/preflight.js';
+} from '../../src/session/restore/preflight.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures, temporaryFolder } from './paths.js';

@@ -6,7 +6,7 @@ import { EventEmitter, once } from 'node:events';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type Descriptor, native } from '../../src/native.js';
-import { boIndices, messageType } from '../../src/session/wire.js';
+import { boIndices, messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
 /** The files at `paths`, at most 250, opened for reading and writing; closed with the test. */

@@ -6,12 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { KfdError } from '../../src/errors.js';
 import { type Host, readHost } from '../../src/gpu/host.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
-import { composeManifest } from '../../src/session/compose-manifest.js';
-import { explain, nativeOrOwn, reportedFailure } from '../../src/session/conversation.js';
-import { planDrain } from '../../src/session/drain.js';
+import { planDrain } from '../../src/session/contents/drain.js';
+import { frameBytes, stagingRing } from '../../src/session/contents/staging.js';
+import { composeManifest } from '../../src/session/dump/compose-manifest.js';
 import { Phases } from '../../src/session/phases.js';
-import { frameBytes, stagingRing } from '../../src/session/staging.js';
-import { boIndices, fileKind, messageType } from '../../src/session/wire.js';
+import { explain, nativeOrOwn, reportedFailure } from '../../src/session/plugin/conversation.js';
+import { boIndices, fileKind, messageType } from '../../src/session/plugin/wire.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { fixtures, repository } from './paths.js';
 

@@ -6,12 +6,12 @@ import { inconsistencies } from '../../src/manifest/consistency.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
 import type { Message } from '../../src/session/context.js';
-import type { DumpedProcess } from '../../src/session/dump.js';
-import { HeldDmabufs } from '../../src/session/held-dmabufs.js';
-import { MadeBuffers } from '../../src/session/made-buffers.js';
-import { checkBuffers } from '../../src/session/preflight.js';
-import type { Returning } from '../../src/session/returning.js';
-import { findShares, waitingCircle } from '../../src/session/sharing.js';
+import { HeldDmabufs } from '../../src/session/dump/held-dmabufs.js';
+import type { DumpedProcess } from '../../src/session/dump/session.js';
+import { findShares, waitingCircle } from '../../src/session/dump/sharing.js';
+import { MadeBuffers } from '../../src/session/restore/made-buffers.js';
+import { checkBuffers } from '../../src/session/restore/preflight.js';
+import type { Returning } from '../../src/session/restore/returning.js';
 import { sampleManifest } from './manifest-sample.js';
 import { temporaryFolder } from './paths.js';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJob, TransferResult } from '../../src/native.js';
-import { HostStaging, type StagingRing, stagingRing } from '../../src/session/staging.js';
-import { Transfers } from '../../src/session/transfers.js';
+import { HostStaging, type StagingRing, stagingRing } from '../../src/session/contents/staging.js';
+import { Transfers } from '../../src/session/contents/transfers.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const alone = { waiting: () => undefined, cancelled: () => false };

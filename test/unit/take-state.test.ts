@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { native } from '../../src/native.js';
-import { takeState } from '../../src/session/take-state.js';
+import { takeState } from '../../src/session/plugin/take-state.js';
 
 test('a state is taken out of its memfd, unless a restore would refuse it for its size', () => {
   const bytes = Buffer.from('state');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
-import type { SharedBo } from '../../src/session/sharing.js';
-import { refuseUnrestorable } from '../../src/session/unrestorable.js';
+import type { SharedBo } from '../../src/session/dump/sharing.js';
+import { refuseUnrestorable } from '../../src/session/dump/unrestorable.js';
 import { dumped, kfdVersion } from './dumped.js';
 import { bentHost } from './sysfs-tree.js';
 

@@ -2,8 +2,8 @@
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { KfdError } from '../../errors.js';
+import type { TransferProgress } from '../contents/transfers.js';
 import type { SessionContext } from '../context.js';
-import type { TransferProgress } from '../transfers.js';
 import {
   type Cancellable,
   type Controlled,

@@ -3,20 +3,22 @@
  * while CRIU restores memory, and lets nothing run before every frame was verified.
  */
 
-import { KfdError } from '../errors.js';
-import type { GpuPair } from '../gpu/pair.js';
-import type { Manifest, ManifestExtFile, ManifestShare } from '../manifest/schema.js';
-import { fromNative, native } from '../native.js';
-import type { Message, SessionContext } from './context.js';
-import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
-import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
+import { KfdError } from '../../errors.js';
+import type { GpuPair } from '../../gpu/pair.js';
+import type { Manifest, ManifestExtFile, ManifestShare } from '../../manifest/schema.js';
+import { fromNative, native } from '../../native.js';
+import { kfdBos } from '../buffers/process-bos.js';
+import { renderNode } from '../contents/drain.js';
+import { Uploads } from '../contents/upload.js';
+import type { Message, SessionContext } from '../context.js';
+import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
+import { deferred } from '../deferred.js';
+import { type Answer, converse, type Handler, reportedFailure } from '../plugin/conversation.js';
+import { boIndices, fileKind, messageType } from '../plugin/wire.js';
 import { withDeadline } from './deadline.js';
-import { deferred } from './deferred.js';
 import { DeviceFilter } from './device-filter.js';
-import { renderNode } from './drain.js';
 import { MadeBuffers } from './made-buffers.js';
 import { type Preflight, preflight } from './preflight.js';
-import { kfdBos } from './process-bos.js';
 import {
   assertDevice,
   checkMappings,
@@ -27,8 +29,6 @@ import {
   renderKey,
   renderNumber,
 } from './returning.js';
-import { Uploads } from './upload.js';
-import { boIndices, fileKind, messageType } from './wire.js';
 
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;

@@ -1,6 +1,6 @@
 /** The BOs of a process counted through: those of KFD, then those of its render files. docs/image-format.md. */
 
-import type { RenderStateSummary, StateSummary } from '../native.js';
+import type { RenderStateSummary, StateSummary } from '../../native.js';
 
 /** What one render file of a process holds. */
 export interface HeldRender {

@@ -1,6 +1,6 @@
 /** Work that must follow other work of the same lane; lanes run side by side. */
 
-import { KfdError } from '../errors.js';
+import { KfdError } from '../../errors.js';
 
 export class Lanes {
   readonly #last = new Map<number, Promise<unknown>>();

@@ -1,21 +1,21 @@
 /** Draining the contents of one process on one GPU into its pages file. */
 
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import type { Host, HostGpu } from '../gpu/host.js';
-import { pagesFileName } from '../manifest/names.js';
-import type { ManifestBuffer } from '../manifest/schema.js';
+import { KfdError } from '../../errors.js';
+import type { Host, HostGpu } from '../../gpu/host.js';
+import { pagesFileName } from '../../manifest/names.js';
+import type { ManifestBuffer } from '../../manifest/schema.js';
 import {
   type Descriptor,
   type ImageFrames,
   native,
   type TransferBuffer,
   type TransferResult,
-} from '../native.js';
-import type { SessionContext } from './context.js';
-import type { DumpedProcess } from './dump.js';
+} from '../../native.js';
+import type { SessionContext } from '../context.js';
+import type { DumpedProcess } from '../dump/session.js';
+import type { SharedBo } from '../dump/sharing.js';
 import type { ParentIndexes } from './parent.js';
-import type { SharedBo } from './sharing.js';
 import type { TransferFile } from './transfers.js';
 
 /** One pages file to be. */

@@ -1,8 +1,8 @@
 /** Copies of contents that are made while the tree stands still, to be drained when it goes on. */
 
 import { freemem } from 'node:os';
-import { native, type Snapshot, type TransferBuffer } from '../native.js';
-import type { SessionContext } from './context.js';
+import { native, type Snapshot, type TransferBuffer } from '../../native.js';
+import type { SessionContext } from '../context.js';
 import { type DrainPart, renderNode, transferBuffers } from './drain.js';
 
 /** Host memory that copies may still take, bytes. Takes what is asked for, or nothing. */

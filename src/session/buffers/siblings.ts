@@ -1,9 +1,9 @@
 /** Pages files of an image that refer to each other. */
 
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import { pagesFileName } from '../manifest/names.js';
-import { fromNative, native, type PagesSummary } from '../native.js';
+import { KfdError } from '../../errors.js';
+import { pagesFileName } from '../../manifest/names.js';
+import { fromNative, native, type PagesSummary } from '../../native.js';
 
 export interface NamedPages {
   readonly name: string;

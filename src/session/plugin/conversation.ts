@@ -1,8 +1,8 @@
 /** Answers messages: one handler per type, errors become answers of type `error`. */
 
-import { asKfdError, type ErrorCode, KfdError } from '../errors.js';
-import { type Delivery, fromNative, type Listener } from '../native.js';
-import type { Message, SessionContext } from './context.js';
+import { asKfdError, type ErrorCode, KfdError } from '../../errors.js';
+import { type Delivery, fromNative, type Listener } from '../../native.js';
+import type { Message, SessionContext } from '../context.js';
 import { messageType } from './wire.js';
 
 /** What a handler answers; `undefined`: the message wants no answer. */

@@ -3,37 +3,37 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import { placeAsIs } from '../gpu/compare.js';
-import type { GpuMap } from '../gpu/gpu-map.js';
-import { type Host, type HostOptions, readHost } from '../gpu/host.js';
-import type { GpuPair } from '../gpu/pair.js';
-import { imageState } from '../manifest/image.js';
+import { KfdError } from '../../errors.js';
+import { placeAsIs } from '../../gpu/compare.js';
+import type { GpuMap } from '../../gpu/gpu-map.js';
+import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
+import type { GpuPair } from '../../gpu/pair.js';
+import { imageState } from '../../manifest/image.js';
 import {
   renderStateFileName,
   renderStatePattern,
   stateFileName,
   statePattern,
-} from '../manifest/names.js';
+} from '../../manifest/names.js';
 import {
   type Manifest,
   type ManifestExtFile,
   type ManifestFile,
   type ManifestShare,
   manifestLimits,
-} from '../manifest/schema.js';
+} from '../../manifest/schema.js';
 import {
   fromNative,
   native,
   type PagesSummary,
   type RenderStateSummary,
   type StateSummary,
-} from '../native.js';
-import { readBounded } from '../os/files.js';
-import { hasContents } from './drain.js';
-import { kfdBos, withRenderBos } from './process-bos.js';
-import { type BoPlace, waitingCircle } from './sharing.js';
-import { checkSiblings, type NamedPages } from './siblings.js';
+} from '../../native.js';
+import { readBounded } from '../../os/files.js';
+import { kfdBos, withRenderBos } from '../buffers/process-bos.js';
+import { checkSiblings, type NamedPages } from '../buffers/siblings.js';
+import { hasContents } from '../contents/drain.js';
+import { type BoPlace, waitingCircle } from '../dump/sharing.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {

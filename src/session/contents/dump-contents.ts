@@ -3,9 +3,9 @@
  * while the tree stands still, so that it goes on while they are coded and written.
  */
 
-import { type ImageFrames, native, type Snapshot } from '../native.js';
-import type { SessionContext } from './context.js';
-import { deferred } from './deferred.js';
+import { type ImageFrames, native, type Snapshot } from '../../native.js';
+import type { SessionContext } from '../context.js';
+import { deferred } from '../deferred.js';
 import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
 import type { ParentIndexes } from './parent.js';
 import { fromSnapshot, HostBudget, takeSnapshot } from './snapshot.js';

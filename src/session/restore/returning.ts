@@ -1,12 +1,12 @@
 /** A process of the image on its way back, and what the image says of it. */
 
 import { fstatSync } from 'node:fs';
-import { KfdError } from '../errors.js';
-import type { HostGpu } from '../gpu/host.js';
-import { isRenderFile, type Manifest, type ManifestExtFile } from '../manifest/schema.js';
-import type { Descriptor } from '../native.js';
-import { deviceId } from '../os/device-id.js';
-import type { Message } from './context.js';
+import { KfdError } from '../../errors.js';
+import type { HostGpu } from '../../gpu/host.js';
+import { isRenderFile, type Manifest, type ManifestExtFile } from '../../manifest/schema.js';
+import type { Descriptor } from '../../native.js';
+import { deviceId } from '../../os/device-id.js';
+import type { Message } from '../context.js';
 import type { DeviceFilter } from './device-filter.js';
 import type { PreparedProcess } from './preflight.js';
 

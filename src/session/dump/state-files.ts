@@ -2,9 +2,9 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import { renderStateFileName, stateFileName } from '../manifest/names.js';
-import type { DumpedProcess } from './dump.js';
+import { KfdError } from '../../errors.js';
+import { renderStateFileName, stateFileName } from '../../manifest/names.js';
+import type { DumpedProcess } from './session.js';
 
 /** Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came. */
 export async function writeStates(

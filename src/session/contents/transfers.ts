@@ -1,7 +1,7 @@
 /** The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to stop them. */
 
-import { KfdError } from '../errors.js';
-import { fromNative, type TransferJob } from '../native.js';
+import { KfdError } from '../../errors.js';
+import { fromNative, type TransferJob } from '../../native.js';
 import { Lanes } from './lanes.js';
 import type { StagingRing, StagingSource } from './staging.js';
 

@@ -1,11 +1,11 @@
 /** What the parent of a checkpoint has, where the checkpoint was given one. */
 
 import { join } from 'node:path';
-import { decodeParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
-import { runFolder } from '../criu/state-folder.js';
-import { asKfdError } from '../errors.js';
-import { lineage } from '../os/ancestors.js';
-import { readTextIfAny } from '../os/files.js';
+import { decodeParentFile, parentFileName, parentFolderName } from '../../criu/parent-folder.js';
+import { runFolder } from '../../criu/state-folder.js';
+import { asKfdError } from '../../errors.js';
+import { lineage } from '../../os/ancestors.js';
+import { readTextIfAny } from '../../os/files.js';
 
 /** Bytes of the largest list of a parent's files. */
 const maxListBytes = 4 << 20;

@@ -1,9 +1,9 @@
 /** The manifest of a finished dump. Pure. */
 
 import { createHash } from 'node:crypto';
-import { KfdError } from '../errors.js';
-import { type Host, hostRecord } from '../gpu/host.js';
-import { parentFeature, renderStateFileName, stateFileName } from '../manifest/names.js';
+import { KfdError } from '../../errors.js';
+import { type Host, hostRecord } from '../../gpu/host.js';
+import { parentFeature, renderStateFileName, stateFileName } from '../../manifest/names.js';
 import type {
   Manifest,
   ManifestBuffer,
@@ -13,12 +13,12 @@ import type {
   ManifestProcess,
   ManifestShare,
   ManifestTransfer,
-} from '../manifest/schema.js';
-import { version } from '../version.js';
-import type { DrainedFile } from './drain.js';
-import type { DumpedProcess } from './dump.js';
+} from '../../manifest/schema.js';
+import { version } from '../../version.js';
+import type { DrainedFile } from '../contents/drain.js';
+import type { ParentIndexes } from '../contents/parent.js';
 import type { DmabufFile } from './held-dmabufs.js';
-import type { ParentIndexes } from './parent.js';
+import type { DumpedProcess } from './session.js';
 import { type BoPlace, placeKey, type SharedBo } from './sharing.js';
 
 export interface DumpFacts {

@@ -2,11 +2,11 @@
 
 import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../config.js';
-import { stagingFile } from '../criu/state-folder.js';
-import { KfdError } from '../errors.js';
-import type { Logger } from '../log.js';
-import { native } from '../native.js';
+import type { Config } from '../../config.js';
+import { stagingFile } from '../../criu/state-folder.js';
+import { KfdError } from '../../errors.js';
+import type { Logger } from '../../log.js';
+import { native } from '../../native.js';
 
 /** Content per frame and per slot, bytes (docs/image-format.md allows 1 to 4 MiB). */
 export const frameBytes = 2 << 20;

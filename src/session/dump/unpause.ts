@@ -1,8 +1,8 @@
 /** The last resort against GPU processes that would hang for ever. */
 
-import type { Logger } from '../log.js';
-import { native } from '../native.js';
-import type { DumpedProcess } from './dump.js';
+import type { Logger } from '../../log.js';
+import { native } from '../../native.js';
+import type { DumpedProcess } from './session.js';
 
 /** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {

@@ -1,11 +1,11 @@
 /** Reasons against a checkpoint that only the states themselves tell: the pause is undone then. */
 
-import { KfdError } from '../errors.js';
-import type { Host } from '../gpu/host.js';
-import { kfdObjectsOf } from '../gpu/kfd-objects.js';
-import { lostQueues } from '../gpu/queue-rules.js';
-import { fromNative } from '../native.js';
-import type { DumpedProcess } from './dump.js';
+import { KfdError } from '../../errors.js';
+import type { Host } from '../../gpu/host.js';
+import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
+import { lostQueues } from '../../gpu/queue-rules.js';
+import { fromNative } from '../../native.js';
+import type { DumpedProcess } from './session.js';
 import { type SharedBo, waitingCircle } from './sharing.js';
 
 /**

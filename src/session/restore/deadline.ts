@@ -1,6 +1,6 @@
 /** The time a restore may take. */
 
-import { KfdError } from '../errors.js';
+import { KfdError } from '../../errors.js';
 
 /**
  * `work`, or E_TIMEOUT with `what` `seconds` after this program began: podman counts from its own start, so what comes

@@ -1,12 +1,12 @@
 /** Uploading the contents of all processes. */
 
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import type { GpuPair } from '../gpu/pair.js';
-import { type Descriptor, native } from '../native.js';
-import type { SessionContext } from './context.js';
+import { KfdError } from '../../errors.js';
+import type { GpuPair } from '../../gpu/pair.js';
+import { type Descriptor, native } from '../../native.js';
+import type { SessionContext } from '../context.js';
+import type { Preflight } from '../restore/preflight.js';
 import { renderNode } from './drain.js';
-import type { Preflight } from './preflight.js';
 import type { TransferFile } from './transfers.js';
 
 export class Uploads {

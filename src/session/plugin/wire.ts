@@ -1,6 +1,6 @@
 /** The numbers of native/core/wire/wire.h: what the plugin and the launcher say to a session. */
 
-import { KfdError } from '../errors.js';
+import { KfdError } from '../../errors.js';
 
 export const messageType = {
   ok: 1,

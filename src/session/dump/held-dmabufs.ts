@@ -3,9 +3,9 @@
  * lives, whoever holds it: the inode leads to its buffer.
  */
 
-import { KfdError } from '../errors.js';
-import type { Message } from './context.js';
-import type { DumpedProcess } from './dump.js';
+import { KfdError } from '../../errors.js';
+import type { Message } from '../context.js';
+import type { DumpedProcess } from './session.js';
 import { type BoPlace, buffersByInode } from './sharing.js';
 
 /** CRIU's file, and the BO that takes the contents of its buffer with it. */

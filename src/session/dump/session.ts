@@ -3,28 +3,28 @@
  * host memory, seals the image at `post-dump`, and undoes every pause the plugin could not.
  */
 
-import { KfdError } from '../errors.js';
-import { type Host, type HostGpu, readHost } from '../gpu/host.js';
-import { removeImageFiles, writeManifest } from '../manifest/image.js';
-import { pagesPattern, renderStateFileName } from '../manifest/names.js';
-import type { ManifestExtFile } from '../manifest/schema.js';
-import { type Descriptor, native, type StateSummary } from '../native.js';
+import { KfdError } from '../../errors.js';
+import { type Host, type HostGpu, readHost } from '../../gpu/host.js';
+import { removeImageFiles, writeManifest } from '../../manifest/image.js';
+import { pagesPattern, renderStateFileName } from '../../manifest/names.js';
+import type { ManifestExtFile } from '../../manifest/schema.js';
+import { type Descriptor, native, type StateSummary } from '../../native.js';
+import { withRenderBos } from '../buffers/process-bos.js';
+import { checkSiblings } from '../buffers/siblings.js';
+import { type DrainedFile, planDrain } from '../contents/drain.js';
+import { DumpContents } from '../contents/dump-contents.js';
+import { type ParentIndexes, parentIndexes } from '../contents/parent.js';
+import type { Message, SessionContext } from '../context.js';
+import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
+import { type Answer, converse, type Handler, reportedFailure } from '../plugin/conversation.js';
+import { takeState } from '../plugin/take-state.js';
+import { boIndices, fileKind, messageType } from '../plugin/wire.js';
 import { composeManifest } from './compose-manifest.js';
-import { DumpContents } from './contents.js';
-import type { Message, SessionContext } from './context.js';
-import { type Cancellable, resultOf, type SessionResult, tooLate } from './control/types.js';
-import { type Answer, converse, type Handler, reportedFailure } from './conversation.js';
-import { type DrainedFile, planDrain } from './drain.js';
 import { HeldDmabufs } from './held-dmabufs.js';
-import { type ParentIndexes, parentIndexes } from './parent.js';
-import { withRenderBos } from './process-bos.js';
 import { findShares, type SharedBo } from './sharing.js';
-import { checkSiblings } from './siblings.js';
 import { writeStates } from './state-files.js';
-import { takeState } from './take-state.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
-import { boIndices, fileKind, messageType } from './wire.js';
 
 /** An open file of a render node. */
 export interface DumpedRender {

@@ -1,9 +1,9 @@
 /** A state that the plugin has sent. */
 
 import { fstatSync, readFileSync } from 'node:fs';
-import { KfdError } from '../errors.js';
-import { manifestLimits } from '../manifest/schema.js';
-import type { Descriptor } from '../native.js';
+import { KfdError } from '../../errors.js';
+import { manifestLimits } from '../../manifest/schema.js';
+import type { Descriptor } from '../../native.js';
 
 /**
  * What a sealed memfd holds; closes it. Throws E_UNSUPPORTED_STATE for more than a restore would take: that is found

@@ -1,8 +1,8 @@
 /** BOs that are one buffer: a dma-buf's inode tells. Its contents are saved once, by the BO that made it. */
 
 import { fstatSync } from 'node:fs';
-import type { StateSummary } from '../native.js';
-import type { DumpedProcess } from './dump.js';
+import type { StateSummary } from '../../native.js';
+import type { DumpedProcess } from './session.js';
 
 /** A BO of one process, by its index in the state file. */
 export interface BoPlace {

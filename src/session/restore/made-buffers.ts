@@ -1,12 +1,12 @@
 /** Buffers in their new memory, for whoever waits for them: importers, and holders of dma-bufs. */
 
-import { KfdError } from '../errors.js';
-import type { Manifest, ManifestBuffer } from '../manifest/schema.js';
-import type { Descriptor } from '../native.js';
+import { KfdError } from '../../errors.js';
+import type { Manifest, ManifestBuffer } from '../../manifest/schema.js';
+import type { Descriptor } from '../../native.js';
+import { type Deferred, deferred } from '../deferred.js';
+import { type BoPlace, placeKey } from '../dump/sharing.js';
 import { withDeadline } from './deadline.js';
-import { type Deferred, deferred } from './deferred.js';
 import type { Returning } from './returning.js';
-import { type BoPlace, placeKey } from './sharing.js';
 
 export class MadeBuffers {
   readonly #manifest: Manifest;

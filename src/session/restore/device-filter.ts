@@ -7,9 +7,9 @@
 
 import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import type { HostGpu } from '../gpu/host.js';
-import { native } from '../native.js';
+import { KfdError } from '../../errors.js';
+import type { HostGpu } from '../../gpu/host.js';
+import { native } from '../../native.js';
 
 const cgroups = '/sys/fs/cgroup';
 
