@@ -12,7 +12,6 @@ import { Transfers } from './contents/transfers.js';
 import { Phases } from './phases.js';
 
 export type Operation = 'dump' | 'restore';
-export type Message = Extract<Delivery, { type: number }>;
 
 export interface SessionRequest {
   readonly operation: Operation;

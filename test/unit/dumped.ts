@@ -2,7 +2,7 @@
 
 import type { Host } from '../../src/gpu/host.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
-import type { DumpedProcess } from '../../src/session/dump/session.js';
+import type { DumpedProcess } from '../../src/session/dump/process.js';
 
 export const kfdVersion = '1.17';
 

@@ -14,7 +14,7 @@ import { writeManifest } from '../../src/manifest/image.js';
 import { native } from '../../src/native.js';
 import { withRenderBos } from '../../src/session/buffers/process-bos.js';
 import { composeManifest } from '../../src/session/dump/compose-manifest.js';
-import type { DumpedProcess } from '../../src/session/dump/session.js';
+import type { DumpedProcess } from '../../src/session/dump/process.js';
 import { preflight } from '../../src/session/restore/preflight.js';
 import { entriesOf, fakeVerifier, gpuCheckpoint, tarOf, zstdProgram } from './archive-builder.js';
 import { fixtures, temporaryFolder } from './paths.js';

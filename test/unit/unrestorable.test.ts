@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
-import type { SharedBo } from '../../src/session/dump/sharing.js';
+import type { SharedBo } from '../../src/session/buffers/places.js';
 import { refuseUnrestorable } from '../../src/session/dump/unrestorable.js';
 import { dumped, kfdVersion } from './dumped.js';
 import { bentHost } from './sysfs-tree.js';

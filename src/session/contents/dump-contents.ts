@@ -4,14 +4,14 @@
  */
 
 import { type ImageFrames, native, type Snapshot } from '../../native.js';
-import type { SessionContext } from '../context.js';
 import { deferred } from '../deferred.js';
 import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
 import type { ParentIndexes } from './parent.js';
 import { fromSnapshot, HostBudget, takeSnapshot } from './snapshot.js';
+import type { TransferContext } from './transfer-context.js';
 
 export class DumpContents {
-  readonly #context: SessionContext;
+  readonly #context: TransferContext;
   readonly #parts: readonly DrainPart[];
   readonly #parent: ParentIndexes | undefined;
   /** Missing where there is one file only, which has no others to refer to. */
@@ -29,7 +29,7 @@ export class DumpContents {
 
   /** Begins. `aside`: with copies, as far as there is room for them. */
   constructor(
-    context: SessionContext,
+    context: TransferContext,
     parts: readonly DrainPart[],
     parent: ParentIndexes | undefined,
     aside: boolean,

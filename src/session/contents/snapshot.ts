@@ -2,8 +2,8 @@
 
 import { freemem } from 'node:os';
 import { native, type Snapshot, type TransferBuffer } from '../../native.js';
-import type { SessionContext } from '../context.js';
 import { type DrainPart, renderNode, transferBuffers } from './drain.js';
+import type { TransferContext } from './transfer-context.js';
 
 /** Host memory that copies may still take, bytes. Takes what is asked for, or nothing. */
 export class HostBudget {
@@ -33,7 +33,7 @@ const page = 4096;
  * in `budget`. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function takeSnapshot(
-  context: SessionContext,
+  context: TransferContext,
   part: DrainPart,
   budget: HostBudget,
 ): Promise<Snapshot | undefined> {

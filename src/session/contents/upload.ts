@@ -3,21 +3,27 @@
 import { join } from 'node:path';
 import { KfdError } from '../../errors.js';
 import type { GpuPair } from '../../gpu/pair.js';
+import type { Manifest } from '../../manifest/schema.js';
 import { type Descriptor, native } from '../../native.js';
-import type { SessionContext } from '../context.js';
-import type { Preflight } from '../restore/preflight.js';
 import { renderNode } from './drain.js';
+import type { TransferContext } from './transfer-context.js';
 import type { TransferFile } from './transfers.js';
 
+/** The image, and the GPUs that take the place of the recorded ones. */
+export interface UploadPlan {
+  readonly manifest: Manifest;
+  readonly pairs: readonly GpuPair[];
+}
+
 export class Uploads {
-  readonly #context: SessionContext;
-  readonly #plan: Preflight;
+  readonly #context: TransferContext;
+  readonly #plan: UploadPlan;
   readonly #running: Promise<void>[] = [];
   #began: number | undefined;
   #ended = 0;
   #bytes = 0;
 
-  constructor(context: SessionContext, plan: Preflight) {
+  constructor(context: TransferContext, plan: UploadPlan) {
     this.#context = context;
     this.#plan = plan;
     context.transfers.expect(() => expected(plan));
@@ -96,7 +102,7 @@ export class Uploads {
 }
 
 /** All files of an image. */
-function expected({ manifest, pairs }: Preflight): TransferFile[] {
+function expected({ manifest, pairs }: UploadPlan): TransferFile[] {
   const files = new Map<string, { -readonly [key in keyof TransferFile]: TransferFile[key] }>();
   for (const { pages_file: name, process, gpu, size } of manifest.buffers) {
     const file = files.get(name);

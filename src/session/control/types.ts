@@ -32,7 +32,7 @@ export interface SessionStatus extends Bytes {
 }
 
 export interface SessionResult {
-  readonly outcome: 'sealed' | 'abandoned' | 'restored' | 'failed';
+  readonly outcome: 'sealed' | 'no_gpu_state' | 'abandoned' | 'restored' | 'failed';
   readonly success: boolean;
   readonly code: ErrorCode | '';
   readonly message: string;
@@ -57,7 +57,7 @@ export function resultOf(
   outcome: SessionResult['outcome'],
   failure: KfdError | undefined,
 ): SessionResult {
-  const success = outcome === 'sealed' || outcome === 'restored';
+  const success = outcome !== 'abandoned' && outcome !== 'failed';
   const { code, message } =
     success || failure === undefined ? ({ code: '', message: '' } as const) : failure;
   return { outcome, success, code, message };

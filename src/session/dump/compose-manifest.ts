@@ -15,11 +15,11 @@ import type {
   ManifestTransfer,
 } from '../../manifest/schema.js';
 import { version } from '../../version.js';
+import { type BoPlace, placeKey, type SharedBo } from '../buffers/places.js';
 import type { DrainedFile } from '../contents/drain.js';
 import type { ParentIndexes } from '../contents/parent.js';
 import type { DmabufFile } from './held-dmabufs.js';
-import type { DumpedProcess } from './session.js';
-import { type BoPlace, placeKey, type SharedBo } from './sharing.js';
+import type { DumpedProcess } from './process.js';
 
 export interface DumpFacts {
   readonly host: Host;

@@ -4,9 +4,10 @@
  */
 
 import { KfdError } from '../../errors.js';
-import type { Message } from '../context.js';
-import type { DumpedProcess } from './session.js';
-import { type BoPlace, buffersByInode } from './sharing.js';
+import type { BoPlace } from '../buffers/places.js';
+import type { Message } from '../plugin/message.js';
+import type { DumpedProcess } from './process.js';
+import { buffersByInode } from './sharing.js';
 
 /** CRIU's file, and the BO that takes the contents of its buffer with it. */
 export interface DmabufFile {

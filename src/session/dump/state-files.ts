@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../../errors.js';
 import { renderStateFileName, stateFileName } from '../../manifest/names.js';
-import type { DumpedProcess } from './session.js';
+import type { DumpedProcess } from './process.js';
 
 /** Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came. */
 export async function writeStates(

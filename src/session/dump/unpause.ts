@@ -2,7 +2,7 @@
 
 import type { Logger } from '../../log.js';
 import { native } from '../../native.js';
-import type { DumpedProcess } from './session.js';
+import type { DumpedProcess } from './process.js';
 
 /** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {

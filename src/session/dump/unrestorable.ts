@@ -5,8 +5,8 @@ import type { Host } from '../../gpu/host.js';
 import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
 import { lostQueues } from '../../gpu/queue-rules.js';
 import { fromNative } from '../../native.js';
-import type { DumpedProcess } from './session.js';
-import { type SharedBo, waitingCircle } from './sharing.js';
+import { type SharedBo, waitingCircle } from '../buffers/places.js';
+import type { DumpedProcess } from './process.js';
 
 /**
  * Throws E_UNSUPPORTED_STATE with all reasons, and with `others`. `checkPrivateData`: the addon's, which throws when the private data of

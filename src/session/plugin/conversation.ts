@@ -1,9 +1,18 @@
 /** Answers messages: one handler per type, errors become answers of type `error`. */
 
 import { asKfdError, type ErrorCode, KfdError } from '../../errors.js';
+import type { Logger } from '../../log.js';
 import { type Delivery, fromNative, type Listener } from '../../native.js';
-import type { Message, SessionContext } from '../context.js';
+import type { Message } from './message.js';
 import { messageType } from './wire.js';
+
+/** What a conversation needs of its session. */
+export interface Conversing {
+  readonly log: Logger;
+  readonly logPath: string;
+  /** Opens the session's socket; every delivery goes to `onDelivery`. Throws KFD_IO. */
+  listen(onDelivery: (delivery: Delivery) => void): Listener;
+}
 
 /** What a handler answers; `undefined`: the message wants no answer. */
 export interface Answer {
@@ -22,7 +31,7 @@ export function explain(error: KfdError, logPath: string): string {
 
 /** Opens the session's socket and answers by `handlers`. */
 export function converse(
-  context: SessionContext,
+  context: Conversing,
   handlers: ReadonlyMap<number, Handler>,
   onError: (error: KfdError) => void,
 ): Listener {

@@ -3,8 +3,8 @@
 import { KfdError } from '../../errors.js';
 import type { Manifest, ManifestBuffer } from '../../manifest/schema.js';
 import type { Descriptor } from '../../native.js';
+import { type BoPlace, placeKey } from '../buffers/places.js';
 import { type Deferred, deferred } from '../deferred.js';
-import { type BoPlace, placeKey } from '../dump/sharing.js';
 import { withDeadline } from './deadline.js';
 import type { Returning } from './returning.js';
 

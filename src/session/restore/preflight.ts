@@ -30,10 +30,10 @@ import {
   type StateSummary,
 } from '../../native.js';
 import { readBounded } from '../../os/files.js';
+import { type BoPlace, waitingCircle } from '../buffers/places.js';
 import { kfdBos, withRenderBos } from '../buffers/process-bos.js';
 import { checkSiblings, type NamedPages } from '../buffers/siblings.js';
 import { hasContents } from '../contents/drain.js';
-import { type BoPlace, waitingCircle } from '../dump/sharing.js';
 
 /** One recorded process, checked and ready to be given to the plugin. */
 export interface PreparedProcess {

@@ -6,7 +6,7 @@ import type { HostGpu } from '../../gpu/host.js';
 import { isRenderFile, type Manifest, type ManifestExtFile } from '../../manifest/schema.js';
 import type { Descriptor } from '../../native.js';
 import { deviceId } from '../../os/device-id.js';
-import type { Message } from '../context.js';
+import type { Message } from '../plugin/message.js';
 import type { DeviceFilter } from './device-filter.js';
 import type { PreparedProcess } from './preflight.js';
 
@@ -57,6 +57,13 @@ export function checkMappings(processes: Iterable<Returning>): void {
       throw new KfdError('E_GPU_IO', reason);
     }
   }
+}
+
+/** Its task sees again what its own cgroup lets it. Throws E_IO. */
+export async function leaveFilter(process: Returning): Promise<void> {
+  const { filter } = process;
+  delete process.filter;
+  await filter?.leave();
 }
 
 export function closeBuffers(processes: Iterable<Returning>): void {

@@ -1,0 +1,13 @@
+/** What moving contents needs of its session. */
+
+import type { Config } from '../../config.js';
+import type { Logger } from '../../log.js';
+import type { Transfers } from './transfers.js';
+
+export interface TransferContext {
+  readonly config: Config;
+  readonly log: Logger;
+  /** The image directory. */
+  readonly image: string;
+  readonly transfers: Transfers;
+}

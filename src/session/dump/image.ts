@@ -1,0 +1,117 @@
+/** The image directory of a checkpoint: contents on their way into it, state files, the seal, its removal. */
+
+import { removeImageFiles, writeManifest } from '../../manifest/image.js';
+import { pagesPattern } from '../../manifest/names.js';
+import type { SharedBo } from '../buffers/places.js';
+import { checkSiblings } from '../buffers/siblings.js';
+import type { DrainedFile } from '../contents/drain.js';
+import { DumpContents } from '../contents/dump-contents.js';
+import type { ParentIndexes } from '../contents/parent.js';
+import type { TransferContext } from '../contents/transfer-context.js';
+import type { DumpClock } from './clock.js';
+import { composeManifest } from './compose-manifest.js';
+import { planDrain } from './plan-drain.js';
+import type { DumpRecord } from './record.js';
+import { writeStates } from './state-files.js';
+
+/** What is told of contents on their way. */
+export interface ContentsEvents {
+  /** No buffer of the tree is read any more. */
+  released(): void;
+  drained(): void;
+  failed(error: unknown): void;
+}
+
+export class DumpImage {
+  readonly #context: TransferContext;
+  readonly #record: DumpRecord;
+  readonly #parent: ParentIndexes | undefined;
+  #shares: readonly SharedBo[] = [];
+  #contents: DumpContents | undefined;
+  #drained: readonly DrainedFile[] = [];
+  #aside = false;
+  #removed: Promise<void> | undefined;
+
+  constructor(context: TransferContext, record: DumpRecord, parent: ParentIndexes | undefined) {
+    this.#context = context;
+    this.#record = record;
+    this.#parent = parent;
+  }
+
+  /** Begins to drain. `aside`: with copies, as far as there is room. Throws E_PROTOCOL, E_GPU_MISMATCH. */
+  start(shares: readonly SharedBo[], aside: boolean, events: ContentsEvents): void {
+    const { host, processes } = this.#record;
+    const parts = planDrain(host, processes, shares);
+    this.#shares = shares;
+    this.#aside = aside;
+    this.#context.log.info(
+      { processes: processes.length, parent: this.#parent?.archive, aside },
+      'draining',
+    );
+    const contents = new DumpContents(this.#context, parts, this.#parent, aside);
+    this.#contents = contents;
+    contents.released.then(events.released, events.failed);
+    contents.drained.then((drained) => {
+      this.#drained = drained;
+      events.drained();
+    }, events.failed);
+  }
+
+  /** Copies are drained from now on. */
+  drainCopies(): void {
+    this.#contents?.treeGoesOn();
+  }
+
+  /** Throws Node's errors, E_PROTOCOL when a state never came. */
+  writeStates(): Promise<void> {
+    return writeStates(this.#context.image, this.#record.processes);
+  }
+
+  /** Writes the manifest. Throws Node's errors, E_IMAGE_CORRUPT. */
+  async seal(clock: DumpClock): Promise<void> {
+    const { image, log } = this.#context;
+    const { host, processes, extFiles, dmabufs } = this.#record;
+    const drained = this.#drained;
+    const files = drained.map(({ name, result }) => ({ name, summary: result }));
+    checkSiblings(image, files);
+    const timings = { ...clock.timings(), ...this.#contents?.timings(clock.gateAt) };
+    const manifest = composeManifest({
+      host,
+      processes,
+      extFiles,
+      dmabufFiles: dmabufs.files,
+      shares: this.#shares,
+      parent: this.#parent,
+      drained,
+      timings,
+    });
+    await writeManifest(image, manifest);
+    log.info(
+      {
+        content_bytes: drained.reduce((sum, file) => sum + file.result.contentBytes, 0),
+        ...(this.#aside && { copied_bytes: this.#contents?.copied }),
+        timings_us: timings,
+      },
+      'sealed',
+    );
+  }
+
+  /** Once contents have stopped moving. `pages`: its pages files and manifest alone. */
+  remove(pages: boolean): void {
+    const { image, log } = this.#context;
+    const remove = async () => {
+      try {
+        await this.#contents?.end();
+        await removeImageFiles(image, pages ? pagesPattern : undefined);
+      } catch (err) {
+        log.error({ err }, 'an image that is not complete stays');
+      }
+    };
+    this.#removed = remove();
+  }
+
+  /** Waits for remove(). */
+  async removed(): Promise<void> {
+    await this.#removed;
+  }
+}

@@ -1,0 +1,138 @@
+/** What the plugin has told of the tree: its GPU processes, their states and buffers, the files CRIU came to. */
+
+import { KfdError } from '../../errors.js';
+import type { Host, HostGpu } from '../../gpu/host.js';
+import type { Logger } from '../../log.js';
+import { renderStateFileName } from '../../manifest/names.js';
+import type { ManifestExtFile } from '../../manifest/schema.js';
+import { native } from '../../native.js';
+import { withRenderBos } from '../buffers/process-bos.js';
+import type { Message } from '../plugin/message.js';
+import { takeState } from '../plugin/take-state.js';
+import { boIndices, fileKind } from '../plugin/wire.js';
+import { HeldDmabufs } from './held-dmabufs.js';
+import type { DumpedProcess } from './process.js';
+
+/** Each method takes a message of its kind, and throws E_PROTOCOL for one that cannot be. */
+export class DumpRecord {
+  readonly host: Host;
+  readonly dmabufs = new HeldDmabufs();
+  readonly extFiles: ManifestExtFile[] = [];
+  readonly #log: Logger;
+  readonly #processes = new Map<number, DumpedProcess>();
+
+  constructor(host: Host, log: Logger) {
+    this.host = host;
+    this.#log = log;
+  }
+
+  get processes(): DumpedProcess[] {
+    return [...this.#processes.values()];
+  }
+
+  /** A process that is going to be paused, or one that uses render nodes alone. */
+  addProcess({ args: [ordinal = -1, pid = -1], fds: [pidfd, kfd], body }: Message): void {
+    if (pidfd === undefined) throw protocol('a pause without descriptors');
+    const comm = body.toString('utf8');
+    this.#processes.set(ordinal, {
+      ordinal,
+      pid,
+      comm,
+      pidfd,
+      ...(kfd && { kfd }),
+      renderFiles: [],
+      dmabufs: new Map(),
+    });
+    this.#log.info({ process: ordinal, pid, comm, pauses: kfd !== undefined }, 'reading');
+  }
+
+  /** Throws E_UNSUPPORTED_STATE, too. */
+  addState(message: Message): void {
+    const process = this.#process(message);
+    const [memfd] = message.fds;
+    if (memfd === undefined) throw protocol('a state without its memfd');
+    process.state = takeState(memfd);
+    process.summary = native().stateSummary(process.state);
+    process.kfdBos = process.summary.bos.length;
+  }
+
+  /** Throws E_UNSUPPORTED_STATE, too. */
+  addRenderFile(message: Message): void {
+    const process = this.#process(message);
+    const [, number = -1, minor = -1, carriesKfd] = message.args;
+    const [memfd] = message.fds;
+    const state = memfd && takeState(memfd);
+    const file = { number, minor, carriesKfd: carriesKfd === 1, ...(state && { state }) };
+    process.renderFiles.push(file);
+    if (state === undefined || process.summary === undefined) return;
+    const { gpu_id: actual } = this.#gpuOf(minor).record;
+    const device = process.summary.devices.find(({ actualGpuId }) => actualGpuId === actual);
+    if (device === undefined) throw protocol(`renderD${minor} is no GPU of its process`);
+    const summary = native().renderStateSummary(state);
+    process.summary = withRenderBos(process.summary, [{ gpuId: device.userGpuId, summary }]);
+    const bos = summary.bos.length;
+    this.#log.info({ process: process.ordinal, minor, ...summary, bos }, 'render file');
+  }
+
+  addBuffers(message: Message): void {
+    const process = this.#process(message);
+    const indices = boIndices(message.body, message.fds.length);
+    message.fds.forEach((dmabuf, i) => {
+      process.dmabufs.set(indices[i] as number, dmabuf);
+    });
+  }
+
+  /** CRIU has come to a file of the GPU. Throws E_UNSUPPORTED_STATE, too. */
+  addFile({ args: [criuId = -1, kind, what = -1, number] }: Message): void {
+    if (kind === fileKind.dmabuf) {
+      this.dmabufs.file(criuId, what);
+      return;
+    }
+    const process = what;
+    if (kind === fileKind.kfd) {
+      this.extFiles.push({ criu_id: criuId, kind: 'kfd', process });
+      return;
+    }
+    const file = this.#processes.get(process)?.renderFiles.find((one) => one.number === number);
+    if (file === undefined) throw protocol(`render file ${number} was not announced`);
+    this.extFiles.push({
+      criu_id: criuId,
+      kind: file.carriesKfd ? 'render' : 'drm',
+      process,
+      gpu: this.#gpuOf(file.minor).record.ordinal,
+      ...(file.state && { render_state: renderStateFileName(file.number) }),
+    });
+  }
+
+  /** The tree may go on, and free its buffers. */
+  closeBuffers(): void {
+    for (const { dmabufs } of this.processes) {
+      for (const dmabuf of dmabufs.values()) dmabuf.close();
+    }
+  }
+
+  /** Closes every descriptor. */
+  close(): void {
+    this.closeBuffers();
+    for (const { kfd, pidfd } of this.processes) {
+      kfd?.close();
+      pidfd.close();
+    }
+  }
+
+  #gpuOf(minor: number): HostGpu {
+    const gpu = this.host.gpus.find(({ record }) => record.render_minor === minor);
+    if (gpu === undefined) throw protocol(`renderD${minor} is none of KFD's GPUs`);
+    return gpu;
+  }
+
+  #process({ args: [ordinal = -1] }: Message): DumpedProcess {
+    const process = this.#processes.get(ordinal);
+    if (process === undefined) throw protocol(`process ${ordinal} was not announced`);
+    return process;
+  }
+}
+
+function protocol(reason: string): KfdError {
+  return new KfdError('E_PROTOCOL', `plugin: ${reason}`);
+}

@@ -1,0 +1,158 @@
+/** Files of the GPU and their buffers, for the plugin in restored tasks. */
+
+import { KfdError } from '../../errors.js';
+import type { ManifestExtFile } from '../../manifest/schema.js';
+import { native } from '../../native.js';
+import { renderNode } from '../contents/drain.js';
+import type { Phases } from '../phases.js';
+import type { Answer } from '../plugin/conversation.js';
+import type { Message } from '../plugin/message.js';
+import { boIndices, fileKind } from '../plugin/wire.js';
+import { DeviceFilter } from './device-filter.js';
+import type { RestoreImage } from './image.js';
+import { MadeBuffers } from './made-buffers.js';
+import { assertDevice, type Returning, renderKey, renderNumber } from './returning.js';
+
+/** Each method answers a message of its kind, and throws E_PROTOCOL for one that cannot be. */
+export class RestoreFiles {
+  readonly #image: RestoreImage;
+  readonly #phases: Phases;
+  readonly #made: MadeBuffers;
+
+  /** `seconds`: as in withDeadline(). */
+  constructor(image: RestoreImage, phases: Phases, seconds: number) {
+    this.#image = image;
+    this.#phases = phases;
+    this.#made = new MadeBuffers(image.manifest, image.processes, seconds);
+  }
+
+  /** What stands behind a file of CRIU's. */
+  async open(message: Message): Promise<Answer> {
+    const [criuId] = message.args;
+    const file = this.#image.manifest.ext_files.find(({ criu_id }) => criu_id === criuId);
+    if (file === undefined) return { args: [fileKind.none] };
+    if (file.kind === 'dmabuf') return this.#openDmabuf(file, message);
+    const process = this.#image.processes.get(file.process);
+    if (process === undefined) throw protocol(`process ${file.process} has no state`);
+    return file.kind === 'kfd' ? this.#openKfd(process, message) : this.#openRender(process, file);
+  }
+
+  async #openKfd(process: Returning, { pid }: Message): Promise<Answer> {
+    const { ordinal, state, summary } = process.prepared;
+    this.#phases.enter('restore_state');
+    await this.#narrow(process, pid);
+    if (!this.#image.hasKfdState(process)) return { args: [fileKind.kfd, ordinal] };
+    const ids = summary.devices.map(
+      ({ actualGpuId }) => this.#image.pair(actualGpuId).present.record.gpu_id,
+    );
+    const shared = this.#image.kfdSharesOf(process).map(({ bo_index }) => bo_index);
+    const memfd = native().stateForRestore(state, ids, shared);
+    return { args: [fileKind.kfd, ordinal], fds: [memfd] };
+  }
+
+  #openRender(process: Returning, file: ManifestExtFile): Answer {
+    const { state, summary } = process.prepared;
+    const recorded = this.#image.manifest.gpus.find(({ ordinal }) => ordinal === file.gpu);
+    const device = summary.devices.find(({ actualGpuId }) => actualGpuId === recorded?.gpu_id);
+    if (device === undefined) throw protocol(`GPU ${file.gpu} is not in the state of its process`);
+    const which = [file.process, device.userGpuId, renderNumber(file)];
+    if (this.#image.hasKfdState(process)) return { args: [fileKind.render, ...which] };
+    this.#phases.enter('restore_state');
+    return { args: [fileKind.drm, ...which], fds: [native().memfd(state)] };
+  }
+
+  /**
+   * A dma-buf once its buffer is there. The task that asks may have buffers to make itself, and CRIU would not ask it for
+   * /dev/kfd before it has this one: processes that hold each other's would wait for ever.
+   */
+  async #openDmabuf({ buffer = -1 }: ManifestExtFile, { args }: Message): Promise<Answer> {
+    const [, nsPid] = args;
+    const { processes } = this.#image;
+    const own = [...processes.values()].find((one) => one.prepared.summary.nsPid === nsPid);
+    const first = own && own.upload === undefined ? this.#image.stateFile(own) : undefined;
+    if (first !== undefined) return { args: [fileKind.dmabuf, first.criu_id] };
+    const { dmabuf } = await this.#made.wait(buffer);
+    return { args: [fileKind.dmabuf], fds: [dmabuf] };
+  }
+
+  /** What the render files of a process held, one after the other. */
+  renderState(message: Message): Answer {
+    const { ordinal, renderStates } = this.#image.process(message).prepared;
+    const held = renderStates[message.args[1] ?? -1];
+    if (held === undefined) return { args: [0] };
+    const { file, gpuId, firstBo, bos, state } = held;
+    const shared = this.#image
+      .sharesOf(ordinal)
+      .map(({ bo_index: index }) => index - firstBo)
+      .filter((position) => position >= 0 && position < bos);
+    const memfd = native().renderStateForRestore(state, firstBo, shared);
+    return { args: [1, gpuId, renderNumber(file), firstBo], fds: [memfd] };
+  }
+
+  /** The descriptor once a file of the process has opened it; before, what to open in the container. */
+  renderFile(message: Message): Answer {
+    const process = this.#image.process(message);
+    const known = process.render.get(renderKey(message));
+    if (known !== undefined) return { fds: [known] };
+    return { text: renderNode(this.#image.pairOf(process, message).present) };
+  }
+
+  /** Opened by the task itself, in the container; the application's descriptor is a copy of it. Throws E_DEVICE_MOVED. */
+  renderOpened(message: Message): Answer {
+    const process = this.#image.process(message);
+    const key = renderKey(message);
+    const [render] = message.fds;
+    if (render === undefined) throw protocol('a render file without its descriptor');
+    if (process.render.has(key)) throw protocol(`a render file of one process opened twice`);
+    assertDevice(render, this.#image.pairOf(process, message).present);
+    process.render.set(key, render);
+    return {};
+  }
+
+  /** New dma-bufs of a process. Those that it shares are somebody else's to fill. */
+  buffers(message: Message): undefined {
+    const process = this.#image.process(message);
+    const { ordinal } = process.prepared;
+    const indices = boIndices(message.body, message.fds.length);
+    const shared = new Set(this.#image.sharesOf(ordinal).map(({ bo_index }) => bo_index));
+    message.fds.forEach((dmabuf, i) => {
+      const index = indices[i] as number;
+      if (shared.has(index)) dmabuf.close();
+      else process.dmabufs.set(index, dmabuf);
+      this.#made.made({ process: ordinal, bo_index: index });
+    });
+  }
+
+  /** The buffer that a BO of a render file is, once it is there. */
+  async sharedBo({ args: [ordinal = -1, index] }: Message): Promise<Answer> {
+    const share = this.#image.sharesOf(ordinal).find(({ bo_index }) => bo_index === index);
+    if (share === undefined) throw protocol(`BO ${index} of process ${ordinal} is not shared`);
+    const { dmabuf } = await this.#made.wait(share.buffer);
+    return { fds: [dmabuf] };
+  }
+
+  /** What takes the place of the next BO that the process shares, once the buffer is there. */
+  async importBuffer(message: Message): Promise<Answer> {
+    const process = this.#image.process(message);
+    const share = this.#image.kfdSharesOf(process)[message.args[1] ?? -1];
+    if (share === undefined) return {};
+    const { dmabuf, gpu } = await this.#made.wait(share.buffer);
+    const pair = this.#image.plan.pairs.find(({ recorded }) => recorded.ordinal === gpu);
+    if (pair === undefined) throw protocol(`GPU ${gpu} has no counterpart`);
+    const offset = native().gemMmapOffset(renderNode(pair.present), dmabuf);
+    return { args: [share.bo_index, offset], fds: [dmabuf] };
+  }
+
+  /** On a host with more GPUs than the process saw it must not see the others either. */
+  async #narrow(process: Returning, pid: number): Promise<void> {
+    const { devices } = process.prepared.summary;
+    if (process.filter !== undefined || process.upload !== undefined) return; // a further file of it
+    if (this.#image.plan.host.gpus.length <= devices.length) return;
+    const gpus = devices.map(({ actualGpuId }) => this.#image.pair(actualGpuId).present);
+    process.filter = await DeviceFilter.enter(pid, gpus);
+  }
+}
+
+function protocol(reason: string): KfdError {
+  return new KfdError('E_PROTOCOL', `restore: ${reason}`);
+}

@@ -1,0 +1,86 @@
+/** What the image says of the processes that come back, and of the GPUs here that take the place of theirs. */
+
+import { KfdError } from '../../errors.js';
+import type { GpuPair } from '../../gpu/pair.js';
+import type { Manifest, ManifestExtFile, ManifestShare } from '../../manifest/schema.js';
+import { kfdBos } from '../buffers/process-bos.js';
+import type { Message } from '../plugin/message.js';
+import type { Preflight } from './preflight.js';
+import { opensKfd, type Returning, renderFilesOf } from './returning.js';
+
+export class RestoreImage {
+  readonly plan: Preflight;
+  /** By ordinal. */
+  readonly processes: ReadonlyMap<number, Returning>;
+
+  constructor(plan: Preflight) {
+    this.plan = plan;
+    this.processes = new Map(
+      plan.processes.map((prepared) => [
+        prepared.ordinal,
+        { prepared, render: new Map(), dmabufs: new Map() },
+      ]),
+    );
+  }
+
+  get manifest(): Manifest {
+    return this.plan.manifest;
+  }
+
+  /** Of the GPU with this KFD id when the checkpoint was taken. Throws E_PROTOCOL. */
+  pair(recordedId: number): GpuPair {
+    const pair = this.plan.pairs.find(({ recorded }) => recorded.gpu_id === recordedId);
+    if (pair === undefined) throw protocol(`GPU ${recordedId} is not in the manifest`);
+    return pair;
+  }
+
+  /** Of the GPU that a message names as the process knows it. Throws E_PROTOCOL. */
+  pairOf({ prepared }: Returning, { args: [, gpu] }: Message): GpuPair {
+    const device = prepared.summary.devices.find(({ userGpuId }) => userGpuId === gpu);
+    if (device === undefined) throw protocol(`process ${prepared.ordinal} has no GPU ${gpu}`);
+    return this.pair(device.actualGpuId);
+  }
+
+  /** The process that a message is about. Throws E_PROTOCOL. */
+  process({ args: [ordinal = -1] }: Message): Returning {
+    const process = this.processes.get(ordinal);
+    if (process === undefined) throw protocol(`process ${ordinal} is not in the image`);
+    return process;
+  }
+
+  sharesOf(ordinal: number): ManifestShare[] {
+    return (this.manifest.shares ?? []).filter(({ process }) => process === ordinal);
+  }
+
+  /** Of the BOs in its KFD state alone. */
+  kfdSharesOf({ prepared }: Returning): ManifestShare[] {
+    const shares = this.sharesOf(prepared.ordinal);
+    return shares.filter(({ bo_index: index }) => index < kfdBos(prepared));
+  }
+
+  /** A file with which all of a process comes back; none when there is nothing to bring back. */
+  stateFile(process: Returning): ManifestExtFile | undefined {
+    const kind = this.hasKfdState(process) ? 'kfd' : 'drm';
+    return this.manifest.ext_files.find(
+      (file) => file.kind === kind && file.process === process.prepared.ordinal,
+    );
+  }
+
+  /**
+   * False without KFD, and when it opened /dev/kfd and did nothing more: a new open is all it needs. RESTORE would bind
+   * its GPUs to render files which it could never exchange for those it will open itself.
+   */
+  hasKfdState(process: Returning): boolean {
+    if (!opensKfd(this.manifest, process)) return false;
+    const { numObjects, devices } = process.prepared.summary;
+    const opened = renderFilesOf(this.manifest, process).some(({ kind }) => kind === 'render');
+    const sameIds = devices.every(
+      ({ userGpuId, actualGpuId }) => this.pair(actualGpuId).present.record.gpu_id === userGpuId,
+    );
+    return kfdBos(process.prepared) > 0 || numObjects > 0 || opened || !sameIds;
+  }
+}
+
+function protocol(reason: string): KfdError {
+  return new KfdError('E_PROTOCOL', `restore: ${reason}`);
+}

@@ -1,0 +1,143 @@
+/**
+ * What a restore does next: a pure function of where it is and of what has happened. session.ts runs the effects.
+ *
+ *     returning -> gate -> resuming -> resumed
+ *     any before resumed -> failed (from the gate on by way of releasing);   any -> over, when CRIU has ended
+ */
+
+import { KfdError } from '../../errors.js';
+
+export type RestorePhase =
+  /** CRIU restores tasks, contents are uploaded. */
+  | 'returning'
+  /** CRIU waits for the uploads: the last moment when it obeys. */
+  | 'gate'
+  /** GPUs are let go on. */
+  | 'resuming'
+  | 'resumed'
+  /** CRIU waits, and kills the tree when it is answered: nothing of ours may keep GPU memory alive then. */
+  | 'releasing'
+  /** CRIU is told so when it asks next, or was. */
+  | 'failed'
+  /** CRIU has ended. */
+  | 'over';
+
+export interface RestoreState {
+  readonly phase: RestorePhase;
+  /** Descriptors and uploads: in use, being let go, gone. */
+  readonly held: 'yes' | 'releasing' | 'no';
+  readonly outcome?: 'restored' | 'failed';
+  readonly failure?: KfdError;
+}
+
+export const initialRestore: RestoreState = { phase: 'returning', held: 'yes' };
+
+export type RestoreEvent =
+  | { readonly type: 'post-restore' }
+  /** The contents of all processes. */
+  | { readonly type: 'uploaded' }
+  | { readonly type: 'resumed' }
+  /** Everything has been let go. */
+  | { readonly type: 'released' }
+  /** A refusal, a failed task, a message that cannot be, an upload that failed, a mapping or a process that does not go on. */
+  | { readonly type: 'fail'; readonly error: KfdError }
+  | { readonly type: 'deadline'; readonly error: KfdError }
+  | { readonly type: 'cancel'; readonly error: KfdError }
+  | { readonly type: 'criu-dead' };
+
+export type RestoreEffect =
+  | 'await-uploads'
+  | 'resume'
+  | 'close-buffers'
+  | 'cancel-transfers'
+  /** Ends uploads, closes all descriptors. */
+  | 'release'
+  /** To post-restore: go on. */
+  | 'answer'
+  /** To post-restore: the failure. */
+  | 'refuse'
+  /** The last one. */
+  | 'report';
+
+export interface RestoreStep {
+  readonly state: RestoreState;
+  readonly effects: readonly RestoreEffect[];
+}
+
+export function transition(state: RestoreState, event: RestoreEvent): RestoreStep {
+  const { phase } = state;
+  switch (event.type) {
+    case 'post-restore':
+      if (phase === 'returning') return step({ ...state, phase: 'gate' }, 'await-uploads');
+      if (phase === 'failed' && state.held === 'yes')
+        return release({ ...state, phase: 'releasing' });
+      if (phase === 'failed') return step(state, 'refuse');
+      return fail(state, new KfdError('E_PROTOCOL', `restore: post-restore while ${phase}`));
+    case 'uploaded':
+      return phase === 'gate' ? step({ ...state, phase: 'resuming' }, 'resume') : step(state);
+    case 'resumed':
+      if (phase !== 'resuming') return step(state);
+      return step({ ...state, phase: 'resumed' }, 'close-buffers', 'answer');
+    case 'released':
+      return released({ ...state, held: 'no' });
+    case 'fail':
+      return fail(state, event.error);
+    case 'deadline':
+      return phase === 'gate' ? fail(state, event.error) : step(state);
+    case 'cancel':
+      return whyTooLate(state) === undefined ? fail(state, event.error) : step(state);
+    case 'criu-dead':
+      return criuDead(state);
+  }
+}
+
+/** Why it cannot be cancelled any more, if so. */
+export function whyTooLate({ phase }: RestoreState): string | undefined {
+  switch (phase) {
+    case 'returning':
+    case 'gate':
+      return undefined;
+    case 'resuming':
+    case 'resumed':
+      return 'the GPU is running';
+    case 'releasing':
+    case 'failed':
+      return 'the restore has failed';
+    case 'over':
+      return 'it has ended';
+  }
+}
+
+/** The first failure is the one that counts: what follows ends the uploads, and is not the reason. */
+function fail(state: RestoreState, failure: KfdError): RestoreStep {
+  switch (state.phase) {
+    case 'returning':
+      return step({ ...state, phase: 'failed', failure }, 'cancel-transfers');
+    case 'gate':
+    case 'resuming':
+      return release({ ...state, phase: 'releasing', failure });
+    default:
+      return step(state);
+  }
+}
+
+function released(state: RestoreState): RestoreStep {
+  if (state.phase === 'releasing') return step({ ...state, phase: 'failed' }, 'refuse');
+  return state.phase === 'over' ? step(state, 'report') : step(state);
+}
+
+function criuDead(state: RestoreState): RestoreStep {
+  if (state.phase === 'over') return step(state);
+  const outcome = state.phase === 'resumed' ? 'restored' : 'failed';
+  const over: RestoreState = { ...state, phase: 'over', outcome };
+  if (state.held === 'yes') return release(over);
+  return state.held === 'no' ? step(over, 'report') : step(over);
+}
+
+function release(state: RestoreState): RestoreStep {
+  return step({ ...state, held: 'releasing' }, 'release');
+}
+
+function step(state: RestoreState, ...effects: readonly RestoreEffect[]): RestoreStep {
+  return { state, effects };
+}
