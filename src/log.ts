@@ -1,6 +1,9 @@
-/** Logging: pino, JSON lines, synchronous (nothing is lost when the process dies next). */
+/**
+ * Logging: pino, JSON lines, synchronous (nothing is lost when the process dies next). A line that cannot be written is
+ * dropped: what a session has to undo must never depend on room for its log.
+ */
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pino } from 'pino';
 import { KfdError } from './errors.js';
@@ -29,15 +32,32 @@ export function createLogger(options: LogOptions = {}): Logger {
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: describeError },
   };
-  if (options.file === undefined) {
-    return pino(settings, pino.destination({ dest: 2, sync: true }));
-  }
+  return pino(settings, linesTo(options.file === undefined ? 2 : openLog(options.file)));
+}
+
+function openLog(file: string): number {
   try {
-    mkdirSync(dirname(options.file), { recursive: true, mode: 0o750 });
-    return pino(settings, pino.destination({ dest: options.file, sync: true, mode: 0o640 }));
+    mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
+    return openSync(file, 'a', 0o640);
   } catch (error) {
-    throw new KfdError('E_IO', `${options.file}: the log cannot be opened`, { cause: error });
+    throw new KfdError('E_IO', `${file}: the log cannot be opened`, { cause: error });
   }
+}
+
+/** Writes lines to a descriptor. Never throws; the next line that can be written follows a count of those that were lost. */
+function linesTo(fd: number): pino.DestinationStream {
+  let lost = 0;
+  return {
+    write(line) {
+      try {
+        if (lost > 0) writeSync(fd, `\n{"level":"warn","lost_lines":${lost},"msg":"lines are missing"}\n`);
+        lost = 0;
+        writeSync(fd, line);
+      } catch {
+        lost++;
+      }
+    },
+  };
 }
 
 /** An error and its causes as plain data, at most five deep. */

@@ -116,6 +116,7 @@ function effects(world: World, { state, effects: all, answer }: DumpStep): World
         return { ...now, asked: false };
       case 'refuse':
         assert.ok(now.asked, 'refused what nobody asked');
+        assert.equal(now.writing, 'none', 'refused while it is written');
         return { ...now, asked: false };
       case 'report':
         assert.ok(now.dead && now.writing === 'none', 'told before the end');

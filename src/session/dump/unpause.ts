@@ -4,17 +4,18 @@ import type { Logger } from '../../log.js';
 import { native } from '../../native.js';
 import type { DumpedProcess } from './process.js';
 
-/** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. */
+/** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. All go on before any is logged. */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {
-  for (const { kfd, pid, pidfd } of processes) {
-    if (kfd === undefined || !native().isAlive(pidfd)) continue;
+  const { isAlive, kfdUnpause } = native();
+  const told = processes.flatMap(({ kfd, pid, pidfd }) => {
+    if (kfd === undefined || !isAlive(pidfd)) return [];
     try {
-      const paused = native().kfdUnpause(pid, kfd);
-      log.warn({ pid, paused }, 'unpaused a process CRIU left behind');
-    } catch (error) {
-      if (native().isAlive(pidfd)) {
-        log.error({ err: error, pid }, 'a GPU process stays paused');
-      }
+      const paused = kfdUnpause(pid, kfd);
+      return [() => log.warn({ pid, paused }, 'unpaused a process CRIU left behind')];
+    } catch (err) {
+      if (!isAlive(pidfd)) return [];
+      return [() => log.error({ err, pid }, 'a GPU process stays paused')];
     }
-  }
+  });
+  for (const tell of told) tell();
 }
