@@ -50,7 +50,8 @@ function linesTo(fd: number): pino.DestinationStream {
   return {
     write(line) {
       try {
-        if (lost > 0) writeSync(fd, `\n{"level":"warn","lost_lines":${lost},"msg":"lines are missing"}\n`);
+        if (lost > 0)
+          writeSync(fd, `\n{"level":"warn","lost_lines":${lost},"msg":"lines are missing"}\n`);
         lost = 0;
         writeSync(fd, line);
       } catch {

@@ -106,3 +106,8 @@ test('a log file has one JSON object per line, with the error inside', async (t)
   });
   assert.throws(() => createLogger({ file: `${path}/below/x.log` }), { code: 'E_IO' });
 });
+
+test('a log that has no room drops lines and never throws', () => {
+  const log = createLogger({ file: '/dev/full' });
+  for (let i = 0; i < 3; i++) log.error({ i }, 'no room');
+});

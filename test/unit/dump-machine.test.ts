@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KfdError } from '../../src/errors.js';
 import {
+  type DumpEffect,
   type DumpEvent,
   type DumpState,
   type DumpStep,
@@ -97,35 +98,38 @@ function effects(world: World, { state, effects: all, answer }: DumpStep): World
   const failed = state.phase === 'failed' || state.failure !== undefined;
   if (answer === 'stay') assert.equal(world.onDisk, 'sealed', 'stays paused without an image');
   if (answer === 'stay' || answer === 'go-on') assert.ok(!failed, 'go on after a failure');
-  return all.reduce((now, effect): World => {
-    assert.ok(!now.reported, `${effect} after the end`);
-    switch (effect) {
-      case 'write-states':
-      case 'write-manifest':
-        assert.ok(!now.dead && !now.removed && !failed && now.writing === 'none', effect);
-        return { ...now, writing: effect === 'write-states' ? 'states' : 'manifest' };
-      case 'unpause':
-        assert.ok(now.dead, 'unpauses what CRIU still has');
-        return { ...now, paused: false };
-      case 'remove-image':
-      case 'remove-pages':
-        assert.ok(now.dead && now.writing === 'none', 'removed while it is written');
-        return { ...now, removed: true, onDisk: 'nothing' };
-      case 'answer':
-        assert.ok(now.asked && !failed, 'go on after a failure');
-        return { ...now, asked: false };
-      case 'refuse':
-        assert.ok(now.asked, 'refused what nobody asked');
-        assert.equal(now.writing, 'none', 'refused while it is written');
-        return { ...now, asked: false };
-      case 'report':
-        assert.ok(now.dead && now.writing === 'none', 'told before the end');
-        assert.equal(now.onDisk === 'sealed', state.outcome === 'sealed', 'outcome and image');
-        return { ...now, reported: true };
-      default:
-        return now;
-    }
-  }, world);
+  return all.reduce((now, effect) => take(now, effect, state), world);
+}
+
+function take(world: World, effect: DumpEffect, state: DumpState): World {
+  const failed = state.phase === 'failed' || state.failure !== undefined;
+  assert.ok(!world.reported, `${effect} after the end`);
+  switch (effect) {
+    case 'write-states':
+    case 'write-manifest':
+      assert.ok(!world.dead && !world.removed && !failed && world.writing === 'none', effect);
+      return { ...world, writing: effect === 'write-states' ? 'states' : 'manifest' };
+    case 'unpause':
+      assert.ok(world.dead, 'unpauses what CRIU still has');
+      return { ...world, paused: false };
+    case 'remove-image':
+    case 'remove-pages':
+      assert.ok(world.dead && world.writing === 'none', 'removed while it is written');
+      return { ...world, removed: true, onDisk: 'nothing' };
+    case 'answer':
+      assert.ok(world.asked && !failed, 'go on after a failure');
+      return { ...world, asked: false };
+    case 'refuse':
+      assert.ok(world.asked, 'refused what nobody asked');
+      assert.equal(world.writing, 'none', 'refused while it is written');
+      return { ...world, asked: false };
+    case 'report':
+      assert.ok(world.dead && world.writing === 'none', 'told before the end');
+      assert.equal(world.onDisk === 'sealed', state.outcome === 'sealed', 'outcome and image');
+      return { ...world, reported: true };
+    default:
+      return world;
+  }
 }
 
 function finish(world: World): void {
@@ -174,7 +178,10 @@ test('a checkpoint: state files when all is drained, then the seal, then the ans
 });
 
 test('a short freeze: the gate opens when nothing reads the tree; the seal comes when it runs', () => {
-  const gate = [{ type: 'begin', aside: true }, { type: 'post-dump', processes: 1 }] as const;
+  const gate = [
+    { type: 'begin', aside: true },
+    { type: 'post-dump', processes: 1 },
+  ] as const;
   const held = walk(...gate, { type: 'released' }, { type: 'states-written' });
   assert.equal(held.asked, false);
   const step = transition(held.state, { type: 'end', success: true });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { KfdError } from '../../src/errors.js';
 import {
   initialRestore,
+  type RestoreEffect,
   type RestoreEvent,
   type RestoreState,
   transition,
@@ -54,7 +55,6 @@ function events({ asked, resuming, releasing, reported }: World): readonly Resto
 
 function happen(world: World, event: RestoreEvent): World {
   const { state, effects } = transition(world.state, event);
-  const failed = state.failure !== undefined;
   const now: World = {
     ...world,
     state,
@@ -64,29 +64,32 @@ function happen(world: World, event: RestoreEvent): World {
     releasing: world.releasing && event.type !== 'released',
     released: world.released || event.type === 'released',
   };
-  return effects.reduce((next, effect): World => {
-    assert.ok(!next.reported, `${effect} after the end`);
-    switch (effect) {
-      case 'resume':
-        assert.ok(!failed && !next.dead && !next.released, 'resumed after a failure');
-        return { ...next, resuming: true };
-      case 'release':
-        assert.ok(!next.releasing && !next.released, 'let go twice');
-        return { ...next, releasing: true };
-      case 'answer':
-        assert.ok(next.asked && !failed, 'go on after a failure');
-        assert.equal(event.type, 'resumed', 'go on before the GPU');
-        return { ...next, asked: false };
-      case 'refuse':
-        assert.ok(next.asked && failed && next.released, 'refused while GPU memory is held');
-        return { ...next, asked: false };
-      case 'report':
-        assert.ok(next.dead && next.released, 'told before the end');
-        return { ...next, reported: true };
-      default:
-        return next;
-    }
-  }, now);
+  return effects.reduce((next, effect) => take(next, effect, event), now);
+}
+
+function take(world: World, effect: RestoreEffect, event: RestoreEvent): World {
+  const failed = world.state.failure !== undefined;
+  assert.ok(!world.reported, `${effect} after the end`);
+  switch (effect) {
+    case 'resume':
+      assert.ok(!failed && !world.dead && !world.released, 'resumed after a failure');
+      return { ...world, resuming: true };
+    case 'release':
+      assert.ok(!world.releasing && !world.released, 'let go twice');
+      return { ...world, releasing: true };
+    case 'answer':
+      assert.ok(world.asked && !failed, 'go on after a failure');
+      assert.equal(event.type, 'resumed', 'go on before the GPU');
+      return { ...world, asked: false };
+    case 'refuse':
+      assert.ok(world.asked && failed && world.released, 'refused while GPU memory is held');
+      return { ...world, asked: false };
+    case 'report':
+      assert.ok(world.dead && world.released, 'told before the end');
+      return { ...world, reported: true };
+    default:
+      return world;
+  }
 }
 
 function finish(world: World): void {

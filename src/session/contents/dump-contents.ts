@@ -24,8 +24,6 @@ export class DumpContents {
   /** No buffer of the tree is read any more: it may go on. */
   readonly released: Promise<void>;
   readonly drained: Promise<readonly DrainedFile[]>;
-  /** Why `drained` has been rejected, if it has. */
-  failure: unknown;
 
   /** Begins. `aside`: with copies, as far as there is room for them. */
   constructor(
@@ -45,9 +43,7 @@ export class DumpContents {
     this.drained = begun.then(({ all }) => all);
     // They are awaited later; until then a failure must not end the process.
     this.released.catch(() => undefined);
-    this.drained.catch((error: unknown) => {
-      this.failure = error;
-    });
+    this.drained.catch(() => undefined);
   }
 
   /** Copies are drained from now on: until then CRIU has the processors, for the tree stands still. */

@@ -7,6 +7,7 @@ import type { DumpPhase } from './machine.js';
 const names: Partial<Record<DumpPhase, string>> = {
   draining: 'overlap',
   gate: 'gate',
+  states: 'gate',
   finishing: 'after_freeze',
   manifest: 'seal',
   sealed: 'finish',
@@ -17,21 +18,21 @@ export class DumpClock {
   readonly #phases: Phases;
   #pausedAt: number | undefined;
   #freezeUs: number | undefined;
-  #gateAt = 0;
+  #gateAt: number | undefined;
 
   constructor(phases: Phases) {
     this.#phases = phases;
   }
 
   enter(phase: DumpPhase): void {
-    if (phase === 'gate') this.#gateAt = performance.now();
     const name = names[phase];
+    if (name === 'gate') this.#gateAt ??= performance.now();
     if (name !== undefined && name !== this.#phases.current.name) this.#phases.enter(name);
   }
 
-  /** When post-dump came, by performance.now(). */
+  /** When post-dump came, by performance.now(); now, before it has. */
   get gateAt(): number {
-    return this.#gateAt;
+    return this.#gateAt ?? performance.now();
   }
 
   /** A process is going to be paused: the first one counts. */

@@ -4,7 +4,7 @@
  */
 
 import { KfdError } from '../../errors.js';
-import { readHost } from '../../gpu/host.js';
+import { type Host, readHost } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
 import { native } from '../../native.js';
 import { parentIndexes } from '../contents/parent.js';
@@ -43,15 +43,31 @@ const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, '
 
 export class DumpSession implements Cancellable {
   readonly #context: SessionContext;
+  readonly #readHost: () => Promise<Host>;
   readonly #clock: DumpClock;
   readonly #pending = new PendingAnswer();
   readonly #reported = deferred();
+  readonly #effects: Readonly<Record<DumpEffect, () => void>> = {
+    'write-states': () => this.#write(this.#image?.writeStates(), 'states-written'),
+    'write-manifest': () => this.#write(this.#image?.seal(this.#clock), 'manifest-written'),
+    'drain-copies': () => this.#image?.drainCopies(),
+    'close-buffers': () => this.#record?.closeBuffers(),
+    'cancel-transfers': () => this.#context.transfers.cancel(),
+    unpause: () => unpauseSurvivors(this.processes, this.#context.log),
+    'remove-image': () => this.#image?.remove(false),
+    'remove-pages': () => this.#image?.remove(true),
+    answer: () => this.#pending.give({}),
+    refuse: () => this.#pending.refuse(this.#failure()),
+    report: () => void this.#report(),
+  };
   #state: DumpState = initialDump;
   #record: DumpRecord | undefined;
   #image: DumpImage | undefined;
 
-  constructor(context: SessionContext) {
+  /** `host`: looks at this host. */
+  constructor(context: SessionContext, host: () => Promise<Host> = thisHost) {
     this.#context = context;
+    this.#readHost = host;
     this.#clock = new DumpClock(context.phases);
   }
 
@@ -59,9 +75,7 @@ export class DumpSession implements Cancellable {
   async start(): Promise<void> {
     // A container checkpointed before in place leaves its old image in this directory.
     await removeImageFiles(this.#context.image);
-    const { major, minor } = native().kfdVersion();
-    const host = await readHost({ kfdVersion: `${major}.${minor}` });
-    const record = new DumpRecord(host, this.#context.log);
+    const record = new DumpRecord(await this.#readHost(), this.#context.log);
     this.#record = record;
     const parent = await parentIndexes(this.#context.request.criuPid);
     const image = new DumpImage(this.#context, record, parent);
@@ -108,36 +122,8 @@ export class DumpSession implements Cancellable {
     const { state, effects, answer } = transition(this.#state, event);
     this.#state = state;
     if (state.phase !== before) this.#clock.enter(state.phase);
-    for (const effect of effects) this.#run(effect);
+    for (const effect of effects) this.#effects[effect]();
     return answer;
-  }
-
-  #run(effect: DumpEffect): void {
-    const { log, transfers } = this.#context;
-    switch (effect) {
-      case 'write-states':
-        return this.#write(this.#image?.writeStates(), 'states-written');
-      case 'write-manifest':
-        return this.#write(this.#image?.seal(this.#clock), 'manifest-written');
-      case 'drain-copies':
-        return this.#image?.drainCopies();
-      case 'close-buffers':
-        return this.#record?.closeBuffers();
-      case 'cancel-transfers':
-        return transfers.cancel();
-      case 'unpause':
-        return unpauseSurvivors(this.processes, log);
-      case 'remove-image':
-        return this.#image?.remove(false);
-      case 'remove-pages':
-        return this.#image?.remove(true);
-      case 'answer':
-        return this.#pending.give({});
-      case 'refuse':
-        return this.#pending.refuse(this.#failure());
-      case 'report':
-        void this.#report();
-    }
   }
 
   #refused(message: Message): undefined {
@@ -220,4 +206,9 @@ export class DumpSession implements Cancellable {
   #failure(): KfdError {
     return this.#state.failure ?? new KfdError('E_CANCELLED', 'session: CRIU gave up');
   }
+}
+
+function thisHost(): Promise<Host> {
+  const { major, minor } = native().kfdVersion();
+  return readHost({ kfdVersion: `${major}.${minor}` });
 }

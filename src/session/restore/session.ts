@@ -38,6 +38,16 @@ export class RestoreSession implements Cancellable {
   readonly #pending = new PendingAnswer();
   readonly #atGate = deferred();
   readonly #reported = deferred();
+  readonly #effects: Readonly<Record<RestoreEffect, () => void>> = {
+    'await-uploads': () => void this.#awaitUploads(),
+    resume: () => this.#resume(),
+    'close-buffers': () => closeBuffers(this.processes),
+    'cancel-transfers': () => this.#context.transfers.cancel(),
+    release: () => void this.#release(),
+    answer: () => this.#pending.give({}),
+    refuse: () => this.#pending.refuse(this.#failure()),
+    report: () => this.#report(),
+  };
   #state: RestoreState = initialRestore;
   #image: RestoreImage | undefined;
   #uploads: Uploads | undefined;
@@ -97,34 +107,7 @@ export class RestoreSession implements Cancellable {
   #on(event: RestoreEvent): void {
     const { state, effects } = transition(this.#state, event);
     this.#state = state;
-    for (const effect of effects) this.#run(effect);
-  }
-
-  #run(effect: RestoreEffect): void {
-    const { phases, transfers } = this.#context;
-    switch (effect) {
-      case 'await-uploads':
-        void this.#awaitUploads();
-        return;
-      case 'resume':
-        return this.#resume();
-      case 'close-buffers':
-        phases.enter('finish');
-        return closeBuffers(this.processes);
-      case 'cancel-transfers':
-        return transfers.cancel();
-      case 'release':
-        void this.#release();
-        return;
-      case 'answer':
-        return this.#pending.give({});
-      case 'refuse':
-        return this.#pending.refuse(
-          this.#state.failure ?? new KfdError('E_INTERNAL', 'session: refused without a reason'),
-        );
-      case 'report':
-        this.#report();
-    }
+    for (const effect of effects) this.#effects[effect]();
   }
 
   /** RESTORE zeroes the event page, so contents are uploaded only after it has returned. */
@@ -192,6 +175,7 @@ export class RestoreSession implements Cancellable {
       this.#on({ type: 'fail', error: fromNative(error, 'restore') });
       return;
     }
+    this.#context.phases.enter('finish');
     this.#on({ type: 'resumed' });
   }
 
@@ -225,6 +209,10 @@ export class RestoreSession implements Cancellable {
       'session ended',
     );
     this.#reported.resolve();
+  }
+
+  #failure(): KfdError {
+    return this.#state.failure ?? new KfdError('E_INTERNAL', 'session: refused without a reason');
   }
 }
 

@@ -1,0 +1,98 @@
+/** A dump session with a plugin and a launcher that are played: no GPU, no CRIU. */
+
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { defaultConfig } from '../../src/config.js';
+import { readHost } from '../../src/gpu/host.js';
+import { createLogger } from '../../src/log.js';
+import { type Delivery, type Descriptor, native } from '../../src/native.js';
+import { HostStaging } from '../../src/session/contents/staging.js';
+import { Transfers } from '../../src/session/contents/transfers.js';
+import type { SessionContext } from '../../src/session/context.js';
+import { DumpSession } from '../../src/session/dump/session.js';
+import { Phases } from '../../src/session/phases.js';
+import { messageType } from '../../src/session/plugin/wire.js';
+import { fixtures, temporaryFolder } from './paths.js';
+
+async function started(t: TestContext) {
+  const image = await temporaryFolder(t);
+  const config = defaultConfig();
+  const log = createLogger({ level: 'silent' });
+  const transfers = new Transfers(new HostStaging(config, log, join(image, '../staging')));
+  let deliver: (delivery: Delivery) => void = () => undefined;
+  const replies: number[] = [];
+  const context = {
+    config,
+    image,
+    log,
+    logPath: 'log',
+    phases: new Phases('prepare'),
+    transfers,
+    request: { operation: 'dump', criuPid: process.pid, imageDirectory: image },
+    listen(onDelivery: typeof deliver) {
+      deliver = onDelivery;
+      return { reply: (_peer: number, type: number) => replies.push(type), close() {} };
+    },
+  } as unknown as SessionContext;
+  const root = join(fixtures, 'sysfs/two-gpus');
+  const session = new DumpSession(context, () => readHost({ root, kfdVersion: '1.17' }));
+  await session.start();
+  const send = async (type: number, args: number[], text = '', fds: Descriptor[] = []) => {
+    deliver({ type, args, body: Buffer.from(text), fds, peer: 1, pid: process.pid } as Delivery);
+    await delay(1);
+  };
+  return { session, image, replies, send };
+}
+
+type Started = Awaited<ReturnType<typeof started>>;
+
+/** Processes that use render nodes alone, with nothing in them. */
+async function processes({ send }: Started, count: number): Promise<void> {
+  const empty = await readFile(join(fixtures, 'image-v1/state-empty.img'));
+  for (let ordinal = 0; ordinal < count; ordinal++) {
+    const pidfd = native().openPidfd(process.pid);
+    await send(messageType.dumpPause, [ordinal, process.pid], 'worker', [pidfd]);
+    await send(messageType.dumpState, [ordinal], '', [native().memfd(empty)]);
+  }
+  await send(messageType.dumpBegin, [count, 0]);
+}
+
+test('a checkpoint whose GPU processes have ended in time is a success', async (t) => {
+  const all = await started(t);
+  await all.send(messageType.stage, [], 'post-dump');
+  await all.send(messageType.dumpEnd, [0, 0]);
+  assert.deepEqual(all.replies, [messageType.ok, messageType.ok]);
+  const { outcome, success, code } = await all.session.finish();
+  assert.deepEqual(
+    { outcome, success, code },
+    { outcome: 'no_gpu_state', success: true, code: '' },
+  );
+});
+
+test('sealed at post-dump, kept when CRIU ends well', async (t) => {
+  const all = await started(t);
+  await processes(all, 1);
+  await all.send(messageType.stage, [], 'post-dump');
+  while (all.replies.length < 2) await delay(5);
+  await all.send(messageType.dumpEnd, [0, 0]);
+  assert.equal((await all.session.finish()).outcome, 'sealed');
+  const files = ['kfd-manifest.json', 'kfd-state-0.img'];
+  assert.deepEqual((await readdir(all.image)).sort(), files);
+});
+
+test('CRIU dies at any moment after post-dump came: nothing appears in the image afterwards', async (t) => {
+  for (let turns = 0; turns < 12; turns++) {
+    const all = await started(t);
+    await processes(all, 40);
+    void all.send(messageType.stage, [], 'post-dump');
+    for (let i = 0; i < turns; i++) await new Promise(setImmediate);
+    const { outcome } = await all.session.finish();
+    assert.equal(outcome, 'abandoned');
+    assert.deepEqual(await readdir(all.image), [], `after ${turns} turns`);
+    await delay(20);
+    assert.deepEqual(await readdir(all.image), [], `later, after ${turns} turns`);
+  }
+});
