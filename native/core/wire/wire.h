@@ -13,7 +13,7 @@
 
 namespace kfdcp {
 
-/// src/session/wire.ts mirrors these numbers.
+/// src/session/plugin/wire.ts mirrors these numbers.
 enum class MessageType : std::uint32_t {
   ok = 1,     // answer; args as the request says
   error = 2,  // answer; text is the reason
