@@ -10,23 +10,44 @@ const firstWithMes = 110000;
 /** Bytes of one MQD on gfx9: v9_structs.h, struct v9_mqd and v9_sdma_mqd. Each compute die (XCC) has one. */
 const mqdBytes = { compute: 2048, sdma: 512, other: 0 } as const;
 
-/** A reason for each queue that would be lost. `gpuOf` finds the GPU by the id that the process knows. */
+/** A reason for each queue that this kernel would lose. `gpuOf` finds the GPU by the id that the process knows. */
 export function lostQueues(
   queues: readonly KfdQueue[],
   gpuOf: (gpuId: number) => ManifestGpu | undefined,
+  kernelRelease: string,
 ): string[] {
   return queues.flatMap((queue) => {
     const gpu = gpuOf(queue.gpuId);
-    if (gpu === undefined) return [];
-    const { gfx_target_version: gfx, num_xcc: dies } = gpu;
-    if (gfx >= firstWithMes) {
-      return [
-        `queue ${queue.id} is on a ${gfxName(gfx)}: no kernel can bring back queues of gfx11 and later`,
-      ];
-    }
-    if (dies > 1) return lostOnDies(queue, dies);
-    return [];
+    const why = gpu === undefined ? unknownGpu(queue) : lostOn(gpu, queue, kernelRelease);
+    return why === undefined ? [] : [`queue ${queue.id} ${why}`];
   });
+}
+
+/** What cannot be judged is not let pass: the container would be gone before RESTORE says no. */
+function unknownGpu({ gpuId }: KfdQueue): string {
+  return `is on GPU ${gpuId}, which the topology of this host does not have`;
+}
+
+function lostOn(gpu: ManifestGpu, queue: KfdQueue, kernelRelease: string): string | undefined {
+  const { gfx_target_version: gfx, num_xcc: dies } = gpu;
+  const generation = Math.floor(gfx / 10_000);
+  if (gfx >= firstWithMes) {
+    return `is on a ${gfxName(gfx)}: no kernel can bring back queues of gfx11 and later`;
+  }
+  if (queue.kind === 'compute' && generation === 10 && wantsControlStacks(kernelRelease)) {
+    return `is on a ${gfxName(gfx)}: Linux 6.12 from 6.12.108 on does not take back its compute queues`;
+  }
+  return dies > 1 ? lostOnDies(queue, dies) : undefined;
+}
+
+/**
+ * RESTORE wants the size of control stacks that the topology has, and blobs of gfx10 say 0: EINVAL
+ * (kfd_process_queue_manager.c:kfd_criu_restore_queue@6.12.117, kfd_mqd_manager_v10.c:mqd_manager_init_v10). Not so in
+ * 6.12.107 and 7.3.4; between 107 and 113 nobody has looked.
+ */
+function wantsControlStacks(kernelRelease: string): boolean {
+  const patch = /^6\.12\.(\d+)/.exec(kernelRelease)?.[1];
+  return patch !== undefined && Number(patch) >= 108;
 }
 
 /**
@@ -34,14 +55,10 @@ export function lostQueues(
  * (kfd_mqd_manager_v9.c:checkpoint_mqd@6.12.117). Kernels that save all refuse them: RESTORE wants the size of one MQD
  * (kfd_process_queue_manager.c:kfd_criu_restore_queue@7.3.4), and answers EINVAL when the container is gone.
  */
-function lostOnDies({ id, kind, mqdBytes: saved }: KfdQueue, dies: number): string[] {
+function lostOnDies({ kind, mqdBytes: saved }: KfdQueue, dies: number): string | undefined {
   if (saved > mqdBytes[kind]) {
-    return [
-      `queue ${id} runs on ${dies} compute dies, and this kernel saves it in a form that it does not take back`,
-    ];
+    return `runs on ${dies} compute dies, and this kernel saves it in a form that it does not take back`;
   }
-  if (kind !== 'compute') return [];
-  return [
-    `queue ${id} runs on ${dies} compute dies, of which this kernel saves one: it would come back and never run`,
-  ];
+  if (kind !== 'compute') return undefined;
+  return `runs on ${dies} compute dies, of which this kernel saves one: it would come back and never run`;
 }

@@ -16,7 +16,7 @@ const chips: Readonly<Record<string, Chip>> = {
   gfx906: { gpu: gpuWith('device_id=0x66a1'), index: 0 },
   'the second partition of a gfx942 in CPX': { gpu: gpuWith(...partition), index: 1 },
   'the last of eight GPUs in one hive': { gpu: gpuWith('gpus=8', 'hive=1'), index: 7 },
-  // Its compute queues do not come back on 6.12: test/lab/driver/README.md.
+  // Its compute queues are refused on 6.12: refusals.
   ...(onNextKernel ? { gfx1030: { gpu: gpuWith('device_id=0x73bf'), index: 0 } } : {}),
 };
 

@@ -37,6 +37,10 @@ const lossyGpus = [
     reason: /queue \d+ runs on 8 compute dies, of which this kernel saves one/,
   },
   {
+    gpu: gpuWith('device_id=0x73bf'), // gfx1030
+    reason: /queue \d+ is on a gfx1030: Linux 6\.12 from 6\.12\.108 on does not take back/,
+  },
+  {
     gpu: kfdsim('behaves_as=7.3', 'gfx_target_version=90402'),
     reason: /queue \d+ runs on 8 compute dies, and this kernel saves it in a form that it does not/,
   },

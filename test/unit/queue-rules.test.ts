@@ -9,10 +9,10 @@ function queue(kind: KfdQueue['kind'], mqdBytes: number): KfdQueue {
   return { id: 3, gpuId: 51966, kind, ringBytes: 4096, priority: 7, mqdBytes };
 }
 
-function lost(one: KfdQueue, gfx: number, dies: number): string[] {
+function lost(one: KfdQueue, gfx: number, dies: number, kernel = '7.3.4'): string[] {
   const [sample] = sampleManifest().gpus;
   const gpu = { ...(sample as ManifestGpu), gfx_target_version: gfx, num_xcc: dies };
-  return lostQueues([one], (id) => (id === gpu.gpu_id ? gpu : undefined));
+  return lostQueues([one], (id) => (id === gpu.gpu_id ? gpu : undefined), kernel);
 }
 
 test('queues that come back are not refused', () => {
@@ -49,9 +49,16 @@ test('every queue of gfx11 and later is refused', () => {
   }
 });
 
-test('nothing is said of a GPU that is not known', () => {
-  assert.deepEqual(
-    lostQueues([queue('compute', 2048)], () => undefined),
-    [],
-  );
+test('compute queues of gfx10 are refused where RESTORE wants control stacks', () => {
+  const refusedOn = (kernel: string) => lost(queue('compute', 2048), 100300, 1, kernel).length > 0;
+  assert.equal(refusedOn('6.12.117+deb13-amd64'), true);
+  assert.equal(refusedOn('6.12.107-1'), false);
+  assert.equal(refusedOn('7.3.4+deb13-amd64'), false);
+  assert.deepEqual(lost(queue('sdma', 520), 100300, 1, '6.12.117'), []);
+  assert.deepEqual(lost(queue('compute', 2048), 90010, 1, '6.12.117'), []);
+});
+
+test('a queue on a GPU that is not known is refused', () => {
+  const [reason] = lostQueues([queue('compute', 2048)], () => undefined, '7.3.4');
+  assert.equal(reason, 'queue 3 is on GPU 51966, which the topology of this host does not have');
 });

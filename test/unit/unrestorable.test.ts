@@ -21,8 +21,8 @@ const share = (process: number, index: number, owner: number, ofOwner: number): 
 test('a process whose shared buffers could not be exchanged is refused while it can go on', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
   const processes = [
-    { ...dumped(), kfdBos: 3 },
-    { ...dumped(), ordinal: 1, pid: 4712, comm: 'peer', kfdBos: 3 },
+    { ...dumped({ numObjects: 0 }), kfdBos: 3 },
+    { ...dumped({ numObjects: 0 }), ordinal: 1, pid: 4712, comm: 'peer', kfdBos: 3 },
   ];
   const judged = (shares: readonly SharedBo[], check: (state: Buffer) => void) => () =>
     refuseUnrestorable(processes, shares, host, check);
@@ -38,5 +38,13 @@ test('a process whose shared buffers could not be exchanged is refused while it 
   // With every other reason.
   assert.throws(judged([share(1, 2, 0, 3), share(0, 2, 1, 3)], unreadable), {
     message: /^pid \d+ .*such a circle cannot be restored; pid 4711 .*; pid 4712 /,
+  });
+});
+
+test('queues and events in a layout that is not known are refused: what becomes of them cannot be told', async (t) => {
+  const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
+  assert.throws(() => refuseUnrestorable([dumped()], [], host, readable), {
+    code: 'E_UNSUPPORTED_STATE',
+    message: 'pid 4711 (worker): its KFD state has a layout that is not known here',
   });
 });

@@ -77,10 +77,15 @@ function layoutReasons(
 function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly string[] {
   return processes.flatMap((process) => {
     const { state, summary } = process;
-    const objects = state && kfdObjectsOf(state);
+    if (state === undefined || summary?.numObjects === 0) return [];
+    const objects = kfdObjectsOf(state);
+    if (objects === undefined) {
+      return [`${who(process)}: its KFD state has a layout that is not known here`];
+    }
     const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
     const gpuOf = (gpuId: number) =>
       host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
-    return lostQueues(objects?.queues ?? [], gpuOf).map((why) => `${who(process)}: ${why}`);
+    const lost = lostQueues(objects.queues, gpuOf, host.kernelRelease);
+    return lost.map((why) => `${who(process)}: ${why}`);
   });
 }
