@@ -7,7 +7,7 @@ import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
-import type { Visit, WalkOptions } from './source.js';
+import type { Visit, WalkOptions } from './walk.js';
 
 export interface CompleteContents {
   readonly contents: CheckpointContents;

@@ -6,13 +6,8 @@ import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
 import { type ContainerFacts, containerFacts } from './container.js';
 import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
-import {
-  type CheckpointEntry,
-  type Visit,
-  type WalkOptions,
-  type WalkResult,
-  walkCheckpoint,
-} from './source.js';
+import { walkCheckpoint } from './source.js';
+import type { CheckpointEntry, Visit, WalkOptions, WalkResult } from './walk.js';
 
 /** Bytes of the largest config.dump or spec.dump that is read. */
 export const maxJsonBytes = 16 << 20;

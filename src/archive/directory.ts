@@ -6,10 +6,7 @@ import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { imageFilePattern, manifestName } from '../manifest/names.js';
 import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
-import type { Visit, WalkResult } from './source.js';
-
-/** A podman bundle (with `checkpoint/` in it), or CRIU's image directory itself. */
-export type DirectoryKind = 'bundle' | 'image';
+import type { DirectoryKind, Visit, WalkResult } from './walk.js';
 
 /** As `walkCheckpoint`, for a directory; links and special files are ignored. */
 export async function walkDirectory(path: string, visit: Visit): Promise<WalkResult> {

@@ -9,7 +9,7 @@ import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.
 import { imagePrefix } from './names.js';
 import { type CheckpointWithPages, readWithPages } from './pages-parts.js';
 import type { Contents } from './rewrite.js';
-import type { FilePart, WalkOptions } from './source.js';
+import type { FilePart, WalkOptions } from './walk.js';
 
 /** Where a pages file is, and where all of its image are, by their ordinals: it may refer to them. */
 export interface ChainPart extends FilePart {

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { pagesPattern } from '../manifest/names.js';
 import { type CheckpointContents, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
-import type { FilePart, WalkOptions } from './source.js';
+import type { FilePart, WalkOptions } from './walk.js';
 
 export interface CheckpointWithPages {
   readonly contents: CheckpointContents;

@@ -4,8 +4,8 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
 import { Entries } from './entries.js';
-import type { Visit, WalkOptions, WalkResult } from './source.js';
 import { blockBytes, decodePax, decodeTarHeader, padded, type TarHeader } from './tar-header.js';
+import type { Visit, WalkOptions, WalkResult } from './walk.js';
 
 /** Bytes of the largest pax header or GNU long name. */
 const maxExtensionBytes = 1 << 20;

@@ -17,7 +17,7 @@ import { collect } from './contents.js';
 import { rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
 import { rewriteConfig, rewriteSpec } from './device-rules.js';
 import { imagePrefix, smallFiles } from './names.js';
-import type { Visit } from './source.js';
+import type { Visit } from './walk.js';
 
 /** New contents by entry name. */
 export type Replacements = ReadonlyMap<string, Buffer>;

@@ -8,9 +8,9 @@ import { type ExtractEvents, extract, type Header, type Pack, pack } from 'tar-s
 import { KfdError } from '../errors.js';
 import { Entries } from './entries.js';
 import { plainName } from './names.js';
-import type { FilePart, WalkOptions } from './source.js';
 import { Tail } from './tail.js';
-import { asArchiveError, type Compression, compressionOf } from './tar.js';
+import { asArchiveError, compressionOf } from './tar.js';
+import type { Compression, FilePart, WalkOptions } from './walk.js';
 
 export interface RewriteOptions extends WalkOptions {
   /** Makes the stream that compresses with zstd. */

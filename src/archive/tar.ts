@@ -8,12 +8,10 @@ import { type ExtractEvents, extract, type Header } from 'tar-stream';
 import { asKfdError, KfdError } from '../errors.js';
 import { Entries } from './entries.js';
 import { walkPlainTar } from './plain-tar.js';
-import type { Visit, WalkOptions, WalkResult } from './source.js';
 import { damaged, Tail } from './tail.js';
+import type { Compression, Visit, WalkOptions, WalkResult } from './walk.js';
 
 type EntryStream = ExtractEvents['entry'][1];
-
-export type Compression = 'none' | 'gzip' | 'zstd';
 
 /** As `walkCheckpoint`, for an archive. */
 export async function walkArchive(

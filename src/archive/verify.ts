@@ -19,7 +19,6 @@ import {
 } from '../manifest/schema.js';
 import { type CheckpointContents, collect, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
-import type { CheckpointEntry, WalkOptions } from './source.js';
 import type {
   ImageVerifier,
   PagesCheck,
@@ -27,6 +26,7 @@ import type {
   RenderStateFacts,
   StateFacts,
 } from './verifier.js';
+import type { CheckpointEntry, WalkOptions } from './walk.js';
 
 /** The verdict on one file. */
 export interface FileVerdict {

@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import { type CompleteContents, readComplete } from '../archive/completeness.js';
 import { withoutParent } from '../archive/flatten.js';
-import type { Visit } from '../archive/source.js';
 import { compressionOf } from '../archive/tar.js';
+import type { Visit } from '../archive/walk.js';
 import { type Config, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
 import { type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';

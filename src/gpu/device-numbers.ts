@@ -3,7 +3,8 @@
  * engine the device rules as they are in the archive, so numbers that differ need another archive.
  */
 
-import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import type { Manifest } from '../manifest/schema.js';
+import { archiveMinor } from './archive-minor.js';
 import type { DeviceNumber, Host } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import type { GpuPair } from './pair.js';
@@ -16,14 +17,6 @@ export interface DeviceMove {
   readonly to: DeviceNumber;
   /** Ordinal of the recorded GPU. */
   readonly gpu?: number;
-}
-
-/** Minor of the render node that stands for a recorded GPU in the archive. */
-export function archiveMinor(
-  { devices }: Manifest,
-  { ordinal, render_minor }: ManifestGpu,
-): number {
-  return devices.assigned?.find(({ gpu }) => gpu === ordinal)?.render_minor ?? render_minor;
 }
 
 /** What has to be rewritten in the archive before these pairs can be. */

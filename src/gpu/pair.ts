@@ -1,8 +1,8 @@
 /** Which GPU of this host takes the place of which recorded one. Pure. */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import { archiveMinor } from './archive-minor.js';
 import { assign } from './assign.js';
-import { archiveMinor } from './device-numbers.js';
 import { misfits, vramNeeded } from './fit.js';
 import { type GpuMap, ordersOf } from './gpu-map.js';
 import { type HiveChoice, hiveChoices } from './hives.js';
