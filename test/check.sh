@@ -69,6 +69,7 @@ plain_parts() {
 		not_run unit "what it tests could not be compiled"
 	fi
 	suite lint one node_modules/.bin/biome check
+	suite modules one node_modules/.bin/depcruise --config .dependency-cruiser.cjs src shim hooks
 	suite clang-format one formats
 	suite shell-syntax one shell_syntax
 	if [ "$native_built" = yes ]; then

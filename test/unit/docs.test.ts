@@ -32,3 +32,10 @@ test('the lines of a session in docs/operations.md are those of the code', () =>
   assert.ok(lines.length > 20, lines.join());
   assert.deepEqual(lines, [...loggedIn('src/session')].sort());
 });
+
+test('the modules in docs/architecture.md are those of src/modules.list', () => {
+  const isModule = (line: string) => line !== '' && !line.startsWith('#');
+  const declared = read('src/modules.list').split('\n').filter(isModule).join('\n');
+  const [, section = ''] = read('docs/architecture.md').split('`src/modules.list` says');
+  assert.equal(/```\n(.*?)\n```/s.exec(section)?.[1], declared);
+});

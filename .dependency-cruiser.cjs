@@ -1,0 +1,68 @@
+/** Holds every import to src/modules.list, and lets no circle be. `npx depcruise src shim hooks` runs it. */
+
+const { readFileSync } = require('node:fs');
+const { join } = require('node:path');
+
+const forAll = ['src/errors.ts', 'src/rpc-status.ts', 'src/version.ts'];
+const modules = readFileSync(join(__dirname, 'src/modules.list'), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+  .map((line) => line.split(/ +/));
+const names = modules.map(([name]) => name);
+
+/** Of all that belongs to a module: a file, or a folder without the modules below it. */
+function pattern(name) {
+  const path = name.replaceAll('.', '\\.');
+  if (name.endsWith('.ts')) return `^${path}$`;
+  const below = names.filter((other) => other.startsWith(`${name}/`) && !other.endsWith('.ts'));
+  const others = below.map((other) => `${other.slice(name.length + 1)}/`);
+  return others.length === 0 ? `^${path}/` : `^${path}/(?!${others.join('|')})`;
+}
+
+const isModule = (word) => /^(src|shim|hooks)(\/|$)/.test(word);
+const packagePattern = (name) => `node_modules/${name}/`;
+
+module.exports = {
+  forbidden: [
+    { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'in-modules.list',
+      comment: 'Every file belongs to a module of src/modules.list.',
+      severity: 'error',
+      from: { pathNot: [...names, ...forAll].map(pattern) },
+      to: {},
+    },
+    {
+      name: 'addon-in-native.ts',
+      comment: 'Only src/native.ts loads the addon; src/bundle resolves files of packages.',
+      severity: 'error',
+      from: { pathNot: ['^src/native\\.ts$', '^src/bundle/'] },
+      to: { path: ['^module$', '\\.node$'] },
+    },
+    {
+      name: 'grpc-on-demand',
+      comment: 'gRPC is a program of its own: a static import would make it part of another.',
+      severity: 'error',
+      from: { pathNot: ['^src/session/control/load\\.ts$', '^src/session/control/grpc/'] },
+      to: { path: '^src/session/control/grpc/' },
+    },
+    ...modules.map(([name, ...allowed]) => ({
+      name,
+      comment: `src/modules.list says what ${name} may import.`,
+      severity: 'error',
+      from: { path: pattern(name) },
+      to: {
+        path: ['^(src|shim|hooks)/', 'node_modules/'],
+        pathNot: [
+          ...[name, ...forAll, ...allowed.filter(isModule)].map(pattern),
+          ...allowed.filter((word) => !isModule(word)).map(packagePattern),
+        ],
+      },
+    })),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+  },
+};
