@@ -12,7 +12,7 @@ if [ "${1-}" = native ]; then
 	exec node dist/test/bench/native.js "${@:2}"
 fi
 test/lab/setup.sh
-test/lab/stage.sh
+packaging/stage.sh
 mkdir -p build/bench
 rm -f build/bench/results.json
 [ $# -gt 0 ] || set -- table hidden freeze processes memory plain containerd

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 test/lab/setup.sh
-test/lab/stage.sh
+packaging/stage.sh
 test/lab/lab.sh --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js containerd-life

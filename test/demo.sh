@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."
 
 test/lab/setup.sh
-test/lab/stage.sh
+packaging/stage.sh
 # Only what a migration carries: the archive, and each side's account of what it saw.
 share=$(mktemp -d "${TMPDIR:-/var/tmp}/kfd-checkpoint-demo.XXXXXX")
 trap 'rm -rf "$share"' EXIT

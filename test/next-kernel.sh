@@ -23,7 +23,7 @@ end_to_end() {
 
 cd "$REPO" || exit 1
 forget_logs
-if suite set-up one set_up && suite installation one test/lab/stage.sh && suite next-kernel-build one next_kernel; then
+if suite set-up one set_up && suite installation one packaging/stage.sh && suite next-kernel-build one next_kernel; then
 	suite end-to-end-next-kernel tap end_to_end
 else
 	not_run end-to-end-next-kernel "the machine could not be set up, or Debian's backports give no newer kernel here"

@@ -29,7 +29,7 @@ sanitized_and_large_parts() {
 plain_and_bundle_parts() {
 	plain_parts
 	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
-	if suite installation one test/lab/stage.sh; then installed=yes; fi
+	if suite installation one packaging/stage.sh; then installed=yes; fi
 }
 
 cd "$REPO" || exit 1

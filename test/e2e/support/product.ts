@@ -11,7 +11,7 @@ const configPath = '/etc/kfd-checkpoint/config.json';
 
 /** Puts the package's files in their place, all of them anew. */
 export async function unpack(): Promise<void> {
-  await run('bash', '/repo/test/lab/install.sh');
+  await run('bash', '/repo/packaging/install.sh');
 }
 
 /** Installs as an operator would: the package's files, then `configure`. */

@@ -2,10 +2,8 @@
 # stage.sh: gathers what an installation consists of, from the built tree, into build/stage and build/stage.tar, laid
 # out as it lies in /usr/lib/kfd-checkpoint. Fails, naming every missing part.
 set -euo pipefail
-. "$(dirname "$0")/lib.sh"
-
-stage=$REPO/build/stage
-cd "$REPO"
+cd "$(dirname "$0")/.."
+stage=$PWD/build/stage
 
 # Where each part is in the built tree, and where in the installation.
 parts=(
@@ -22,7 +20,10 @@ missing=
 for part in dist/src/bundle/main.js "${parts[@]:1}"; do
 	[ -e "${part% *}" ] || missing+=" ${part% *}"
 done
-[ -z "$missing" ] || die "cannot stage, not built:$missing (npm run build makes them)"
+if [ -n "$missing" ]; then
+	echo "stage: not built:$missing (npm run build makes them)" >&2
+	exit 1
+fi
 npm run --silent build:bundle # each time: what is installed is never older than what tsc made
 
 rm -rf "$stage" "$stage.tar"
@@ -37,6 +38,6 @@ for file in hooks/*; do # the TypeScript ones are in dist/hooks
 done
 chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
 
-# One file for the guest: reading many small ones over its file share takes long.
+# One file: it travels to another host, or to a guest whose file share is slow with small ones.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .
 mv "$stage.tar.tmp" "$stage.tar"
