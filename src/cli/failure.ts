@@ -24,13 +24,13 @@ const hints: Partial<Record<ErrorCode, string>> = {
   E_INTERNAL: 'this is a bug; please report it with the command line and this message',
 };
 
-/** "Error:", "Hint:" and "Log:", one line each. */
+/** "Error:", "Hint:" and, where there is one, "Log:", one line each. */
 export function failureText(error: KfdError): string {
   const log = error.details?.['log'];
   return [
     `Error: ${printable(error.message)}`,
     `Hint:  ${printable(error.hint ?? hints[error.code] ?? 'run "kfd-checkpoint check"')}`,
-    `Log:   ${typeof log === 'string' ? printable(log) : 'none'}`,
+    ...(typeof log === 'string' ? [`Log:   ${printable(log)}`] : []),
     '',
   ].join('\n');
 }
@@ -39,7 +39,11 @@ export function failureText(error: KfdError): string {
 export function failureOf(error: unknown): KfdError | undefined {
   if (!(error instanceof CommanderError)) return asKfdError(error, 'kfd-checkpoint');
   if (error.exitCode === 0) return undefined;
-  return new KfdError('E_USAGE', error.message.replace(/^error: /, ''), { cause: error });
+  const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
+  // Commander's second line is "(Did you mean VERB?)".
+  const meant = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1];
+  const hint = meant && `did you mean ${meant}? See "kfd-checkpoint --help"`;
+  return new KfdError('E_USAGE', message, { cause: error, ...(hint && { hint }) });
 }
 
 export function exitCodeOf(error: KfdError): number {

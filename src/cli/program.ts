@@ -12,7 +12,7 @@ import { restoreCommand } from './restore.js';
 import { sessionsCommand } from './sessions.js';
 import type { Surroundings } from './surroundings.js';
 import { verifyCommand } from './verify.js';
-import { versionCommand } from './version.js';
+import { versionCommand, versionText } from './version.js';
 import { watchCommand } from './watch.js';
 
 /** Runs one command line (without node and script); the exit code is the answer. Never throws. */
@@ -22,7 +22,8 @@ export async function runCommandLine(
 ): Promise<number> {
   const program = new Command('kfd-checkpoint')
     .description('checkpoint and restore for containers that use AMD GPUs')
-    .helpCommand(false)
+    .version(versionText, '-V, --version', 'print the version')
+    .helpCommand('help [verb]', 'what a verb does')
     // What stands behind an archive is the engine's: restoreCommand.
     .enablePositionalOptions();
   const verbs = [

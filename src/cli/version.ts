@@ -1,11 +1,13 @@
-/** `kfd-checkpoint version`. */
+/** `kfd-checkpoint version`, which is `--version`, too. */
 
 import { Command } from 'commander';
 import { version } from '../version.js';
 import type { Surroundings } from './surroundings.js';
 
+export const versionText = `kfd-checkpoint ${version}`;
+
 export function versionCommand({ out }: Surroundings): Command {
   return new Command('version').description('print the version').action(() => {
-    out(`kfd-checkpoint ${version}\n`);
+    out(`${versionText}\n`);
   });
 }

@@ -2,7 +2,6 @@
 
 import { mkdirSync } from 'node:fs';
 import { promisify } from 'node:util';
-// biome-ignore lint/style/noRestrictedImports: no program of the installation.
 import { type Client, credentials, loadPackageDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { image } from './container.js';
