@@ -2,6 +2,7 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { ChainPart, FilePart } from '../addon.js';
 import { isMissing, KfdError } from '../errors.js';
 import { encodeManifest } from '../manifest/codec.js';
 import { manifestName, pagesPattern, parentFeature } from '../manifest/names.js';
@@ -9,12 +10,7 @@ import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.
 import { imagePrefix } from './names.js';
 import { type CheckpointWithPages, readWithPages } from './pages-parts.js';
 import type { Contents } from './rewrite.js';
-import type { FilePart, WalkOptions } from './walk.js';
-
-/** Where a pages file is, and where all of its image are, by their ordinals: it may refer to them. */
-export interface ChainPart extends FilePart {
-  readonly siblings: readonly (FilePart & { readonly process: number; readonly gpu: number })[];
-}
+import type { WalkOptions } from './walk.js';
 
 /**
  * Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes. What those

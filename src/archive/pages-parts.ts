@@ -4,10 +4,11 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { FilePart } from '../addon.js';
 import { pagesPattern } from '../manifest/names.js';
 import { type CheckpointContents, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
-import type { FilePart, WalkOptions } from './walk.js';
+import type { WalkOptions } from './walk.js';
 
 export interface CheckpointWithPages {
   readonly contents: CheckpointContents;

@@ -5,12 +5,13 @@ import { type Duplex, Transform, type TransformCallback, Writable } from 'node:s
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { type ExtractEvents, extract, type Header, type Pack, pack } from 'tar-stream';
+import type { FilePart } from '../addon.js';
 import { KfdError } from '../errors.js';
 import { Entries } from './entries.js';
 import { plainName } from './names.js';
 import { Tail } from './tail.js';
 import { asArchiveError, compressionOf } from './tar.js';
-import type { Compression, FilePart, WalkOptions } from './walk.js';
+import type { Compression, WalkOptions } from './walk.js';
 
 export interface RewriteOptions extends WalkOptions {
   /** Makes the stream that compresses with zstd. */

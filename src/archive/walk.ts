@@ -1,18 +1,12 @@
 /** What a walk through a checkpoint gives, wherever its files are. */
 
+import type { FilePart } from '../addon.js';
 import type { ZstdDecoderFactory } from './verifier.js';
 
 export type Compression = 'none' | 'gzip' | 'zstd';
 
 /** A podman bundle (with `checkpoint/` in it), or CRIU's image directory itself. */
 export type DirectoryKind = 'bundle' | 'image';
-
-/** A file, or a part of one. Bytes. */
-export interface FilePart {
-  readonly path: string;
-  readonly offset: number;
-  readonly size: number;
-}
 
 /** One file of a checkpoint. `name` is relative to the archive's top, e.g. "checkpoint/core-1.img". */
 export interface CheckpointEntry {

@@ -1,7 +1,7 @@
 /** The addon, as the command line sees it. */
 
 import { Duplex, type Transform } from 'node:stream';
-import type { ChainPart } from '../archive/flatten.js';
+import type { ChainPart } from '../addon.js';
 import type { ImageVerifier } from '../archive/verifier.js';
 import { fromNative, native } from '../native.js';
 import type { NativeServices } from './surroundings.js';

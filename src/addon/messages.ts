@@ -1,0 +1,39 @@
+/** Descriptors, and messages of the plugin and the launcher, as the addon delivers them. */
+
+/** A file descriptor; closed by `close()` or, late, by the garbage collector. */
+export interface Descriptor {
+  /** -1 once closed. */
+  readonly fd: number;
+  close(): void;
+}
+
+/** What a `Listener` delivers: a message, or the end of a peer. */
+export type Delivery =
+  | {
+      readonly peer: number;
+      /** Host pid of the sender, as the kernel told when it connected. */
+      readonly pid: number;
+      readonly type: number;
+      readonly args: readonly number[];
+      readonly body: Buffer;
+      readonly fds: readonly Descriptor[];
+      readonly closed?: undefined;
+    }
+  | {
+      readonly peer: number;
+      readonly pid: number;
+      readonly closed: true;
+      readonly reason?: string;
+    };
+
+export interface Listener {
+  /** Throws KFD_IO when the peer is gone. */
+  reply(
+    peer: number,
+    type: number,
+    args: readonly number[],
+    text: string,
+    fds: readonly Descriptor[],
+  ): void;
+  close(): void;
+}
