@@ -1,10 +1,18 @@
-/** The runtime `kfd` in containerd's configuration for Kubernetes; `ctr` and nerdctl need none. */
+/** The runtime `kfd` in containerd's configuration for Kubernetes. `ctr` and nerdctl need none. */
+
+import { parse, type TomlTable } from 'smol-toml';
+import { KfdError } from '../errors.js';
 
 export const dropInPath = '/etc/containerd/conf.d/50-kfd-checkpoint.toml';
 /** containerd's own file. */
 export const containerdConfigPath = '/etc/containerd/config.toml';
+/** What makes containerd read the drop-in, in its own file. */
+export const dropInPattern = '/etc/containerd/conf.d/*.toml';
 
-/** What a release of containerd calls its plugin for Kubernetes, and the version of configuration that has that name. */
+/**
+ * The name that a release of containerd gives its plugin for Kubernetes, and the version of the
+ * configuration that has this name.
+ */
 interface Dialect {
   readonly version: number;
   readonly plugin: string;
@@ -23,8 +31,8 @@ export function shimProgram(prefix: string): string {
 }
 
 /**
- * The table of the runtime. Its type is the stock one's: containerd compares that name in places where it should ask what a
- * runtime can do, checkpoints among them.
+ * The table of the runtime. It has the type of the stock runtime, because containerd compares that
+ * name in places where it should ask what a runtime can do. Checkpoints are one of these places.
  */
 function runtimeTable(plugin: string, prefix: string): string {
   return `[plugins.'${plugin}'.containerd.runtimes.kfd]
@@ -38,24 +46,47 @@ export type RuntimeText =
   | { readonly dropIn: string; readonly lines?: undefined }
   | { readonly dropIn?: undefined; readonly lines: string };
 
+/** containerd's own file. */
+export interface ContainerdConfig {
+  readonly imports: readonly unknown[];
+  /** Names of the plugins that have settings. */
+  readonly plugins: readonly string[];
+}
+
+/** Parses containerd's own file; undefined: the host has none. Throws E_CONFIG. */
+export function parseContainerdConfig(text: string | undefined): ContainerdConfig {
+  let table: TomlTable;
+  try {
+    // Numbers above 2^53 are kept: the default is an error.
+    table = parse(text ?? '', { integersAsBigInt: 'asNeeded' });
+  } catch (error) {
+    const [reason] = (error as Error).message.split('\n');
+    throw new KfdError('E_CONFIG', `${containerdConfigPath}: ${reason}`, {
+      cause: error,
+      hint: 'correct the file: containerd does not start with it either',
+    });
+  }
+  const { imports, plugins } = table;
+  return {
+    imports: Array.isArray(imports) ? imports : [],
+    plugins: typeof plugins === 'object' ? Object.keys(plugins) : [],
+  };
+}
+
 /**
- * What tells a containerd of this major release, whose own file is `main`, of the runtime. A file that has a section of the
- * plugin must have the lines itself: containerd 1.7 takes the last section it finds, whole, and forgets the others.
+ * The text that adds the runtime to a containerd of this major release, whose own file is `main`. A
+ * file with settings of the plugin must hold the lines itself. The reason: containerd 1.7 uses the
+ * last section that it finds, whole, and ignores the others.
  */
-export function runtimeText(main: string | undefined, major: number, prefix: string): RuntimeText {
+export function runtimeText(main: ContainerdConfig, major: number, prefix: string): RuntimeText {
   const { version, plugin } = dialect(major);
   const table = runtimeTable(plugin, prefix);
-  const name = plugin.replaceAll('.', '\\.');
-  const section = new RegExp(`^\\s*\\[\\s*plugins\\s*\\.\\s*["']?${name}["']?[\\s.\\]]`, 'm');
-  return main !== undefined && section.test(main)
+  return main.plugins.includes(plugin)
     ? { lines: table }
     : { dropIn: `version = ${version}\n\n${table}` };
 }
 
-/** Whether containerd reads the drop-in, as far as its own file tells. */
-export function importsDropIn(main: string | undefined): boolean {
-  return (
-    main !== undefined &&
-    /^\s*imports\s*=\s*\[[^\]]*\/etc\/containerd\/conf\.d\/\*\.toml/m.test(main)
-  );
+/** Whether containerd's own file imports the drop-in. */
+export function importsDropIn({ imports }: ContainerdConfig): boolean {
+  return imports.includes(dropInPattern) || imports.includes(dropInPath);
 }

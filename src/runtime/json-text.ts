@@ -1,7 +1,11 @@
 /**
- * Changing one member of a JSON text and no other byte. Specs hold 64-bit numbers that do not
- * survive JSON.parse, and the engine reads every one of them back.
+ * Edits of one member of a JSON text. Every byte outside the edit is kept, because specs hold 64-bit
+ * numbers that do not survive JSON.parse, and the container engine reads all of them back.
+ * jsonc-parser finds the places. It would also accept comments and take the first of two members with
+ * the same name, where engines take the last: both are refused here.
  */
+
+import { applyEdits, type JSONPath, modify, type Node, parseTree } from 'jsonc-parser';
 
 /** Where the value of a top-level member lies in the text: [start, end). */
 export interface MemberRange {
@@ -10,94 +14,66 @@ export interface MemberRange {
 }
 
 /**
- * Finds a member of the top-level object. The text must be valid JSON with an object at the top;
- * throws when it is not an object, or when the member is there twice.
+ * Finds a member of the top-level object. Throws SyntaxError when the text is not JSON, when it is
+ * not an object, or when the object has the member twice.
  */
 export function findMember(text: string, key: string): MemberRange | undefined {
-  let found: MemberRange | undefined;
-  let at = skipSpace(text, 0);
-  if (text[at] !== '{') throw new SyntaxError('not a JSON object');
-  at = skipSpace(text, at + 1);
-  while (text[at] === '"') {
-    const keyEnd = endOfString(text, at);
-    const name: unknown = JSON.parse(text.slice(at, keyEnd));
-    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    const end = endOfValue(text, start);
-    if (name === key) {
-      if (found !== undefined) throw new SyntaxError(`"${key}" is there twice`);
-      found = { start, end };
-    }
-    at = skipSpace(text, end);
-    if (text[at] !== ',') break;
-    at = skipSpace(text, at + 1);
-  }
-  return found;
+  const value = memberOf(objectIn(text), key);
+  return value && rangeOf(value);
 }
 
-/** The text with `value` as the member `key` of the top-level object; all else byte for byte. */
+/** The text with `value` as the member `key` of the top-level object. Throws as `findMember`. */
 export function withMember(text: string, key: string, value: unknown): string {
-  const member = findMember(text, key);
-  const json = JSON.stringify(value);
-  if (member !== undefined) return text.slice(0, member.start) + json + text.slice(member.end);
-  const inside = text.indexOf('{') + 1;
-  const comma = text[skipSpace(text, inside)] === '}' ? '' : ',';
-  return `${text.slice(0, inside)}${JSON.stringify(key)}:${json}${comma}${text.slice(inside)}`;
+  memberOf(objectIn(text), key);
+  return edited(text, [key], value);
 }
 
 /**
- * The text with the member that `path` leads to changed; all else byte for byte. A text without that
- * member comes back as it was. `change` is given the parsed value.
+ * The text with the member at `path` changed. A text without that member is returned unchanged.
+ * `change` receives the parsed value. Throws SyntaxError when the text is not JSON, or when an object
+ * on the path has its member twice.
  */
 export function withChanged(
   text: string,
   path: readonly string[],
   change: (value: unknown) => unknown,
 ): string {
-  const [key, ...rest] = path;
-  if (key === undefined) return JSON.stringify(change(JSON.parse(text)));
-  if (text[skipSpace(text, 0)] !== '{') return text;
-  const member = findMember(text, key);
-  if (member === undefined) return text;
-  const value = text.slice(member.start, member.end);
-  return text.slice(0, member.start) + withChanged(value, rest, change) + text.slice(member.end);
-}
-
-function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (/[ \t\r\n]/.test(text[at] ?? '')) at += 1;
-  return at;
-}
-
-/** The index behind the string that starts at `from`. */
-function endOfString(text: string, from: number): number {
-  let at = from + 1;
-  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
-}
-
-/** The index behind the value that starts at `from`. */
-function endOfValue(text: string, from: number): number {
-  let depth = 0;
-  let at = from;
-  while (at < text.length) {
-    const char = text[at];
-    if (char === '"') {
-      at = endOfString(text, at);
-      if (depth === 0) return at;
-      continue;
-    }
-    if (char === '{' || char === '[') depth += 1;
-    if (char === '}' || char === ']') {
-      if (depth === 0) return trimmedEnd(text, from, at);
-      depth -= 1;
-      if (depth === 0) return at + 1;
-    }
-    if (char === ',' && depth === 0) return trimmedEnd(text, from, at);
-    at += 1;
+  let node: Node | undefined = rootOf(text);
+  for (const key of path) {
+    node = node?.type === 'object' ? memberOf(node, key) : undefined;
   }
-  return at;
+  if (node === undefined) return text;
+  const { start, end } = rangeOf(node);
+  // Not getNodeValue: it loses a member with the name __proto__.
+  return edited(text, [...path], change(JSON.parse(text.slice(start, end))));
 }
 
-function trimmedEnd(text: string, from: number, end: number): number {
-  return from + text.slice(from, end).trimEnd().length;
+/** A new member becomes the first one. */
+function edited(text: string, path: JSONPath, value: unknown): string {
+  return applyEdits(text, modify(text, path, value, { getInsertionIndex: () => 0 }));
+}
+
+function rootOf(text: string): Node {
+  JSON.parse(text); // throws for all that is not JSON
+  const root = parseTree(text);
+  if (root === undefined) throw new SyntaxError('not JSON');
+  return root;
+}
+
+function objectIn(text: string): Node {
+  const root = rootOf(text);
+  if (root.type !== 'object') throw new SyntaxError('not a JSON object');
+  return root;
+}
+
+function memberOf({ children = [] }: Node, key: string): Node | undefined {
+  const values = children.flatMap(({ children: [name, value] = [] }) =>
+    name?.value === key && value !== undefined ? [value] : [],
+  );
+  if (values.length > 1) throw new SyntaxError(`"${key}" is there twice`);
+  return values[0];
+}
+
+function rangeOf({ offset, length }: Node): MemberRange {
+  return { start: offset, end: offset + length };
 }

@@ -70,6 +70,10 @@ test('a file with settings of its own gets no drop-in, and the user the lines fo
     '[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "/usr/lib/cni"\n',
     "  [ plugins . 'io.containerd.grpc.v1.cri' ]\n",
     '[plugins."io.containerd.grpc.v1.cri"]',
+    '[plugins]\n  "io.containerd.grpc.v1.cri".sandbox_image = "pause:3.9"\n',
+    '[plugins]\n  [plugins."io.containerd.grpc.v1.cri".cni]\n    bin_dir = "/usr/lib/cni"\n',
+    '\nplugins."io.containerd.grpc.v1.cri".sandbox_image = "pause:3.9"\n',
+    "plugins = { 'io.containerd.grpc.v1.cri' = { sandbox_image = 'pause:3.9' } }\n",
   ]) {
     const root = await system(t, `${imports}${table}`);
     const { code, stderr } = await configure(root, '1.7.24');
@@ -96,6 +100,35 @@ test('what makes containerd read the drop-in is told when it is missing', async 
     assert.equal(code, 0);
     assert.match(stderr, /^imports = \["\/etc\/containerd\/conf\.d\/\*\.toml"\]$/m);
   }
+});
+
+test('text that only looks like settings does not keep the drop-in away', async (t) => {
+  for (const text of [
+    '# [plugins."io.containerd.grpc.v1.cri"]\n',
+    '[plugins."io.containerd.grpc.v1.cri-x"]\n',
+    '[x]\nnote = """\n[plugins."io.containerd.grpc.v1.cri"]\n"""\n',
+    '[x]\n[y.plugins."io.containerd.grpc.v1.cri"]\nlarge = 9223372036854775807\n',
+  ]) {
+    const root = await system(t, `\ufeff${imports}${text}`);
+    const { code, stderr } = await configure(root, '1.7.24');
+    assert.deepEqual([code, stderr], [0, ''], text);
+    assert.ok(existsSync(join(root, dropIn)));
+  }
+});
+
+test('a file that names the drop-in itself needs no advice', async (t) => {
+  const root = await system(t, `imports = [\n  '/${dropIn}', # ours\n]\n`);
+  assert.equal((await configure(root, '1.7.24')).stderr, '');
+});
+
+test('a file that is not TOML is refused before anything is written', async (t) => {
+  const root = await system(t, 'imports = [\n[plugins]\n');
+  const { code, stderr } = await configure(root, '1.7.24');
+  assert.equal(code, 1);
+  assert.match(stderr, /^Error: \/etc\/containerd\/config\.toml: Invalid TOML/);
+  assert.match(stderr, /^Hint: {2}correct the file/m);
+  assert.ok(!existsSync(join(root, dropIn)));
+  for (const copy of copies) assert.ok(!existsSync(join(root, copy)), copy);
 });
 
 test('undo takes it back, and what CRIU loads only where podman does not need it', async (t) => {

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
 import { annotateSpec } from '../../src/runtime/annotate.js';
 import { renderHookFile } from '../../src/runtime/hook-file.js';
-import { findMember, withMember } from '../../src/runtime/json-text.js';
+import { findMember, withChanged, withMember } from '../../src/runtime/json-text.js';
 import { fixtures, repository, temporaryFolder } from './paths.js';
 
 const gpuSpec = `{
@@ -66,7 +66,7 @@ test('the compiled hook annotates a GPU container and keeps every other byte', (
   assert.equal(annotations['io.kfd-checkpoint.kfd-device'], '234:0');
   const member = findMember(text, 'annotations');
   assert.ok(member);
-  const before = text.slice(0, member.start).replace('"annotations":', '');
+  const before = text.slice(0, member.start).replace('"annotations": ', '');
   assert.equal(before + text.slice(member.end + 1), gpuSpec.trimEnd());
 });
 
@@ -226,9 +226,11 @@ test('a spec of another shape is not touched', async () => {
 
 test('one member of a JSON text is replaced, in any layout', () => {
   const cases: [string, string][] = [
-    ['{}', '{"k":1}'],
-    [' { } ', ' {"k":1 } '],
-    ['{"a":2}', '{"k":1,"a":2}'],
+    ['{}', '{"k": 1}'],
+    [' { } ', ' {"k": 1 } '],
+    ['{"a":2}', '{"k": 1,"a":2}'],
+    ['{\n  "a":\t2\r\n}\n', '{"k": 1,\n  "a":\t2\r\n}\n'],
+    ['{"__proto__":{"k":2}}', '{"k": 1,"__proto__":{"k":2}}'],
     ['{"a":[1,{"k":5}],"k" : null }', '{"a":[1,{"k":5}],"k" : 1 }'],
     ['{"k":"},{\\"k\\":2","z":"\\\\"}', '{"k":1,"z":"\\\\"}'],
     ['{"k":{"k":[[]]},"b":12345678901234567890}', '{"k":1,"b":12345678901234567890}'],
@@ -238,4 +240,26 @@ test('one member of a JSON text is replaced, in any layout', () => {
   for (const [before, after] of cases) assert.equal(withMember(before, 'k', 1), after);
   assert.throws(() => withMember('{"k":1,"k":2}', 'k', 1), /twice/);
   assert.throws(() => withMember('[1]', 'k', 1), /not a JSON object/);
+  for (const bad of ['', '{"a":1,}', '{"a":1} // x', '{"a":01}', '{"a":1', '{"a":1}}']) {
+    assert.throws(() => withMember(bad, 'k', 1), SyntaxError, bad);
+  }
+});
+
+test('one member deep in a JSON text is changed, and no other byte', () => {
+  const twice = (value: unknown) => [value, value];
+  const cases: [string, string][] = [
+    ['{"a":{"b":[{"__proto__":1}]}}', '{"a":{"b":[[{"__proto__":1}],[{"__proto__":1}]]}}'],
+    [
+      '{"x":18446744073709551615, "a" : {"b":null} }\n',
+      '{"x":18446744073709551615, "a" : {"b":[null,null]} }\n',
+    ],
+    ['{"b":1}', '{"b":1}'],
+    ['{"a":[1]}', '{"a":[1]}'],
+    ['{"a":{"c":1,"c":2}}', '{"a":{"c":1,"c":2}}'],
+    ['[ ]', '[ ]'],
+  ];
+  for (const [before, after] of cases) assert.equal(withChanged(before, ['a', 'b'], twice), after);
+  for (const bad of ['{"a":{"b":1},"a":{}}', '{"a":{"b":1,"b":2}}', 'x']) {
+    assert.throws(() => withChanged(bad, ['a', 'b'], twice), SyntaxError, bad);
+  }
 });
