@@ -2,11 +2,11 @@
 
 import { Command } from 'commander';
 import { SessionClient } from '../session/control/client.js';
+import type { CommandContext } from './context.js';
 import { chosenSession, rootOption } from './sessions.js';
-import type { Surroundings } from './surroundings.js';
 import { sessionArgument } from './watch.js';
 
-export function cancelCommand({ out }: Surroundings): Command {
+export function cancelCommand({ out }: CommandContext): Command {
   return new Command('cancel')
     .description('stop a running checkpoint or restore')
     .addArgument(sessionArgument('<pid>'))

@@ -7,9 +7,9 @@ import { isMissing } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
+import type { CommandContext } from './context.js';
 import { json, printable, size, table } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
-import type { Surroundings } from './surroundings.js';
 
 export interface CheckArchiveOptions {
   readonly format: 'table' | 'json';
@@ -20,13 +20,13 @@ export interface CheckArchiveOptions {
 /** Prints the verdict. Throws the first reason, when there is one. */
 export async function checkArchive(
   path: string,
-  surroundings: Surroundings,
+  context: CommandContext,
   { format, root, gpuMap }: CheckArchiveOptions,
 ): Promise<void> {
-  const found = await restorabilityOf(path, surroundings, { root, gpuMap });
+  const found = await restorabilityOf(path, context, { root, gpuMap });
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const verdict = { ...found, reasons: [...found.reasons, ...missing] };
-  surroundings.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
+  context.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
 }

@@ -10,8 +10,8 @@ import { criu, podman, runtimes } from './checks/engines.js';
 import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
 import { criuConfiguration, folders, hook } from './checks/installation.js';
+import type { CommandContext } from './context.js';
 import { json, printable, table } from './format.js';
-import type { Surroundings } from './surroundings.js';
 
 const checks: readonly Check[] = [
   node,
@@ -47,7 +47,7 @@ interface CheckOptions {
 export const gpuMapOption = () =>
   new Option('--gpu-map <from=to,...>', 'which GPU here takes the place of which recorded one');
 
-export function checkCommand(surroundings: Surroundings): Command {
+export function checkCommand(context: CommandContext): Command {
   return new Command('check')
     .description(
       'check this host, or whether it can restore a checkpoint, and say how to mend what is missing',
@@ -57,22 +57,22 @@ export function checkCommand(surroundings: Surroundings): Command {
       new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
     )
     .addOption(gpuMapOption())
-    .option('--prefix <dir>', 'folder of the installation', surroundings.prefix)
+    .option('--prefix <dir>', 'folder of the installation', context.prefix)
     .option('--root <dir>', 'look at the system below this folder', '/')
     .action(async (checkpoint: string | undefined, options: CheckOptions) => {
-      if (checkpoint !== undefined) return checkArchive(checkpoint, surroundings, options);
+      if (checkpoint !== undefined) return checkArchive(checkpoint, context, options);
       if (options.gpuMap !== undefined) {
         throw new KfdError('E_USAGE', '--gpu-map: is of use with a checkpoint only');
       }
       const findings = await findingsOf({
         root: options.root,
         prefix: options.prefix,
-        run: surroundings.run,
-        native: surroundings.native,
+        run: context.run,
+        native: context.native,
         nodeVersion: process.versions.node,
       });
       const failed = findings.filter((finding) => finding.status === 'fail');
-      surroundings.out(
+      context.out(
         options.format === 'json'
           ? json({ schema_version: 1, able: failed.length === 0, findings })
           : asTable(findings),

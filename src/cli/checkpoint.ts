@@ -14,9 +14,9 @@ import { runFolder } from '../criu/state-folder.js';
 import { KfdError } from '../errors.js';
 import { archiveNamePattern } from '../manifest/names.js';
 import { processName, processNameIfAny } from '../os/ancestors.js';
+import type { CommandContext } from './context.js';
 import { PassedOn } from './failure.js';
 import { progressOf } from './progress.js';
-import type { Surroundings } from './surroundings.js';
 import { failOnProblems } from './verify.js';
 
 interface CheckpointOptions {
@@ -25,7 +25,7 @@ interface CheckpointOptions {
   readonly run: string;
 }
 
-export function checkpointCommand(surroundings: Surroundings): Command {
+export function checkpointCommand(context: CommandContext): Command {
   return new Command('checkpoint')
     .description('checkpoint with podman, without the GPU contents that an earlier archive has')
     .requiredOption('--parent <archive>', 'the earlier archive; a restore needs it, too')
@@ -37,7 +37,7 @@ export function checkpointCommand(surroundings: Surroundings): Command {
     .option('--run <dir>', 'where sessions look for the parent', runFolder)
     .passThroughOptions()
     .action((container: string, flags: string[], options: CheckpointOptions) =>
-      checkpoint(container, flags, options, surroundings),
+      checkpoint(container, flags, options, context),
     );
 }
 
@@ -45,7 +45,7 @@ async function checkpoint(
   container: string,
   flags: readonly string[],
   { parent, quiet, run }: CheckpointOptions,
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
   // In place nothing could be put back into one: podman restores what lies in the container's folder.
   if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
@@ -67,10 +67,10 @@ async function checkpoint(
   const folder = join(run, parentFolderName(processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
-    const files = await keepIndexes(parent, folder, surroundings, quiet === true);
+    const files = await keepIndexes(parent, folder, context, quiet === true);
     const list: ParentFile = { archive, files };
     writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
-    const { runThrough, signal } = surroundings;
+    const { runThrough, signal } = context;
     const args = ['container', 'checkpoint', container, ...flags];
     const status = await runThrough('podman', args, undefined, signal);
     if (status !== 0) throw new PassedOn(status);
@@ -98,11 +98,11 @@ function removeStale(run: string): void {
 async function keepIndexes(
   parent: string,
   folder: string,
-  surroundings: Surroundings,
+  context: CommandContext,
   quiet: boolean,
 ): Promise<string[]> {
-  const { native, signal } = surroundings;
-  const progress = progressOf(surroundings);
+  const { native, signal } = context;
+  const progress = progressOf(context);
   const report = await verifyCheckpoint(parent, {
     zstdDecoder: native.zstdDecoder,
     verifier: native.verifier(),

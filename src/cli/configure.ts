@@ -4,9 +4,9 @@ import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
 import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
+import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
 import type { Place } from './place.js';
-import type { Surroundings } from './surroundings.js';
 
 interface ConfigureOptions {
   readonly undo?: boolean;
@@ -16,7 +16,7 @@ interface ConfigureOptions {
   readonly containerd?: string;
 }
 
-export function configureCommand(surroundings: Surroundings): Command {
+export function configureCommand(context: CommandContext): Command {
   return new Command('configure')
     .description('write (or undo) what makes CRIU and an engine use this installation')
     .addArgument(
@@ -27,7 +27,7 @@ export function configureCommand(surroundings: Surroundings): Command {
     .option('--undo', 'remove what configure wrote; lines of others stay')
     .option('--dry-run', 'print the differences and write nothing')
     .option('--root <dir>', 'work on the system below this folder', '/')
-    .option('--prefix <dir>', 'folder of the installation at run time', surroundings.prefix)
+    .option('--prefix <dir>', 'folder of the installation at run time', context.prefix)
     .option(
       '--containerd <release>',
       "containerd's release, such as 1.7; by default what it says itself",
@@ -36,24 +36,24 @@ export function configureCommand(surroundings: Surroundings): Command {
       const place = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
       const { changes, notes } =
         engine === 'containerd'
-          ? await forContainerd(place, options, surroundings)
+          ? await forContainerd(place, options, context)
           : { changes: await (options.undo ? planUndo(place) : planConfigure(place)), notes: [] };
       for (const change of changes) {
         if (options.dryRun) {
-          surroundings.out(diff(change.path, change.before, change.after));
+          context.out(diff(change.path, change.before, change.after));
           continue;
         }
         await apply(place, change);
-        surroundings.out(`${verb(change)} ${change.path}\n`);
+        context.out(`${verb(change)} ${change.path}\n`);
       }
-      for (const note of notes) surroundings.err(`Note: ${note}\n`);
+      for (const note of notes) context.err(`Note: ${note}\n`);
     });
 }
 
 async function forContainerd(
   place: Place,
   options: ConfigureOptions,
-  { run }: Surroundings,
+  { run }: CommandContext,
 ): Promise<ContainerdPlan> {
   if (options.undo) return planUndoContainerd(place);
   const told = options.containerd ?? (await run('containerd', ['--version']))?.stdout;

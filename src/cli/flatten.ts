@@ -7,8 +7,8 @@ import { Argument, Command } from 'commander';
 import { type Chain, findChain, flattened } from '../archive/flatten.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
+import type { CommandContext } from './context.js';
 import { rewriteTo } from './rewrite-archive.js';
-import type { Surroundings } from './surroundings.js';
 
 interface FlattenOptions {
   readonly parent: string[];
@@ -21,7 +21,7 @@ export function anotherParent(archive: string, before: string[]): string[] {
   return [...before, archive];
 }
 
-export function flattenCommand(surroundings: Surroundings): Command {
+export function flattenCommand(context: CommandContext): Command {
   return new Command('flatten')
     .description('put an archive and its parent together into one that needs none')
     .addArgument(new Argument('<archive>', 'taken by "kfd-checkpoint checkpoint --parent"'))
@@ -33,13 +33,13 @@ export function flattenCommand(surroundings: Surroundings): Command {
       [],
     )
     .option('--quiet', 'no progress')
-    .action((path: string, options: FlattenOptions) => flatten(path, options, surroundings));
+    .action((path: string, options: FlattenOptions) => flatten(path, options, context));
 }
 
 async function flatten(
   path: string,
   { parent, output, quiet }: FlattenOptions,
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
   const temporary = `${output}.${process.pid}.tmp`;
   const { O_RDWR, O_CREAT, O_EXCL } = constants;
@@ -50,10 +50,10 @@ async function flatten(
     const fd = openOrThrow(temporary, O_RDWR | O_CREAT | O_EXCL);
     try {
       await inWorkFolder(dirname(output), async (folder) => {
-        const chain = await chainOf(path, parent, folder, surroundings);
-        const flatten = surroundings.native.imageFlattener();
-        const { files } = await flattened(chain, flatten, folder, surroundings.signal);
-        await rewriteTo(fd, path, files, surroundings, quiet === true);
+        const chain = await chainOf(path, parent, folder, context);
+        const flatten = context.native.imageFlattener();
+        const { files } = await flattened(chain, flatten, folder, context.signal);
+        await rewriteTo(fd, path, files, context, quiet === true);
       });
     } finally {
       closeSync(fd);
@@ -80,7 +80,7 @@ export async function chainOf(
   path: string,
   parents: readonly string[],
   folder: string,
-  { native, signal }: Surroundings,
+  { native, signal }: CommandContext,
 ): Promise<Chain> {
   const walk = { zstdDecoder: native.zstdDecoder, signal };
   const chain = await findChain(path, parents, walk, folder);

@@ -54,6 +54,34 @@ export function tree({ text, children = [] }: TreeNode, indent = ''): string {
   return `${printable(text)}\n${lines.join('')}`;
 }
 
+/** Characters that take two columns of a terminal: East Asian wide ones (Unicode, UAX 11) and emoji. */
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+function charColumns(char: string): number {
+  if (/\p{M}/u.test(char)) return 0; // drawn over the character before it
+  return wide.test(char) ? 2 : 1;
+}
+
+/** How many columns of a terminal a text takes. */
+export function columnsOf(text: string): number {
+  return [...text].reduce((sum, char) => sum + charColumns(char), 0);
+}
+
+/** The text, or its beginning and "..." when it takes more than `columns`. */
+export function fitted(text: string, columns: number): string {
+  if (columnsOf(text) <= columns) return text;
+  const mark = '...'.slice(0, Math.max(0, columns));
+  let kept = '';
+  let used = mark.length;
+  for (const char of text) {
+    used += charColumns(char);
+    if (used > columns) break;
+    kept += char;
+  }
+  return kept + mark;
+}
+
 /** Text out of an archive must not steer the terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');

@@ -9,15 +9,15 @@ import { KfdError } from '../errors.js';
 import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
+import type { CommandContext } from './context.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
-import type { Surroundings } from './surroundings.js';
 
 export const checkpointArgument = () =>
   new Argument('<checkpoint>', 'archive, podman bundle or image directory');
 
-export function inspectCommand(surroundings: Surroundings): Command {
+export function inspectCommand(context: CommandContext): Command {
   return new Command('inspect')
     .description('show what a checkpoint holds')
     .addArgument(checkpointArgument())
@@ -27,7 +27,7 @@ export function inspectCommand(surroundings: Surroundings): Command {
         .default('table'),
     )
     .action(async (path: string, options: { format: 'table' | 'tree' | 'json' }) => {
-      const { signal, native } = surroundings;
+      const { signal, native } = context;
       const objects = new Map<string, KfdObjects>();
       const held = new Map<string, RenderStateFacts>();
       const walk = { zstdDecoder: native.zstdDecoder, signal };
@@ -45,13 +45,13 @@ export function inspectCommand(surroundings: Surroundings): Command {
       const report = inspectReport(contents, { objects, held });
       switch (options.format) {
         case 'table':
-          surroundings.out(inspectTable(report));
+          context.out(inspectTable(report));
           break;
         case 'tree':
-          surroundings.out(tree(inspectTree(report)));
+          context.out(tree(inspectTree(report)));
           break;
         case 'json':
-          surroundings.out(json(report));
+          context.out(json(report));
           break;
       }
       if (report.gpu_state === 'unsealed') throw unsealed(path);

@@ -3,7 +3,9 @@
 
 import { fileURLToPath } from 'node:url';
 import { run, runThrough } from '../os/exec.js';
+import { exitCodeOf, failureText } from './failure.js';
 import { nativeServices } from './native-services.js';
+import { outputTo } from './output.js';
 import { runCommandLine } from './program.js';
 
 const interrupted = new AbortController();
@@ -18,19 +20,31 @@ for (const [name, number] of [
     interrupted.abort();
   });
 }
-// A reader that had enough ("| head") is no failure of ours.
-process.stdout.on('error', () => process.exit(0));
 
-const finished = runCommandLine(process.argv.slice(2), {
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(text),
-  isTerminal: process.stderr.isTTY,
-  run,
-  runThrough,
-  prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
-  native: nativeServices,
-  signal: interrupted.signal,
-});
-void finished.then((code) => {
-  process.exitCode = signalNumber === 0 ? code : 128 + signalNumber;
+const output = outputTo(process.stdout);
+// Nobody can be told that standard error fails. Without a listener the error would end the program.
+process.stderr.on('error', () => undefined);
+const err = (text: string) => void process.stderr.write(text);
+
+async function main(): Promise<number> {
+  const status = await runCommandLine(process.argv.slice(2), {
+    out: output.write,
+    err,
+    isTerminal: process.stderr.isTTY,
+    columns: () => process.stderr.columns,
+    run,
+    runThrough,
+    prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
+    native: nativeServices,
+    signal: interrupted.signal,
+  });
+  const failure = await output.finished();
+  if (failure === undefined) return status;
+  err(failureText(failure));
+  // A verb that failed has the more important reason.
+  return status === 0 ? exitCodeOf(failure) : status;
+}
+
+void main().then((status) => {
+  process.exitCode = signalNumber === 0 ? status : 128 + signalNumber;
 });

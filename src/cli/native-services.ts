@@ -4,7 +4,7 @@ import { Duplex, type Transform } from 'node:stream';
 import type { ChainPart } from '../addon.js';
 import type { ImageVerifier } from '../archive/verifier.js';
 import { fromNative, native } from '../native.js';
-import type { NativeServices } from './surroundings.js';
+import type { NativeServices } from './context.js';
 
 /**
  * Bytes of zstd given to the decoder at once. 4 bytes can stand for 128 KiB, so a hostile stream

@@ -5,12 +5,12 @@ import { cancelCommand } from './cancel.js';
 import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
+import type { CommandContext } from './context.js';
 import { exitCodeOf, failureOf, failureText, PassedOn } from './failure.js';
 import { flattenCommand } from './flatten.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
 import { sessionsCommand } from './sessions.js';
-import type { Surroundings } from './surroundings.js';
 import { verifyCommand } from './verify.js';
 import { versionCommand, versionText } from './version.js';
 import { watchCommand } from './watch.js';
@@ -18,7 +18,7 @@ import { watchCommand } from './watch.js';
 /** Runs one command line (without node and script); the exit code is the answer. Never throws. */
 export async function runCommandLine(
   args: readonly string[],
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<number> {
   const program = new Command('kfd-checkpoint')
     .description('checkpoint and restore for containers that use AMD GPUs')
@@ -39,17 +39,17 @@ export async function runCommandLine(
     cancelCommand,
     versionCommand,
   ];
-  for (const verb of verbs) program.addCommand(verb(surroundings));
+  for (const verb of verbs) program.addCommand(verb(context));
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
-      writeOut: surroundings.out,
+      writeOut: context.out,
       // Usage errors come back as exceptions and are printed once, in our form.
       writeErr: () => undefined,
     });
   }
   try {
     if (args.length === 0) {
-      surroundings.err(program.helpInformation());
+      context.err(program.helpInformation());
       return 2;
     }
     await program.parseAsync([...args], { from: 'user' });
@@ -58,7 +58,7 @@ export async function runCommandLine(
     if (caught instanceof PassedOn) return caught.status;
     const failure = failureOf(caught);
     if (failure === undefined) return 0;
-    surroundings.err(failureText(failure));
+    context.err(failureText(failure));
     return exitCodeOf(failure);
   }
 }

@@ -11,7 +11,7 @@ import { type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
 import { type GpuMap, parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, readHost } from '../gpu/host.js';
 import type { Mismatch } from '../gpu/mismatch.js';
-import type { Surroundings } from './surroundings.js';
+import type { CommandContext } from './context.js';
 
 export interface Restorability extends CompleteContents {
   readonly host: Host;
@@ -37,7 +37,7 @@ export interface RestorabilityOptions {
 /** Throws as `readContents`, E_CONFIG for the configuration, E_USAGE for the map. */
 export async function restorabilityOf(
   path: string,
-  { native, signal, err }: Surroundings,
+  { native, signal, err }: CommandContext,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
   const ordered = options.gpuMap === undefined ? undefined : parseGpuMap(options.gpuMap);

@@ -13,13 +13,13 @@ import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate
 import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { gpuMapOption } from './check.js';
+import type { CommandContext } from './context.js';
 import { PassedOn } from './failure.js';
 import { anotherParent, chainOf, inWorkFolder } from './flatten.js';
 import { size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
-import type { Surroundings } from './surroundings.js';
 
 interface RestoreOptions {
   readonly root: string;
@@ -28,7 +28,7 @@ interface RestoreOptions {
   readonly quiet?: boolean;
 }
 
-export function restoreCommand(surroundings: Surroundings): Command {
+export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
     .description('restore with podman, with the device numbers of this host')
     .addArgument(
@@ -46,7 +46,7 @@ export function restoreCommand(surroundings: Surroundings): Command {
     .option('--root <dir>', 'look at the system below this folder', '/')
     .passThroughOptions()
     .action((path: string, flags: string[], options: RestoreOptions) =>
-      restore(path, flags, options, surroundings),
+      restore(path, flags, options, context),
     );
 }
 
@@ -54,12 +54,12 @@ async function restore(
   name: string,
   flags: readonly string[],
   { root, gpuMap, parent, quiet }: RestoreOptions,
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
     throw new KfdError('E_USAGE', `restore: ${name} is what is restored, so --import has no place`);
   }
-  const target = await restoreTarget(name, surroundings.run);
+  const target = await restoreTarget(name, context.run);
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
   if (parent.length > 0 && target.kind === 'container') {
@@ -67,7 +67,7 @@ async function restore(
   }
   const hasParent = parent.length > 0;
   const options = { root, gpuMap, hasParent, also: tmpfsCollector(tmpfs) };
-  const verdict = await restorabilityOf(path, surroundings, options);
+  const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
   if (target.kind === 'container') {
@@ -75,32 +75,32 @@ async function restore(
       const spec = await readBundleSpec(path);
       await replaceInPlace(
         path,
-        await changes(path, verdict, { config: '{}', spec, tmpfs }, surroundings),
+        await changes(path, verdict, { config: '{}', spec, tmpfs }, context),
       );
     }
-    return podman([...flags, target.id], undefined, surroundings);
+    return podman([...flags, target.id], undefined, context);
   }
   if (!verdict.needsRewriting && !hasParent) {
-    return podman(['--import', path, ...flags], undefined, surroundings);
+    return podman(['--import', path, ...flags], undefined, context);
   }
   const { config, spec } = verdict.contents.documents;
   const fd = await temporaryFile(path);
   try {
     const write = async (whole?: Flattened) => {
       const moved = verdict.needsRewriting
-        ? await changes(path, verdict, { config, spec, tmpfs }, surroundings, whole?.manifest)
+        ? await changes(path, verdict, { config, spec, tmpfs }, context, whole?.manifest)
         : [];
       const files = new Map<string, Contents>([...(whole?.files ?? []), ...moved]);
-      await rewriteTo(fd, path, files, surroundings, quiet === true);
+      await rewriteTo(fd, path, files, context, quiet === true);
     };
     if (!hasParent) await write();
     else {
       await inWorkFolder(dirname(path), async (folder) =>
-        write(await together(path, parent, folder, surroundings)),
+        write(await together(path, parent, folder, context)),
       );
     }
     // By its descriptor: whatever becomes of us, nothing of it stays behind.
-    await podman(['--import', '/proc/self/fd/3', ...flags], fd, surroundings);
+    await podman(['--import', '/proc/self/fd/3', ...flags], fd, context);
   } finally {
     closeSync(fd);
   }
@@ -111,10 +111,10 @@ async function together(
   path: string,
   parents: readonly string[],
   folder: string,
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<Flattened> {
-  const chain = await chainOf(path, parents, folder, surroundings);
-  return flattened(chain, surroundings.native.imageFlattener(), folder, surroundings.signal);
+  const chain = await chainOf(path, parents, folder, context);
+  return flattened(chain, context.native.imageFlattener(), folder, context.signal);
 }
 
 interface Documents {
@@ -128,7 +128,7 @@ async function changes(
   path: string,
   { contents, placement, host }: Restorability,
   { config, spec, tmpfs }: Documents,
-  { err }: Surroundings,
+  { err }: CommandContext,
   manifest = contents.manifest,
 ): Promise<Replacements> {
   if (config === undefined || spec === undefined) {
@@ -175,7 +175,7 @@ async function temporaryFile(path: string): Promise<number> {
 async function podman(
   args: readonly string[],
   fd: number | undefined,
-  { runThrough, signal }: Surroundings,
+  { runThrough, signal }: CommandContext,
 ): Promise<void> {
   const status = await runThrough('podman', ['container', 'restore', ...args], fd, signal);
   if (status !== 0) throw new PassedOn(status);

@@ -4,10 +4,10 @@ import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { SessionClient, sessionPids } from '../session/control/client.js';
 import type { SessionStatus } from '../session/control/types.js';
+import type { CommandContext } from './context.js';
 import { duration, json, rate, size, table } from './format.js';
-import type { Surroundings } from './surroundings.js';
 
-export function sessionsCommand({ out, err }: Surroundings): Command {
+export function sessionsCommand({ out, err }: CommandContext): Command {
   return new Command('sessions')
     .description('list the checkpoints and restores that run now')
     .addOption(

@@ -4,12 +4,12 @@ import { Command, Option } from 'commander';
 import { unsealed } from '../archive/completeness.js';
 import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
 import { KfdError } from '../errors.js';
+import type { CommandContext } from './context.js';
 import { json, printable, size, table } from './format.js';
 import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
-import type { Surroundings } from './surroundings.js';
 
-export function verifyCommand(surroundings: Surroundings): Command {
+export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
     .description('check the GPU state of a checkpoint, every frame of it')
     .addArgument(checkpointArgument())
@@ -18,15 +18,15 @@ export function verifyCommand(surroundings: Surroundings): Command {
     )
     .option('--quiet', 'no progress')
     .action(async (path: string, options: { format: 'table' | 'json'; quiet?: boolean }) => {
-      const { signal, native } = surroundings;
-      const progress = progressOf(surroundings);
+      const { signal, native } = context;
+      const progress = progressOf(context);
       const report = await verifyCheckpoint(path, {
         zstdDecoder: native.zstdDecoder,
         verifier: native.verifier(),
         signal,
         ...(options.quiet !== true && { onProgress: progress.update }),
       }).finally(progress.end);
-      surroundings.out(options.format === 'json' ? json(asJson(report)) : asTable(report));
+      context.out(options.format === 'json' ? json(asJson(report)) : asTable(report));
       failOnProblems(path, report);
     });
 }

@@ -4,6 +4,7 @@ import { Argument, Command, Option } from 'commander';
 import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
+import type { CommandContext } from './context.js';
 import { printable, rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
@@ -14,13 +15,12 @@ import {
   rootOption,
   statusAsJson,
 } from './sessions.js';
-import type { Surroundings } from './surroundings.js';
 
 export const sessionArgument = (syntax: string) =>
   new Argument(syntax, 'of CRIU: see "kfd-checkpoint sessions"');
 
-export function watchCommand(surroundings: Surroundings): Command {
-  const { out, signal } = surroundings;
+export function watchCommand(context: CommandContext): Command {
+  const { out, signal } = context;
   return new Command('watch')
     .description('follow a running checkpoint or restore to its end')
     .addArgument(sessionArgument('[pid]'))
@@ -30,11 +30,11 @@ export function watchCommand(surroundings: Surroundings): Command {
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
       const criuPid = await chosenSession(options.root, pid);
-      const progress = progressOf(surroundings);
+      const progress = progressOf(context);
       const shown =
         options.format === 'json'
           ? (status: SessionStatus) => out(`${JSON.stringify(statusAsJson(status))}\n`)
-          : textOf(surroundings, progress);
+          : textOf(context, progress);
       const last = await SessionClient.with(options.root, criuPid, async (client) => {
         let newest: SessionStatus | undefined;
         for await (const status of client.watch(signal)) {
@@ -49,7 +49,7 @@ export function watchCommand(surroundings: Surroundings): Command {
 
 /** A bar on a terminal; elsewhere a line for each phase and for each tenth of the bytes. */
 function textOf(
-  { out, isTerminal }: Surroundings,
+  { out, isTerminal }: CommandContext,
   progress: Progress,
 ): (status: SessionStatus) => void {
   let told = '';

@@ -11,7 +11,7 @@ import {
   tarOf,
   unpackTo,
 } from './archive-builder.js';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import type { Finding } from '../../src/cli/checks/finding.js';
 import { KfdError } from '../../src/errors.js';
 import { parseCrun, parseVersion } from '../../src/runtime/versions.js';
-import { cli, fakeNative, fakeRun } from './cli-surroundings.js';
+import { cli, fakeNative, fakeRun } from './cli-context.js';
 import { elf } from './elf.js';
 import { repository } from './paths.js';
 import { bentHost } from './sysfs-tree.js';

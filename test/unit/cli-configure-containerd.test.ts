@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { cli, fakeRun } from './cli-surroundings.js';
+import { cli, fakeRun } from './cli-context.js';
 import { elf } from './elf.js';
 import { repository, temporaryFolder } from './paths.js';
 

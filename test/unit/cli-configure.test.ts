@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { diff } from '../../src/cli/diff.js';
 import { parseConfig } from '../../src/config.js';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import { elf } from './elf.js';
 import { repository, temporaryFolder } from './paths.js';
 
@@ -245,7 +245,7 @@ test('a diff of a binary file is one line', () => {
   assert.equal(diff('/f', 'a\0\n\n', undefined), 'Binary files /f and /dev/null differ\n');
 });
 
-test('a diff shows one hunk with its surroundings', () => {
+test('a diff shows one hunk with its context', () => {
   const old = 'a\nb\nc\nd\ne\nf\ng\nh\n';
   assert.equal(diff('/f', old, old), '');
   assert.equal(

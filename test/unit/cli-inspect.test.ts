@@ -15,7 +15,7 @@ import {
   gpuCheckpoint,
   plainCheckpoint,
 } from './archive-builder.js';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import { fixtures } from './paths.js';
 import { stateBytes } from './state-builder.js';
 
@@ -318,6 +318,7 @@ test('progress on a terminal redraws one line and leaves none', () => {
       printed += text;
     },
     isTerminal: true,
+    columns: () => 80,
   } as never);
   progress.update('f', 1, 10);
   progress.update('f', 10, 10);

@@ -23,7 +23,7 @@ import {
   unpackTo,
   zstdProgram,
 } from './archive-builder.js';
-import { cli, fakeRun } from './cli-surroundings.js';
+import { cli, fakeRun } from './cli-context.js';
 import { temporaryFolder } from './paths.js';
 import { rawTar } from './raw-tar.js';
 import { bentHost } from './sysfs-tree.js';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import { FakeSession, fakeSession, running, sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
 

@@ -3,13 +3,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { NativeServices } from '../../src/cli/context.js';
 import { nativeServices } from '../../src/cli/native-services.js';
-import type { NativeServices } from '../../src/cli/surroundings.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { native, type PagesSummary } from '../../src/native.js';
 import type { ParentIndexes } from '../../src/session/contents/parent.js';
 import { type Files, fakeVerifier, gpuCheckpoint } from './archive-builder.js';
-import { fakeNative } from './cli-surroundings.js';
+import { fakeNative } from './cli-context.js';
 import { temporaryFolder } from './paths.js';
 import { received } from './received.js';
 

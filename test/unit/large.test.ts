@@ -13,7 +13,7 @@ import { encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native } from '../../src/native.js';
 import { entriesOf, type Files, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
-import { cli, fakeNative } from './cli-surroundings.js';
+import { cli, fakeNative } from './cli-context.js';
 import { repository, temporaryFolder } from './paths.js';
 import { rawTar } from './raw-tar.js';
 import { bentHost } from './sysfs-tree.js';

@@ -6,12 +6,12 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readContents } from '../../src/archive/contents.js';
 import { verifyCheckpoint } from '../../src/archive/verify.js';
-import type { NativeServices } from '../../src/cli/surroundings.js';
+import type { NativeServices } from '../../src/cli/context.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import { lineage, processName } from '../../src/os/ancestors.js';
 import { type ParentIndexes, parentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, fakeVerifier, gpuCheckpoint, tarOf } from './archive-builder.js';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import {
   type Contents,
   checkpoint,

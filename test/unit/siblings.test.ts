@@ -9,7 +9,7 @@ import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native } from '../../src/native.js';
 import { archive, entriesOf, type Files, tarOf } from './archive-builder.js';
-import { cli } from './cli-surroundings.js';
+import { cli } from './cli-context.js';
 import {
   type Contents,
   checkpoint,

@@ -1,7 +1,7 @@
 /** The vocabulary of `check`. */
 
 import type { Run } from '../../os/exec.js';
-import type { NativeServices } from '../surroundings.js';
+import type { NativeServices } from '../context.js';
 
 /** One line of the preflight. */
 export interface Finding {

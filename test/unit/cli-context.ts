@@ -1,7 +1,7 @@
 /** A command line run in memory: what it printed, and its exit code. */
 
+import type { CommandContext, NativeServices } from '../../src/cli/context.js';
 import { runCommandLine } from '../../src/cli/program.js';
-import type { NativeServices, Surroundings } from '../../src/cli/surroundings.js';
 import type { Run } from '../../src/os/exec.js';
 import { fakeVerifier, zstdProgram } from './archive-builder.js';
 
@@ -25,7 +25,7 @@ export function fakeRun(outputs: Readonly<Record<string, string | number>>): Run
   };
 }
 
-export async function cli(args: readonly string[], over: Partial<Surroundings> = {}) {
+export async function cli(args: readonly string[], over: Partial<CommandContext> = {}) {
   let stdout = '';
   let stderr = '';
   const code = await runCommandLine(args, {
@@ -36,6 +36,7 @@ export async function cli(args: readonly string[], over: Partial<Surroundings> =
       stderr += text;
     },
     isTerminal: false,
+    columns: () => 200,
     run: fakeRun({}),
     runThrough: async () => 0,
     prefix: '/usr/lib/kfd-checkpoint',

@@ -1,16 +1,18 @@
-/** Everything a verb needs from outside, so that tests bring their own. */
+/** Everything that a verb needs from outside. Tests bring their own. */
 
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { Run, RunThrough } from '../os/exec.js';
 
-export interface Surroundings {
+export interface CommandContext {
   /** Results, to standard output. */
   readonly out: (text: string) => void;
   /** Progress, warnings and errors, to standard error. */
   readonly err: (text: string) => void;
   /** Whether standard error is a terminal that can redraw a line. */
   readonly isTerminal: boolean;
+  /** Width of that terminal at this moment; 0 or undefined: it does not know. */
+  readonly columns: () => number | undefined;
   readonly run: Run;
   readonly runThrough: RunThrough;
   /** Folder of this installation, without a slash at the end. */
