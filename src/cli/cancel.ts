@@ -1,4 +1,7 @@
-/** `kfd-checkpoint cancel`: a running checkpoint fails and its container goes on, a restore leaves nothing. */
+/**
+ * `kfd-checkpoint cancel`: stops a checkpoint or a restore. The container of a checkpoint runs on. A
+ * restore leaves nothing behind.
+ */
 
 import { Command } from 'commander';
 import { SessionClient } from '../session/control/client.js';
@@ -10,7 +13,7 @@ export function cancelCommand({ out }: CommandContext): Command {
   return new Command('cancel')
     .description('stop a running checkpoint or restore')
     .addArgument(sessionArgument('<pid>'))
-    .option('--reason <text>', 'for the logs', 'by kfd-checkpoint cancel')
+    .option('--reason <text>', 'reason to write into the logs', 'by kfd-checkpoint cancel')
     .addOption(rootOption())
     .action(async (pid: string, { root, reason }: { root: string; reason: string }) => {
       const criuPid = await chosenSession(root, pid);

@@ -1,6 +1,6 @@
 /**
- * `kfd-checkpoint check`: can this host checkpoint and restore GPU containers, and if not, why. With
- * a checkpoint: can this host restore that one.
+ * `kfd-checkpoint check`: can this host checkpoint and restore GPU containers, and if not, why not.
+ * With a checkpoint as its argument: can this host restore this checkpoint.
  */
 
 import { Argument, Command, Option } from 'commander';
@@ -45,24 +45,24 @@ interface CheckOptions {
 }
 
 export const gpuMapOption = () =>
-  new Option('--gpu-map <from=to,...>', 'which GPU here takes the place of which recorded one');
+  new Option('--gpu-map <from=to,...>', 'which GPU of this host replaces which recorded GPU');
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
     .description(
-      'check this host, or whether it can restore a checkpoint, and say how to mend what is missing',
+      'check whether this host can checkpoint and restore, or can restore one given checkpoint',
     )
     .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
     .addOption(
-      new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
+      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
     )
     .addOption(gpuMapOption())
     .option('--prefix <dir>', 'folder of the installation', context.prefix)
-    .option('--root <dir>', 'look at the system below this folder', '/')
+    .option('--root <dir>', 'read the system below this folder', '/')
     .action(async (checkpoint: string | undefined, options: CheckOptions) => {
       if (checkpoint !== undefined) return checkArchive(checkpoint, context, options);
       if (options.gpuMap !== undefined) {
-        throw new KfdError('E_USAGE', '--gpu-map: is of use with a checkpoint only');
+        throw new KfdError('E_USAGE', '--gpu-map: needs a checkpoint');
       }
       const findings = await findingsOf({
         root: options.root,
@@ -88,9 +88,9 @@ export function checkCommand(context: CommandContext): Command {
 
 function asTable(findings: readonly Finding[]): string {
   const rows = findings.map(({ name, status, message }) => [status, name, message]);
-  const mends = findings
+  const hints = findings
     .filter((finding) => finding.hint !== undefined)
     .map((finding) => `${finding.name}: ${printable(finding.hint ?? '')}\n`);
   const text = table(['STATUS', 'CHECK', 'FINDING'], rows);
-  return mends.length === 0 ? text : `${text}\nTo mend:\n${mends.join('')}`;
+  return hints.length === 0 ? text : `${text}\nTo fix:\n${hints.join('')}`;
 }

@@ -27,14 +27,14 @@ interface CheckpointOptions {
 
 export function checkpointCommand(context: CommandContext): Command {
   return new Command('checkpoint')
-    .description('checkpoint with podman, without the GPU contents that an earlier archive has')
-    .requiredOption('--parent <archive>', 'the earlier archive; a restore needs it, too')
-    .addArgument(new Argument('<container>', 'container of podman'))
+    .description('checkpoint with podman, without GPU contents that an earlier archive holds')
+    .requiredOption('--parent <archive>', 'the earlier archive; a restore will need it too')
+    .addArgument(new Argument('<container>', 'name or id of a podman container'))
     .addArgument(
-      new Argument('[flags...]', 'flags of "podman container checkpoint", with --export'),
+      new Argument('[flags...]', 'flags for "podman container checkpoint"; --export is required'),
     )
-    .option('--quiet', 'no progress')
-    .option('--run <dir>', 'where sessions look for the parent', runFolder)
+    .option('--quiet', 'print no progress')
+    .option('--run <dir>', 'folder in which sessions look for the parent', runFolder)
     .passThroughOptions()
     .action((container: string, flags: string[], options: CheckpointOptions) =>
       checkpoint(container, flags, options, context),

@@ -18,19 +18,23 @@ interface ConfigureOptions {
 
 export function configureCommand(context: CommandContext): Command {
   return new Command('configure')
-    .description('write (or undo) what makes CRIU and an engine use this installation')
+    .description('make CRIU and a container engine use this installation, or undo it')
     .addArgument(
-      new Argument('[engine]', 'whose containers')
+      new Argument('[container-engine]', 'the container engine to set up')
         .choices(['podman', 'containerd'])
         .default('podman'),
     )
-    .option('--undo', 'remove what configure wrote; lines of others stay')
-    .option('--dry-run', 'print the differences and write nothing')
-    .option('--root <dir>', 'work on the system below this folder', '/')
-    .option('--prefix <dir>', 'folder of the installation at run time', context.prefix)
+    .option('--undo', 'remove what configure wrote; all other lines stay')
+    .option('--dry-run', 'print the changes as a diff and write nothing')
+    .option('--root <dir>', 'change the system below this folder', '/')
+    .option(
+      '--prefix <dir>',
+      'folder in which the installation will be at run time',
+      context.prefix,
+    )
     .option(
       '--containerd <release>',
-      "containerd's release, such as 1.7; by default what it says itself",
+      'release of containerd, such as 1.7; without it, containerd --version is run',
     )
     .action(async (engine: string, options: ConfigureOptions) => {
       const place = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };

@@ -1,4 +1,4 @@
-/** `kfd-checkpoint flatten`: an archive that needs no parent any more. */
+/** `kfd-checkpoint flatten`: writes an archive that needs no parent any more. */
 
 import { closeSync, constants, openSync, renameSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,34 +11,33 @@ import type { CommandContext } from './context.js';
 import { rewriteTo } from './rewrite-archive.js';
 
 interface FlattenOptions {
-  readonly parent: string[];
+  readonly parent?: readonly string[];
   readonly output: string;
   readonly quiet?: boolean;
 }
 
-/** One `--parent`, of several. */
-export function anotherParent(archive: string, before: string[]): string[] {
+/** For commander: collects all `--parent` options. */
+export function appendParent(archive: string, before: readonly string[] = []): readonly string[] {
   return [...before, archive];
 }
 
 export function flattenCommand(context: CommandContext): Command {
   return new Command('flatten')
-    .description('put an archive and its parent together into one that needs none')
-    .addArgument(new Argument('<archive>', 'taken by "kfd-checkpoint checkpoint --parent"'))
-    .requiredOption('-o, --output <file>', 'the new archive, which must not be there yet')
+    .description('write an archive and its parents as one archive that needs no parent')
+    .addArgument(new Argument('<archive>', 'archive from "kfd-checkpoint checkpoint --parent"'))
+    .requiredOption('-o, --output <file>', 'name of the new archive; the file must not exist')
     .option(
       '--parent <archive>',
-      'its parent; again for the parent of that one. Not named: beside the archive',
-      anotherParent,
-      [],
+      'parent of the archive (default: the file beside it); repeat the option for its own parent',
+      appendParent,
     )
-    .option('--quiet', 'no progress')
+    .option('--quiet', 'print no progress')
     .action((path: string, options: FlattenOptions) => flatten(path, options, context));
 }
 
 async function flatten(
   path: string,
-  { parent, output, quiet }: FlattenOptions,
+  { parent = [], output, quiet }: FlattenOptions,
   context: CommandContext,
 ): Promise<void> {
   const temporary = `${output}.${process.pid}.tmp`;

@@ -1,4 +1,4 @@
-/** `kfd-checkpoint inspect`: what a checkpoint holds, without unpacking it. */
+/** `kfd-checkpoint inspect`: shows what a checkpoint holds, without unpacking it. */
 
 import { Argument, Command, Option } from 'commander';
 import { unsealed } from '../archive/completeness.js';
@@ -22,7 +22,7 @@ export function inspectCommand(context: CommandContext): Command {
     .description('show what a checkpoint holds')
     .addArgument(checkpointArgument())
     .addOption(
-      new Option('--format <format>', 'how to print')
+      new Option('--format <format>', 'output format')
         .choices(['table', 'tree', 'json'])
         .default('table'),
     )

@@ -1,4 +1,4 @@
-/** The command line: its verbs, and the way from an error to an exit code. */
+/** The command line: its verbs, and how an error becomes an exit code. */
 
 import { Command } from 'commander';
 import { cancelCommand } from './cancel.js';
@@ -15,16 +15,16 @@ import { verifyCommand } from './verify.js';
 import { versionCommand, versionText } from './version.js';
 import { watchCommand } from './watch.js';
 
-/** Runs one command line (without node and script); the exit code is the answer. Never throws. */
+/** Runs one command line (without node and script) and returns its exit code. Never throws. */
 export async function runCommandLine(
   args: readonly string[],
   context: CommandContext,
 ): Promise<number> {
   const program = new Command('kfd-checkpoint')
-    .description('checkpoint and restore for containers that use AMD GPUs')
+    .description('checkpoint and restore containers that use AMD GPUs')
     .version(versionText, '-V, --version', 'print the version')
-    .helpCommand('help [verb]', 'what a verb does')
-    // What stands behind an archive is the engine's: restoreCommand.
+    .helpCommand('help [verb]', 'show the help of a verb')
+    // Flags after an archive or a container are podman's: restoreCommand, checkpointCommand.
     .enablePositionalOptions();
   const verbs = [
     configureCommand,
@@ -43,7 +43,7 @@ export async function runCommandLine(
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.out,
-      // Usage errors come back as exceptions and are printed once, in our form.
+      // Usage errors arrive as exceptions, and failureText prints them.
       writeErr: () => undefined,
     });
   }

@@ -15,7 +15,7 @@ import { asKfdError, KfdError } from '../errors.js';
 import { gpuMapOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { PassedOn } from './failure.js';
-import { anotherParent, chainOf, inWorkFolder } from './flatten.js';
+import { appendParent, chainOf, inWorkFolder } from './flatten.js';
 import { size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
@@ -24,26 +24,25 @@ import { rewriteTo } from './rewrite-archive.js';
 interface RestoreOptions {
   readonly root: string;
   readonly gpuMap?: string;
-  readonly parent: string[];
+  readonly parent?: readonly string[];
   readonly quiet?: boolean;
 }
 
 export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
-    .description('restore with podman, with the device numbers of this host')
+    .description('restore with podman, adapted to the device numbers of this host')
     .addArgument(
-      new Argument('<checkpoint>', 'an archive, or a container that was checkpointed in place'),
+      new Argument('<checkpoint>', 'archive, or container that was checkpointed in place'),
     )
-    .addArgument(new Argument('[flags...]', 'flags of "podman container restore", as they are'))
+    .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())
     .option(
       '--parent <archive>',
-      'of an archive without what that has; again for the parent of that one',
-      anotherParent,
-      [],
+      'archive that holds the missing GPU contents; repeat the option for its own parent',
+      appendParent,
     )
-    .option('--quiet', 'no progress')
-    .option('--root <dir>', 'look at the system below this folder', '/')
+    .option('--quiet', 'print no progress')
+    .option('--root <dir>', 'read the system below this folder', '/')
     .passThroughOptions()
     .action((path: string, flags: string[], options: RestoreOptions) =>
       restore(path, flags, options, context),
@@ -53,7 +52,7 @@ export function restoreCommand(context: CommandContext): Command {
 async function restore(
   name: string,
   flags: readonly string[],
-  { root, gpuMap, parent, quiet }: RestoreOptions,
+  { root, gpuMap, parent = [], quiet }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {

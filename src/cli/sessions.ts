@@ -1,4 +1,4 @@
-/** `kfd-checkpoint sessions`: the checkpoints and restores that run now, of any engine. */
+/** `kfd-checkpoint sessions`: lists the running checkpoints and restores of all container engines. */
 
 import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
@@ -9,9 +9,9 @@ import { duration, json, rate, size, table } from './format.js';
 
 export function sessionsCommand({ out, err }: CommandContext): Command {
   return new Command('sessions')
-    .description('list the checkpoints and restores that run now')
+    .description('list the running checkpoints and restores')
     .addOption(
-      new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
+      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
     )
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
@@ -26,7 +26,7 @@ export function sessionsCommand({ out, err }: CommandContext): Command {
 }
 
 export const rootOption = () =>
-  new Option('--root <dir>', 'look at the system below this folder').default('/');
+  new Option('--root <dir>', 'read the system below this folder').default('/');
 
 /** Of all sessions that were not killed and have not ended meanwhile, and why others have none. */
 async function statuses(root: string) {

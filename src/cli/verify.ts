@@ -1,4 +1,4 @@
-/** `kfd-checkpoint verify`: every byte of GPU state against its checksums and the manifest. */
+/** `kfd-checkpoint verify`: compares all GPU state with its checksums and with the manifest. */
 
 import { Command, Option } from 'commander';
 import { unsealed } from '../archive/completeness.js';
@@ -11,12 +11,12 @@ import { progressOf } from './progress.js';
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
-    .description('check the GPU state of a checkpoint, every frame of it')
+    .description('check every frame of the GPU state of a checkpoint')
     .addArgument(checkpointArgument())
     .addOption(
-      new Option('--format <format>', 'how to print').choices(['table', 'json']).default('table'),
+      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
     )
-    .option('--quiet', 'no progress')
+    .option('--quiet', 'print no progress')
     .action(async (path: string, options: { format: 'table' | 'json'; quiet?: boolean }) => {
       const { signal, native } = context;
       const progress = progressOf(context);

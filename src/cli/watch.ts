@@ -17,7 +17,7 @@ import {
 } from './sessions.js';
 
 export const sessionArgument = (syntax: string) =>
-  new Argument(syntax, 'of CRIU: see "kfd-checkpoint sessions"');
+  new Argument(syntax, 'process id of CRIU, as "kfd-checkpoint sessions" lists it');
 
 export function watchCommand(context: CommandContext): Command {
   const { out, signal } = context;
@@ -25,7 +25,7 @@ export function watchCommand(context: CommandContext): Command {
     .description('follow a running checkpoint or restore to its end')
     .addArgument(sessionArgument('[pid]'))
     .addOption(
-      new Option('--format <format>', 'how to print').choices(['text', 'json']).default('text'),
+      new Option('--format <format>', 'output format').choices(['text', 'json']).default('text'),
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {

@@ -206,7 +206,7 @@ test('the table ends with what to do', async (t) => {
     stdout,
     /^fail {4}default\.conf +\/etc\/criu\/default\.conf: our lines are missing$/m,
   );
-  assert.match(stdout, /\nTo mend:\ndefault\.conf: run "kfd-checkpoint configure"\n$/);
+  assert.match(stdout, /\nTo fix:\ndefault\.conf: run "kfd-checkpoint configure"\n$/);
 });
 
 test('versions are read out of what programs print', () => {

@@ -261,6 +261,11 @@ test('help and version are results', async () => {
   assert.match((await cli(['--help'])).stdout, /Usage: kfd-checkpoint/);
   assert.match((await cli(['verify', '--help'])).stdout, /every frame/);
   assert.match((await cli(['help'])).stdout, /Usage: kfd-checkpoint/);
+  for (const verb of ['restore', 'flatten']) {
+    const { stdout } = await cli([verb, '--help']);
+    assert.match(stdout, /--parent <archive>/);
+    assert.doesNotMatch(stdout, /\[\]/, 'no option has an empty list as its default');
+  }
   assert.match((await cli(['help', 'verify'])).stdout, /every frame/);
   for (const asked of ['version', '--version', '-V']) {
     const { code, stdout } = await cli([asked]);
