@@ -1,12 +1,12 @@
 /**
- * The long-lived process of the shim, started by shim/containerd-shim-kfd-v2 with the container's id as its argument, the bundle
- * as working directory, and
+ * The long-lived process of the shim. shim/containerd-shim-kfd-v2 starts it, with the container's id as
+ * argument, the bundle as working directory, and these descriptors:
  *
- *   0  what the stock shim answers to `start`
- *   1  to that script: "ok", or why not
- *   4  to containerd: our answer
+ *   0  the stock shim's answer to `start`
+ *   1  for the script: "ok", or the error
+ *   4  for containerd: our answer
  *
- * It keeps none of them.
+ * The process closes all three when it serves.
  */
 
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -16,12 +16,12 @@ import { Interceptor } from './intercept/interceptor.js';
 
 const answerFd = 4;
 
-/** Containerd and the script wait until nobody holds their pipes. */
-function letGo(): void {
+/** Containerd and the script wait until all writers have closed their pipes. */
+function releasePipes(): void {
   closeSync(answerFd);
   for (const fd of [0, 1]) {
     closeSync(fd);
-    openSync('/dev/null', 'r+'); // gets the number that has become free
+    openSync('/dev/null', 'r+'); // gets the number that is free now
   }
 }
 
@@ -30,22 +30,22 @@ function report(error: unknown): void {
   process.stderr.write(`${new Date().toISOString()} shim ${process.pid}: ${text}\n`);
 }
 
-// The end of this process is the end of its containers: they live on whatever else goes wrong.
+// The end of this process would be the end of its containers, so no error ends it.
 process.on('uncaughtException', report);
 process.on('unhandledRejection', report);
-// It ends when the stock shim does, which gets the same signals and knows what to do about them.
+// The stock shim gets the same signals and handles them. This process ends after it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 async function main([id = '']: readonly string[]): Promise<void> {
   const interceptor = new Interceptor(helper, report);
   try {
-    const { answer, serving } = await serve(readFileSync(0), id, (call, child) =>
-      interceptor.intercept(call, child),
+    const { answer, serving } = await serve(readFileSync(0), id, (call, upstream) =>
+      interceptor.intercept(call, upstream),
     );
     writeSync(answerFd, answer);
     writeSync(1, 'ok');
-    letGo();
-    process.chdir('/'); // the bundle goes away with the first container, others may live on
+    releasePipes();
+    process.chdir('/'); // the bundle is removed with the first container, and others may live longer
     await serving?.ended;
     process.exit(0);
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
- * What a shim answers to `start`, in the three forms there are: the address alone (containerd 1.6, 1.7), JSON (2.0 to 2.2), a
- * protobuf message BootstrapResult (2.3 and later). The stock shim chose the form for its daemon, so it is kept.
+ * The answer of a shim to `start`. It has three forms: the address alone (containerd 1.6, 1.7), JSON
+ * (2.0 to 2.2), and a protobuf message BootstrapResult (2.3 and later). The form stays as it is,
+ * because the stock shim has chosen it for its daemon.
  */
 
 import { KfdError } from '../../src/errors.js';
@@ -8,24 +9,25 @@ import { withMember } from '../../src/runtime/json-text.js';
 import { bytesField, fieldsOf } from '../transport/fields.js';
 
 const scheme = 'unix://';
-/** Numbers of BootstrapResult's fields. */
+/** Field numbers of BootstrapResult. */
 const resultField = { address: 2, protocol: 3 } as const;
 
 export interface Answer {
   /** Absolute path of the socket at which the stock shim listens. */
   readonly socket: string;
-  /** The same answer, byte for byte, with another socket. */
+  /** The same answer with another socket. All other bytes are kept. */
   withSocket(path: string): Buffer;
 }
 
-/** Throws E_PROTOCOL when it is none, or names something else than ttrpc on a socket with a path. */
+/** Throws E_PROTOCOL when the bytes are no answer, or name anything but ttrpc on a socket with a path. */
 export function parseAnswer(bytes: Buffer): Answer {
   if (bytes.length === 0) throw new KfdError('E_PROTOCOL', 'the stock shim answered nothing');
   const { address, protocol, replace } = read(bytes);
   if (protocol !== 'ttrpc' || !address.startsWith(`${scheme}/`)) {
     throw new KfdError(
       'E_PROTOCOL',
-      `the stock shim listens at ${JSON.stringify(address)} with ${JSON.stringify(protocol)}: only ttrpc at ${scheme}/PATH can be extended`,
+      `the stock shim listens at ${JSON.stringify(address)} with ${JSON.stringify(protocol)}: ` +
+        `only ttrpc at ${scheme}/PATH is supported`,
     );
   }
   return {

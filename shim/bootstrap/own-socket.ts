@@ -1,26 +1,27 @@
-/** The socket at which containerd finds us: one for each stock shim, so that what shares that one shares us, too. */
+/** The socket for containerd: one for each stock shim, so containers that share a stock shim share a proxy. */
 
 import { existsSync, linkSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { isMissing } from '../../src/errors.js';
 
-/** Names of stock shims' sockets are digests, 64 characters; of shorter ones nothing can be spared. */
+/** The names of stock shims' sockets are digests of 64 characters. A name shorter than this one is not cut. */
 const spareLength = 32;
 
 /**
- * Beside the stock shim's, in a folder that is its daemon's choice, and no longer: the folder may be at the limit of a socket's
- * path. Made of the name alone: loading what makes digests takes longer than loading all the rest.
+ * A path beside the stock shim's socket, in the folder that its daemon has chosen. The path is not
+ * longer, because the folder may be near the limit of a socket's path. It is made of the name alone,
+ * because node:crypto takes longer to load than all other modules.
  */
-export function ownSocket(child: string): string {
-  const name = basename(child);
+export function ownSocket(stockSocket: string): string {
+  const name = basename(stockSocket);
   const own = `kfd-${name}`;
-  return join(dirname(child), name.length < spareLength ? own : own.slice(0, name.length));
+  return join(dirname(stockSocket), name.length < spareLength ? own : own.slice(0, name.length));
 }
 
-/** Whether somebody listens at the socket `path`. */
+/** Whether a process listens at the socket `path`. */
 export async function isServed(path: string): Promise<boolean> {
-  if (!existsSync(path)) return false; // most often; a connection's first failure loads more than a look takes
+  if (!existsSync(path)) return false; // most often; a failing connection would load more modules
   return new Promise((resolve) => {
     const socket = connect(path);
     socket.on('error', () => resolve(false));
@@ -32,13 +33,14 @@ export async function isServed(path: string): Promise<boolean> {
 }
 
 /**
- * Has `server` listen at `path`. False when another process does so already; of several that start at the same time one
- * gets the path, for a socket comes to its name with the first connection accepted. Rejects with Node's error.
+ * Makes `server` listen at `path`. False when another process already does. Of several processes that
+ * start at the same time one gets the path, because the socket accepts connections before it gets
+ * this name. Rejects with Node's error.
  */
 export async function listenAt(server: Server, path: string): Promise<boolean> {
-  // The daemon's folder may be at the limit of a socket's path, 107 bytes: the other name must be no longer.
+  // The folder may be near the limit of a socket's path, 107 bytes, so this name is short.
   const draft = join(dirname(path), `.kfd-${process.pid}`);
-  forget(draft); // of a process that had this pid
+  removeIfPresent(draft); // from an earlier process with this pid
   const umask = process.umask(0o177);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -51,7 +53,7 @@ export async function listenAt(server: Server, path: string): Promise<boolean> {
   try {
     return await claim(draft, path);
   } finally {
-    forget(draft);
+    removeIfPresent(draft);
   }
 }
 
@@ -64,12 +66,12 @@ async function claim(draft: string, path: string): Promise<boolean> {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
     if (await isServed(path)) return false;
-    forget(path); // its process was killed
+    removeIfPresent(path); // its process was killed
   }
 }
 
-/** Removes a file that may be gone. */
-export function forget(path: string): void {
+/** Removes a file that may not exist. */
+export function removeIfPresent(path: string): void {
   try {
     unlinkSync(path);
   } catch (error) {

@@ -1,22 +1,23 @@
 /**
- * What `delete` has to know when we were killed: which process was ours, and which is the stock shim that nobody could reach any
- * more. shim/containerd-shim-kfd-v2 reads these files: one line of words each.
+ * Files for `delete`, for the case that this process was killed. They name our process, and the stock
+ * shim that nobody can reach any more. shim/containerd-shim-kfd-v2 reads them: one line each, with
+ * fields separated by spaces.
  */
 
 import { writeFileSync } from 'node:fs';
 import { startTime } from '../../src/os/ancestors.js';
 
-/** In every bundle that was started here: the path of our socket. */
+/** A file in every bundle that was started here. It holds the path of our socket. */
 export const bundleFile = 'kfd-shim';
 
-/** Beside our socket: our pid and start time, the stock shim's pid, start time and socket. */
+/** A file beside our socket: our pid and start time, then pid, start time and socket of the stock shim. */
 export function processesFile(socket: string): string {
   return `${socket}.processes`;
 }
 
 /** Throws Node's error; ESRCH or ENOENT when the process has ended. */
-export function writeProcesses(socket: string, childPid: number, child: string): void {
+export function writeProcesses(socket: string, stockPid: number, stockSocket: string): void {
   const own = [process.pid, startTime(process.pid)];
-  const line = [...own, childPid, startTime(childPid), child].join(' ');
+  const line = [...own, stockPid, startTime(stockPid), stockSocket].join(' ');
   writeFileSync(processesFile(socket), `${line}\n`, { mode: 0o600 });
 }

@@ -1,6 +1,6 @@
 /**
- * From the stock shim's answer to a proxy that serves, and to the answer containerd gets. Runs in the long-lived process, which
- * starts beside the stock shim: the time of a Node.js start is not added to that of the stock shim's.
+ * Starts the proxy, given the stock shim's answer, and makes the answer for containerd. This runs in
+ * the long-lived process. That one starts beside the stock shim, so the start of Node.js adds no time.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,89 +12,90 @@ import { type Client, connectTo } from '../transport/client.js';
 import { statusCode } from '../transport/envelope.js';
 import { bytesField, fieldsOf } from '../transport/fields.js';
 import { parseAnswer } from './answer.js';
-import { forget, isServed, listenAt, ownSocket } from './own-socket.js';
+import { watchForIdle } from './idle.js';
+import { isServed, listenAt, ownSocket, removeIfPresent } from './own-socket.js';
 import { bundleFile, processesFile, writeProcesses } from './processes.js';
-import { watchForCallers } from './unclaimed.js';
 
-/** How long the stock shim may take to say who it is, milliseconds. */
+/** Time limit of the stock shim for its answer to Connect, milliseconds. */
 const connectTimeoutMs = 10_000;
-/** How long callers may take to read the last answers, milliseconds. */
-const farewellMs = 2_000;
+/** Time that callers get to read the last answers, milliseconds. */
+const lastAnswersMs = 2_000;
 
-/** Serves for a stock shim until that one has ended. */
+/** A proxy that serves until its stock shim has ended. */
 export interface Serving {
-  /** Settles when stock shim and callers have ended, and nothing of us is left. */
+  /** Settles when stock shim and callers have ended and our files are removed. */
   readonly ended: Promise<void>;
 }
 
 export interface Started {
   /** For containerd. */
   readonly answer: Buffer;
-  /** Missing when another process serves this stock shim already. */
+  /** Missing when another process already serves this stock shim. */
   readonly serving?: Serving;
 }
 
 /**
- * Begins to serve for the stock shim that gave `childAnswer` when it was asked to start `id`, with the bundle as working
- * directory; `intercept` sees every call. Throws KfdError or Node's error; then nothing listens.
+ * Starts to serve for the stock shim that answered `stockAnswer` to the start of `id`. The bundle is
+ * the working directory. `intercept` gets every call. Throws KfdError or Node's error, and then nothing
+ * listens.
  */
 export async function serve(
-  childAnswer: Buffer,
+  stockAnswer: Buffer,
   id: string,
   intercept: Intercept,
 ): Promise<Started> {
-  const { socket: child, withSocket } = parseAnswer(childAnswer);
-  const socket = ownSocket(child);
-  // First what can fail: a bundle that cannot be written is to leave no socket.
+  const { socket: stockSocket, withSocket } = parseAnswer(stockAnswer);
+  const socket = ownSocket(stockSocket);
+  // First, because it can fail: no socket may stay behind when the bundle cannot be written.
   writeFileSync(bundleFile, `${socket}\n`, { mode: 0o600 });
-  renewAddressFile(child, socket);
+  renewAddressFile(stockSocket, socket);
   const serving = (await isServed(socket))
     ? undefined
-    : await serveAt(socket, child, id, intercept);
+    : await serveAt(socket, stockSocket, id, intercept);
   return { answer: withSocket(socket), ...(serving && { serving }) };
 }
 
 async function serveAt(
   socket: string,
-  child: string,
+  stockSocket: string,
   id: string,
   intercept: Intercept,
 ): Promise<Serving | undefined> {
-  const server = proxyFor(child, intercept);
-  let hearEnd = (): void => undefined;
-  const childEnded = new Promise<void>((resolve) => {
-    hearEnd = resolve;
+  const server = proxyFor(stockSocket, intercept);
+  let onUpstreamEnd = (): void => undefined;
+  const upstreamEnded = new Promise<void>((resolve) => {
+    onUpstreamEnd = resolve;
   });
-  // Containerd closes its own connections before the stock shim ends: this one tells.
-  const client = await connectTo(child, hearEnd);
-  const { pid, service } = await introduction(client, id);
+  // Containerd closes its own connections before the stock shim ends. This one shows when it ends.
+  const client = await connectTo(stockSocket, onUpstreamEnd);
+  const { pid, service } = await connectCall(client, id);
   if (!(await listenAt(server, socket))) {
     server.close();
     client.close();
     return undefined;
   }
   try {
-    writeProcesses(socket, pid, child);
+    writeProcesses(socket, pid, stockSocket);
     shareOomScore(pid);
   } catch (error) {
-    forgetSocket(socket);
+    removeSocket(socket);
     throw error;
   }
-  watchForCallers(server, () => {
-    // One with containers answers that it is done, and goes on.
+  watchForIdle(server, () => {
+    // A stock shim with containers answers and runs on.
     const request = { service, method: 'Shutdown', payload: bytesField(1, id) };
-    client.call(request, connectTimeoutMs).catch(() => undefined); // its end is no answer
+    client.call(request, connectTimeoutMs).catch(() => undefined); // it ends without an answer
   });
   return {
-    ended: childEnded.then(() => {
-      forget(child); // one that was killed leaves it
-      return takeLeave(server, socket);
+    ended: upstreamEnded.then(() => {
+      removeIfPresent(stockSocket); // a killed stock shim leaves it behind
+      return closeServer(server, socket);
     }),
   };
 }
 
-/** Asks by the versions of the service there are; a stock shim knows one of them. Throws KfdError. */
-async function introduction(client: Client, id: string): Promise<{ pid: number; service: string }> {
+/** Calls Connect in both versions of the service. A stock shim has one of them. Throws KfdError. */
+async function connectCall(client: Client, id: string): Promise<{ pid: number; service: string }> {
   for (const version of ['v2', 'v3']) {
     const service = `containerd.task.${version}.Task`;
     const request = { service, method: 'Connect', payload: bytesField(1, id) };
@@ -105,20 +106,23 @@ async function introduction(client: Client, id: string): Promise<{ pid: number; 
       if (number === 1 && typeof value === 'bigint') return { pid: Number(value), service };
     }
   }
-  throw new KfdError('E_PROTOCOL', 'stock shim: it does not tell its pid');
+  throw new KfdError('E_PROTOCOL', 'stock shim: its answer to Connect has no pid');
 }
 
-/** When memory runs out we go no sooner than the stock shim: our end is that of its containers, too. */
+/**
+ * Takes the OOM score of the stock shim, so that the kernel does not kill this process first. Its end
+ * would be the end of the containers too.
+ */
 function shareOomScore(pid: number): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', readFileSync(`/proc/${pid}/oom_score_adj`));
   } catch {
-    // Lowering it takes a capability. The containers run all the same.
+    // A lower score needs a capability. The containers run without it too.
   }
 }
 
-/** Where containerd 1.6 and 1.7 look after a restart; the stock shim has written its own address there. */
-function renewAddressFile(child: string, socket: string): void {
+/** Changes the file that containerd 1.6 and 1.7 read after a restart. The stock shim has written its own address. */
+function renewAddressFile(stockSocket: string, socket: string): void {
   let text: string;
   try {
     text = readFileSync('address', 'latin1');
@@ -128,21 +132,21 @@ function renewAddressFile(child: string, socket: string): void {
   }
   writeFileSync(
     'address',
-    text.replaceAll(child, () => socket),
+    text.replaceAll(stockSocket, () => socket),
     'latin1',
   );
 }
 
-/** The last answers are still on their way to callers, which get a moment to read them. */
-async function takeLeave(server: Server, socket: string): Promise<void> {
-  forgetSocket(socket); // at once: later it may be that of the next one for the same container
+/** Callers get a moment to read the last answers. */
+async function closeServer(server: Server, socket: string): Promise<void> {
+  removeSocket(socket); // at once: later the path may belong to the next shim of the same container
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
-    setTimeout(resolve, farewellMs);
+    setTimeout(resolve, lastAnswersMs);
   });
 }
 
-function forgetSocket(socket: string): void {
-  forget(socket);
-  forget(processesFile(socket));
+function removeSocket(socket: string): void {
+  removeIfPresent(socket);
+  removeIfPresent(processesFile(socket));
 }

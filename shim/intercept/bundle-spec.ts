@@ -1,4 +1,4 @@
-/** The bundle's config.json: what it says to us, and what is added to it for a container with a GPU. */
+/** Reads the bundle's config.json, and adds an annotation for a container with a GPU. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,11 +6,11 @@ import { libdir, loadedPlugin } from '../../src/criu/state-folder.js';
 import { readTextIfAny, replaceFile } from '../../src/os/files.js';
 import { withMember } from '../../src/runtime/json-text.js';
 
-/** Names an image directory: the container is restored from it at its first start. */
+/** Its value is an image directory. The first start restores the container from there. */
 export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
-/** Of runc and crun: a configuration file for CRIU in the place of the host's for them. */
+/** Annotation of runc and crun. Its value is a configuration file that CRIU reads instead of the host's. */
 export const criuConfigAnnotation = 'org.criu.config';
-/** What runc has CRIU read where there is no annotation. */
+/** The file that runc gives CRIU when there is no annotation. */
 const hostCriuConfig = '/etc/criu/runc.conf';
 
 export interface BundleSpec {
@@ -18,11 +18,11 @@ export interface BundleSpec {
   readonly text: string;
   readonly annotations: Readonly<Record<string, unknown>>;
   readonly hasGpu: boolean;
-  /** As the spec has it. */
+  /** Unchanged value of `linux.cgroupsPath`. */
   readonly cgroupsPath: unknown;
 }
 
-/** Throws Node's error, or SyntaxError when it is no JSON. */
+/** Throws Node's error, or SyntaxError when the file is not JSON. */
 export function readBundleSpec(bundle: string): BundleSpec {
   const path = join(bundle, 'config.json');
   const text = readFileSync(path, 'utf8');
@@ -48,10 +48,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Has CRIU load our plugin for this container, whatever the host's configuration says. An annotation that is there stays, and
- * nothing is written when `plugin`, where `configure` puts it, is missing: CRIU fails when its folder is. `cgroup`: where a
- * container that is restored belongs. `hostConfig`: settings that the container would have without us, and keeps. Throws
+ * Makes CRIU load our plugin for this container, independent of the host's configuration. Throws
  * Node's error.
+ * - An annotation of the user stays, and nothing is written.
+ * - Nothing is written without `plugin`, which `configure` installs, because CRIU fails without its folder.
+ * - `cgroup` is the cgroup of a container that is restored.
+ * - `hostConfig` holds the settings that CRIU would have without us. They stay in effect.
  */
 export async function useOurPlugin(
   bundle: string,

@@ -1,18 +1,20 @@
 /**
- * Where in the cgroup tree a restored container belongs. runc leaves it where it was dumped, under the other container's name: its
- * limits do not hold there, and containerd, when it starts anew, takes a shim whose container's cgroup is empty for a left one.
+ * The place of a restored container in the cgroup tree. runc leaves the container in the cgroup of the
+ * container that was checkpointed. Its own limits have no effect there. A restarted containerd also
+ * takes a shim for a stale one when the cgroup of its container is empty.
  */
 
-/** Folder of a systemd slice: each dash in its name is a slice around it (systemd.slice(5)). */
+/** Folder of a systemd slice. Each dash in its name stands for a parent slice (systemd.slice(5)). */
 function sliceFolder(slice: string): string {
-  const words = slice.slice(0, -'.slice'.length).split('-');
-  const around = words.map((_, index) => `/${words.slice(0, index + 1).join('-')}.slice`);
-  return slice === '-.slice' ? '' : around.join('');
+  const parts = slice.slice(0, -'.slice'.length).split('-');
+  const slices = parts.map((_, index) => `/${parts.slice(0, index + 1).join('-')}.slice`);
+  return slice === '-.slice' ? '' : slices.join('');
 }
 
 /**
- * Path below the root of the cgroup tree that runc gives the container `id` with this `linux.cgroupsPath`. Undefined when it cannot
- * be said, or a word of CRIU's configuration could not hold it.
+ * The path, below the root of the cgroup tree, that runc gives the container `id` with this
+ * `linux.cgroupsPath`. Undefined when the path is not known, or when CRIU's configuration cannot
+ * hold it.
  */
 export function cgroupRoot(cgroupsPath: unknown, id: string): string | undefined {
   const path = cgroupsPath === undefined || cgroupsPath === '' ? `/${id}` : cgroupsPath;

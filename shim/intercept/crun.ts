@@ -1,17 +1,22 @@
-/** crun in runc's place behind the stock shim, which calls every OCI runtime as it calls runc. */
+/** crun instead of runc behind the stock shim, which calls every OCI runtime with the options of runc. */
 
 import { basename } from 'node:path';
 import { type Response, statusCode } from '../transport/envelope.js';
 
-/** Of the OCI runtime's name or path, as the options of Create have it; empty: the stock shim's own, runc. */
+/** `binary`: name or path of the OCI runtime in the options of Create. Empty: the stock shim's default, runc. */
 export function isCrun(binary: string): boolean {
   return basename(binary) === 'crun';
 }
 
-/** For a container with a GPU: crun 1.21 ends a restore with "unrecognized option", and what cannot come back is not saved either. */
+/**
+ * For a container with a GPU. crun 1.21 fails each restore with "unrecognized option", so a checkpoint
+ * would be of no use and is refused too.
+ */
 export const crunRefusal: Response = {
   code: statusCode.failedPrecondition,
   message:
-    'kfd-checkpoint: E_UNSUPPORTED_STATE: containerd cannot restore what crun runs: it calls crun with an option of runc that crun does not have, restore --no-subreaper (have the options of the runtime name runc)',
+    'kfd-checkpoint: E_UNSUPPORTED_STATE: containerd cannot restore what crun runs: ' +
+    'it calls crun with restore --no-subreaper, an option that only runc has ' +
+    '(set runc in the options of the runtime)',
   payload: Buffer.alloc(0),
 };

@@ -1,14 +1,18 @@
-/** Between a call that is not simply passed on and whoever knows what to do about it. */
+/** The interface between the proxy and the code that intercepts calls. */
 
 import type { Request, Response } from '../transport/envelope.js';
 
-/** The stock shim, as one intercepted call sees it. */
-export interface Child {
-  /** Passes the call on, with another payload if given. Its answer; "unavailable" when there will be none. */
+/** The stock shim, for one intercepted call. */
+export interface Upstream {
+  /**
+   * Forwards the call, with another payload if one is given. Resolves with the answer, or with
+   * "unavailable" when there will be none.
+   */
   forward(payload?: Buffer): Promise<Response>;
   /**
-   * As forward, for a call that must not stop anywhere: the stock shim drops what it was asked on a connection that ends, so that
-   * the one to it stays until its answer, also when the caller's ends. `onCallerGone` hears of that.
+   * As forward, for a call that must not be cut off. The stock shim cancels the calls of a connection
+   * that ends, so its connection stays until the answer, even after the caller's connection has
+   * ended. `onCallerGone` is called when the caller's connection ends.
    */
   forwardToEnd(onCallerGone: () => void): Promise<Response>;
   /** Makes another call of the same service. Rejects with E_TIMEOUT, E_PROTOCOL. */
@@ -16,7 +20,7 @@ export interface Child {
 }
 
 /**
- * Answers a call in the stock shim's place. Undefined: it is to be passed on as it came; so it is when this throws, before it
- * has made use of the child.
+ * Answers a call instead of the stock shim. Undefined: the call is forwarded unchanged. The same
+ * happens when this throws, which it may only do before it uses `upstream`.
  */
-export type Intercept = (call: Request, child: Child) => Promise<Response> | undefined;
+export type Intercept = (call: Request, upstream: Upstream) => Promise<Response> | undefined;

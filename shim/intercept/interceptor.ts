@@ -1,4 +1,4 @@
-/** What the shim does beyond passing calls on, for all containers of one stock shim. */
+/** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
 import { readdirSync, rm } from 'node:fs';
 import { basename } from 'node:path';
@@ -9,7 +9,7 @@ import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.j
 import { cgroupRoot } from './cgroup-root.js';
 import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
-import type { Child } from './interception.js';
+import type { Upstream } from './interception.js';
 import {
   type CreateRequest,
   createRequest,
@@ -19,12 +19,12 @@ import {
   restoringFrom,
 } from './task-fields.js';
 
-/** Folders into which containerd unpacks a checkpoint, and which it never removes. */
+/** Folders into which containerd unpacks a checkpoint. It never removes them. */
 const temporaryImage = /^ctrd-checkpoint/;
 
 interface Container {
   readonly bundle: string;
-  /** Why it cannot be saved through containerd. */
+  /** The answer to Checkpoint, for a container that cannot be restored later. */
   readonly refusal?: Response;
   /** CreateTaskRequest of a container that its first Start restores. */
   restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
@@ -37,45 +37,45 @@ export class Interceptor {
   readonly #report: (error: unknown) => void;
   readonly #containers = new Map<string, Container>();
 
-  /** `report`: hears of what went wrong and stopped no call. */
+  /** `report` receives errors that stopped no call. */
   constructor(helper: Helper, report: (error: unknown) => void) {
     this.#helper = helper;
     this.#report = report;
   }
 
-  /** See Intercept. Throws E_PROTOCOL when the request is no message. */
-  intercept(call: Request, child: Child): Promise<Response> | undefined {
+  /** See Intercept. Throws E_PROTOCOL when the request is not a protobuf message. */
+  intercept(call: Request, upstream: Upstream): Promise<Response> | undefined {
     if (!isTaskService(call.service)) return undefined;
     switch (call.method) {
       case 'Create':
-        return this.#create(call.payload, createRequest(call.payload), child);
+        return this.#create(call.payload, createRequest(call.payload), upstream);
       case 'Start':
-        return this.#start(call, child);
+        return this.#start(call, upstream);
       case 'Checkpoint':
-        return this.#checkpoint(call.payload, processOf(call.payload).id, child);
+        return this.#checkpoint(call.payload, processOf(call.payload).id, upstream);
       case 'State':
         return this.#state(call);
       case 'Delete':
-        this.#forget(call);
+        this.#removeContainer(call);
         return undefined;
       case 'Shutdown':
-        return this.#shutdown(child);
+        return this.#shutdown(upstream);
       default:
         return undefined;
     }
   }
 
-  async #create(request: Buffer, create: CreateRequest, child: Child): Promise<Response> {
+  async #create(request: Buffer, create: CreateRequest, upstream: Upstream): Promise<Response> {
     const { id, bundle, checkpoint, binary } = create;
     const { hasGpu, image } = await this.#prepare(create);
     const sent = image === checkpoint ? request : restoringFrom(request, image);
-    const crunWithGpu = isCrun(binary) && (hasGpu || (image !== '' && hasImageOfOurs(image)));
+    const crunWithGpu = isCrun(binary) && (hasGpu || (image !== '' && hasOurImage(image)));
     if (image !== '') {
       if (crunWithGpu) return crunRefusal;
-      const refusal = hasGpu || hasImageOfOurs(image) ? await this.#preflight(sent) : undefined;
+      const refusal = hasGpu || hasOurImage(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
-    const response = await child.forward(sent);
+    const response = await upstream.forward(sent);
     if (response.code !== statusCode.ok) return response;
     const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
     const restoring = { create: sent, image, isTemporary };
@@ -87,7 +87,7 @@ export class Interceptor {
     return response;
   }
 
-  /** A bundle that is not as expected is the stock shim's to complain of. */
+  /** Ignores a bundle that is not as expected, because the stock shim reports it. */
   async #prepare({
     id,
     bundle,
@@ -109,34 +109,38 @@ export class Interceptor {
     }
   }
 
-  /** Why the image cannot be restored here. Whatever stops the look at it will stop the restore, too, later. */
+  /**
+   * The reason why the image cannot be restored here. Undefined when there is none, and when the
+   * pre-flight itself fails: its cause makes the restore fail later.
+   */
   async #preflight(create: Buffer): Promise<Response | undefined> {
     const response = await this.#response(['preflight'], create);
     return response?.code === statusCode.ok ? undefined : response;
   }
 
-  #start(call: Request, child: Child): Promise<Response> | undefined {
+  #start(call: Request, upstream: Upstream): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
     const container = this.#containers.get(id);
     const restoring = container?.restoring;
     if (container === undefined || restoring === undefined || execId !== '') return undefined;
     delete container.restoring;
-    return this.#restore(container.bundle, restoring, child);
+    return this.#restore(container.bundle, restoring, upstream);
   }
 
   async #restore(
     bundle: string,
     { create, image, isTemporary }: NonNullable<Container['restoring']>,
-    child: Child,
+    upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
-    // A runc that is killed leaves CRIU at work, and tasks that nobody knows; a caller that has gone took the pipes with it, and
-    // containerd takes what a new daemon finds here for a failure.
-    const response = await child.forwardToEnd(() => {
+    // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
+    // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
+    // takes the container for a failed one.
+    const response = await upstream.forwardToEnd(() => {
       this.#helper(['cancel-restore'], create).catch(this.#report);
     });
     if (response.code !== statusCode.ok) {
-      // It may have failed after CRIU, which nobody then stops.
+      // It may have failed after CRIU has restored the tasks. Nobody else ends them.
       await this.#helper(['end-leftover'], create).catch(this.#report);
       return this.#explained('restore', bundle, begun, create, response);
     }
@@ -148,34 +152,34 @@ export class Interceptor {
     return response;
   }
 
-  async #checkpoint(request: Buffer, id: string, child: Child): Promise<Response> {
+  async #checkpoint(request: Buffer, id: string, upstream: Upstream): Promise<Response> {
     const container = this.#containers.get(id);
     if (container?.refusal !== undefined) return container.refusal;
-    // The stock shim answers nothing about a container while it is saved.
-    const paused = await this.#stateBefore(id, child);
+    // The stock shim does not answer State during a checkpoint.
+    const paused = await this.#stateBefore(id, upstream);
     if (container !== undefined && paused !== undefined) container.paused = paused;
     const begun = Date.now();
-    let tell: (request: Buffer) => void = () => undefined;
-    const told = new Promise<Buffer>((resolve) => {
-      tell = resolve;
+    let setEvent: (request: Buffer) => void = () => undefined;
+    const event = new Promise<Buffer>((resolve) => {
+      setEvent = resolve;
     });
-    // It takes longer to start than to publish.
-    const published = this.#helper(['publish'], told).catch(this.#report);
+    // The helper starts now, because its start takes longer than its work.
+    const published = this.#helper(['publish'], event).catch(this.#report);
     let response: Response | undefined;
     try {
-      response = await child.forward();
+      response = await upstream.forward();
     } finally {
       if (container !== undefined) delete container.paused;
-      tell(response?.code === statusCode.ok ? request : Buffer.alloc(0));
+      setEvent(response?.code === statusCode.ok ? request : Buffer.alloc(0));
     }
     await published;
     if (response.code === statusCode.ok) return response;
     return this.#explained('dump', container?.bundle ?? '', begun, request, response);
   }
 
-  async #stateBefore(id: string, child: Child): Promise<Buffer | undefined> {
+  async #stateBefore(id: string, upstream: Upstream): Promise<Buffer | undefined> {
     try {
-      const { code, payload } = await child.ask('State', bytesField(1, id));
+      const { code, payload } = await upstream.ask('State', bytesField(1, id));
       return code === statusCode.ok ? pausedState(payload) : undefined;
     } catch (error) {
       this.#report(error);
@@ -190,20 +194,20 @@ export class Interceptor {
   }
 
   /**
-   * Answered at once: the stock shim goes on if it has containers and ends otherwise, and says the same or nothing. Containerd
-   * waits for it to remove a task.
+   * Answers at once, because containerd waits for the answer before it removes a task. The stock shim
+   * runs on if it has containers and answers the same. Otherwise it ends and may not answer at all.
    */
-  #shutdown(child: Child): Promise<Response> {
-    child.forward().catch(this.#report);
+  #shutdown(upstream: Upstream): Promise<Response> {
+    upstream.forward().catch(this.#report);
     return Promise.resolve({ code: statusCode.ok, message: '', payload: Buffer.alloc(0) });
   }
 
-  #forget(call: Request): void {
+  #removeContainer(call: Request): void {
     const { id, execId } = processOf(call.payload);
     if (execId === '') this.#containers.delete(id);
   }
 
-  /** The stock shim's error with CRIU's own in it. */
+  /** Adds CRIU's error to the error of the stock shim. */
   async #explained(
     operation: 'dump' | 'restore',
     bundle: string,
@@ -226,7 +230,7 @@ export class Interceptor {
   }
 }
 
-function hasImageOfOurs(directory: string): boolean {
+function hasOurImage(directory: string): boolean {
   try {
     return readdirSync(directory).some(
       (name) => name === manifestName || imageFilePattern.test(name),

@@ -1,13 +1,13 @@
-/** Of the task service's messages, what tells whether a call is of interest; proto/task.proto has the rest. */
+/** The fields of the task service's messages that decide about interception. proto/task.proto has all fields. */
 
 import { bytesField, fieldsOf, numberField } from '../transport/fields.js';
 
-/** Both versions of the service; nothing else is ever intercepted. */
+/** Both versions of the service. Calls of other services are never intercepted. */
 export function isTaskService(service: string): boolean {
   return service === 'containerd.task.v2.Task' || service === 'containerd.task.v3.Task';
 }
 
-/** String fields by their numbers; the last of each number counts. Throws E_PROTOCOL. */
+/** Values of string fields by field number. The last field of a number counts. Throws E_PROTOCOL. */
 function strings(message: Buffer, ...numbers: number[]): string[] {
   const found = numbers.map(() => '');
   for (const { number, value } of fieldsOf(message)) {
@@ -17,7 +17,7 @@ function strings(message: Buffer, ...numbers: number[]): string[] {
   return found;
 }
 
-/** Of State, Start and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
+/** For State, Start and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
 export function processOf(message: Buffer): { id: string; execId: string } {
   const [id = '', execId = ''] = strings(message, 1, 2);
   return { id, execId };
@@ -27,11 +27,11 @@ export interface CreateRequest {
   readonly id: string;
   readonly bundle: string;
   readonly checkpoint: string;
-  /** The OCI runtime that runc's options name; empty: the stock shim's own. */
+  /** The OCI runtime in runc's options. Empty: the stock shim's default. */
   readonly binary: string;
 }
 
-/** Throws E_PROTOCOL, also when the options are no message. */
+/** Throws E_PROTOCOL, also when the options are not a protobuf message. */
 export function createRequest(message: Buffer): CreateRequest {
   const [id = '', bundle = '', checkpoint = ''] = strings(message, 1, 2, 8);
   let binary = '';
@@ -47,15 +47,15 @@ export function createRequest(message: Buffer): CreateRequest {
   return { id, bundle, checkpoint, binary };
 }
 
-/** CreateTaskRequest that restores from `directory`: a field that is there twice has its last value. */
+/** A CreateTaskRequest that restores from `directory`. Of two fields with one number, the last one counts. */
 export function restoringFrom(create: Buffer, directory: string): Buffer {
   return Buffer.concat([create, bytesField(8, directory)]);
 }
 
-/** Of containerd.v1.types.Status. */
+/** Values of containerd.v1.types.Status. */
 const status = { running: 2n, paused: 4n, pausing: 5n } as const;
 
-/** StateResponse of a process that runs as that of one that is paused; others as they are. Throws E_PROTOCOL. */
+/** Changes the StateResponse of a running process to "paused". Returns other ones unchanged. Throws E_PROTOCOL. */
 export function pausedState(state: Buffer): Buffer {
   let current = 0n;
   for (const { number, value } of fieldsOf(state)) {

@@ -1,15 +1,15 @@
-/** The proxy as a server: a link for every connection. */
+/** The proxy as a server: one ProxyConnection for each connection of containerd. */
 
 import { connect, createServer, type Server } from 'node:net';
 import type { Intercept } from '../intercept/interception.js';
 import { Client } from '../transport/client.js';
-import { Link } from './link.js';
+import { ProxyConnection } from './proxy-connection.js';
 
-/** A server that is not listening yet, for the stock shim that listens at the socket `child`. */
-export function proxyFor(child: string, intercept: Intercept): Server {
-  return createServer((down) => {
-    // What is sent before the connection stands waits in it.
-    const up = new Client(connect(child), () => link.end());
-    const link = new Link(down, up, intercept);
+/** Returns a server that does not listen yet. Its stock shim listens at `stockSocket`. */
+export function proxyFor(stockSocket: string, intercept: Intercept): Server {
+  return createServer((downstream) => {
+    // The socket keeps what is sent before it is connected.
+    const upstream = new Client(connect(stockSocket), () => connection.end());
+    const connection = new ProxyConnection(downstream, upstream, intercept);
   });
 }

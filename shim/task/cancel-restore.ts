@@ -1,4 +1,4 @@
-/** Stops a restore that nobody waits for any more. */
+/** Cancels a restore whose caller is gone. */
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,20 +6,19 @@ import { KfdError } from '../../src/errors.js';
 import { lineage } from '../../src/os/ancestors.js';
 import { SessionClient, sessionPids } from '../../src/session/control/client.js';
 
-/** CRIU may not have come to our plugin yet; a container without a GPU has no session. Milliseconds. */
-const patienceMs = 20_000;
+/**
+ * How long to wait for the session, milliseconds. CRIU may not have called our plugin yet. A container
+ * without a GPU has no session.
+ */
+const waitMs = 20_000;
 const pauseMs = 250;
 
 /**
- * Cancels the session in which the OCI runtime restores into `bundle`, once it is there. Throws what SessionClient throws; one
- * that is over, or too far, is left alone.
+ * Waits for the session in which the OCI runtime restores into `bundle`, and cancels it. Does nothing
+ * when the session has ended or is too far. Throws as SessionClient.
  */
-export async function cancelRestore(
-  bundle: string,
-  root = '/',
-  patience = patienceMs,
-): Promise<void> {
-  for (const end = Date.now() + patience; ; await delay(pauseMs)) {
+export async function cancelRestore(bundle: string, root = '/', limitMs = waitMs): Promise<void> {
+  for (const end = Date.now() + limitMs; ; await delay(pauseMs)) {
     const pid = sessionPids(root).find((criu) => restoresInto(bundle, criu));
     if (pid !== undefined) return cancel(root, pid);
     if (Date.now() > end) return;
@@ -29,7 +28,7 @@ export async function cancelRestore(
 async function cancel(root: string, pid: number): Promise<void> {
   try {
     await SessionClient.with(root, pid, (client) =>
-      client.cancel('who asked containerd for the restore has gone'),
+      client.cancel('the caller of the restore has left containerd'),
     );
   } catch (error) {
     const isOver =
@@ -38,11 +37,14 @@ async function cancel(root: string, pid: number): Promise<void> {
   }
 }
 
-/** Whether `runtime restore --bundle BUNDLE` has started this CRIU: the session hears of neither bundle nor name. */
+/**
+ * Whether `runtime restore --bundle BUNDLE` has started this CRIU. The process tree answers this, because
+ * the session knows neither the bundle nor the name.
+ */
 function restoresInto(bundle: string, criu: number): boolean {
   return lineage(criu).some((name) => {
-    const words = commandLine(Number.parseInt(name, 10));
-    return words.includes('restore') && words.includes(bundle);
+    const args = commandLine(Number.parseInt(name, 10));
+    return args.includes('restore') && args.includes(bundle);
   });
 }
 

@@ -1,4 +1,4 @@
-/** Messages by their descriptions in proto/. */
+/** Encodes and decodes messages with their descriptions in proto/. */
 
 import { fileURLToPath } from 'node:url';
 import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
@@ -14,7 +14,7 @@ const definitions = loadSync(['task.proto', 'events.proto'], {
 
 interface Codec<T extends object> {
   encode(message: T): Buffer;
-  /** Throws when the bytes are no such message. */
+  /** Throws when the bytes are not a message of this type. */
   decode(bytes: Buffer): T;
 }
 
@@ -52,19 +52,19 @@ const checkpointOptions = codec<{ readonly work_path: string }>(
   'containerd.task.CheckpointOptions',
 );
 
-/** What Create says of the OCI runtime; what it does not say is empty. Throws when the options are damaged. */
+/** The options of Create for the OCI runtime. Missing ones are empty. Throws when the options are damaged. */
 export function runcOptionsOf(options: Any | null): RuncOptions {
   const isRunc = options?.type_url === 'containerd.runc.v1.Options';
   return runcOptions.decode(isRunc ? options.value : Buffer.alloc(0));
 }
 
-/** Where the caller wants CRIU's log of a restore; empty: it does not say. Throws when the options are damaged. */
+/** The folder for CRIU's log of a restore. Empty: the caller names none. Throws when the options are damaged. */
 export function restoreWorkPath(options: Any | null): string {
   return runcOptionsOf(options).criu_work_path;
 }
 
-/** The same for a dump. */
-export function dumpWorkPath(options: Any | null): string {
+/** The folder for CRIU's log of a checkpoint, in the same way. */
+export function checkpointWorkPath(options: Any | null): string {
   if (options?.type_url !== 'containerd.runc.v1.CheckpointOptions') return '';
   return checkpointOptions.decode(options.value).work_path;
 }

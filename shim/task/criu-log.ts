@@ -1,17 +1,17 @@
-/** CRIU's own word on why it failed. Engines tell of it no more than that it did. */
+/** CRIU's own error message. Container engines only report that CRIU has failed. */
 
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readBounded } from '../../src/os/files.js';
 
-/** A log of CRIU at its most talkative is far smaller, bytes. */
+/** Bytes. A log at CRIU's highest level is far smaller. */
 const maxLogBytes = 64 << 20;
-/** Longest account that goes into a message, characters. */
+/** Longest part of CRIU's error in a message, characters. */
 const maxReason = 1000;
 
 /**
- * The error that came first, for what follows it is most often its consequence; ours before all others, for it tells
- * reasons. Undefined when the log has none.
+ * The first error, because later ones are most often its consequences. An error of our plugin comes
+ * before all others, because it has the reason. Undefined when the log has no error.
  */
 export function firstError(log: string): string | undefined {
   const errors = log.split('\n').filter((line) => /\bError \(/.test(line));
@@ -20,20 +20,20 @@ export function firstError(log: string): string | undefined {
 }
 
 /** The first of `places` that was written since `sinceMs`. A file system may count in whole seconds. */
-export async function newest(
-  places: readonly string[],
+export async function firstWrittenSince(
+  paths: readonly string[],
   sinceMs: number,
 ): Promise<string | undefined> {
-  for (const place of places) {
-    const info = await stat(place).catch(() => undefined);
-    if (info?.isFile() && info.mtimeMs >= sinceMs - 1000) return place;
+  for (const path of paths) {
+    const info = await stat(path).catch(() => undefined);
+    if (info?.isFile() && info.mtimeMs >= sinceMs - 1000) return path;
   }
   return undefined;
 }
 
 /**
- * Adds to `message` CRIU's reason and where its log is. The log is copied to `logDirectory`: containerd removes the bundle of
- * what did not start. The message alone when there is no log.
+ * Adds CRIU's error and the path of its log to `message`. The log is copied to `logDirectory`, because
+ * containerd removes the bundle of a container that did not start. Without a log, returns `message`.
  */
 export async function explain(
   message: string,
@@ -43,11 +43,11 @@ export async function explain(
 ): Promise<string> {
   if (log === undefined) return message;
   const reason = firstError((await readBounded(log, maxLogBytes)).toString('utf8'));
-  const place = await keep(log, operation, logDirectory).catch(() => log);
-  return `${message}; CRIU: ${reason ?? 'no error in its log'}; CRIU's log: ${place}`;
+  const path = await copyLog(log, operation, logDirectory).catch(() => log);
+  return `${message}; CRIU: ${reason ?? 'no error in its log'}; CRIU's log: ${path}`;
 }
 
-async function keep(log: string, operation: string, directory: string): Promise<string> {
+async function copyLog(log: string, operation: string, directory: string): Promise<string> {
   const stamp = new Date().toISOString().replace(/[:.]/g, '-');
   const path = join(directory, `${stamp}-criu-${operation}-${process.pid}.log`);
   await mkdir(directory, { recursive: true, mode: 0o750 });

@@ -1,14 +1,16 @@
 /**
- * One task of the shim, in a process of its own; the request it is about comes on standard input.
+ * One task of the shim, in a process of its own. Standard input has the request that it belongs to.
  *
- *   preflight                                  CreateTaskRequest: can its image be restored here?
- *   explain OPERATION BUNDLE SINCE MESSAGE     the request that failed with MESSAGE; SINCE: milliseconds since 1970
- *   cancel-restore                             CreateTaskRequest of a restore that runs
- *   end-leftover                               CreateTaskRequest of a restore that failed; environment NAMESPACE
- *   publish                                    CheckpointTaskRequest that succeeded, nothing if it did not; environment
- *                                              NAMESPACE, TTRPC_ADDRESS
+ *   preflight                                CreateTaskRequest. Can its image be restored here?
+ *   explain OPERATION BUNDLE SINCE MESSAGE   the request that failed with MESSAGE. SINCE: milliseconds
+ *                                            since 1970. OPERATION: dump or restore
+ *   cancel-restore                           CreateTaskRequest of a running restore
+ *   end-leftover                             CreateTaskRequest of a failed restore. Environment: NAMESPACE
+ *   publish                                  CheckpointTaskRequest that succeeded, or nothing if it
+ *                                            failed. Environment: NAMESPACE, TTRPC_ADDRESS
  *
- * The first two answer with a ttrpc Response, the others with nothing.
+ * The first two write a ttrpc Response. The others write nothing. A shim of an earlier release may start
+ * this program after an upgrade, so names and arguments stay as they are.
  */
 
 import { readFileSync, writeSync } from 'node:fs';
@@ -20,20 +22,20 @@ import { encodeResponse, type Response, statusCode } from '../transport/envelope
 import { cancelRestore } from './cancel-restore.js';
 import {
   checkpointTaskRequest,
+  checkpointWorkPath,
   createTaskRequest,
-  dumpWorkPath,
   restoreWorkPath,
 } from './codec.js';
-import { explain, newest } from './criu-log.js';
-import { endLeftover } from './leftover.js';
+import { explain, firstWrittenSince } from './criu-log.js';
 import { publishCheckpointed } from './publish.js';
+import { endRemainingTasks } from './remaining-tasks.js';
 import { responseFor } from './status.js';
 
 function ok(message = ''): Response {
   return { code: statusCode.ok, message, payload: Buffer.alloc(0) };
 }
 
-async function judge(request: Buffer): Promise<Response> {
+async function preflightAnswer(request: Buffer): Promise<Response> {
   try {
     const { checkpoint } = createTaskRequest.decode(request);
     await preflight(checkpoint, (await loadConfig()).gpu_map);
@@ -43,36 +45,38 @@ async function judge(request: Buffer): Promise<Response> {
   }
 }
 
-async function account(
+async function explainAnswer(
   [operation, bundle = '', since, message = '']: readonly string[],
   request: Buffer,
 ): Promise<Response> {
-  const isDump = operation === 'dump';
-  const workPath = isDump
-    ? dumpWorkPath(checkpointTaskRequest.decode(request).options)
+  const isCheckpoint = operation === 'dump';
+  const workPath = isCheckpoint
+    ? checkpointWorkPath(checkpointTaskRequest.decode(request).options)
     : restoreWorkPath(createTaskRequest.decode(request).options);
-  // The stock shim saves a dump's log in the bundle, when nobody asked for it elsewhere.
-  const usual = isDump ? 'criu-dump.log' : 'work/restore.log';
-  const places = [
+  // Without a work path, the stock shim keeps CRIU's log of a checkpoint in the bundle.
+  const usualPath = isCheckpoint ? 'criu-dump.log' : 'work/restore.log';
+  const paths = [
     ...(workPath === '' ? [] : [join(workPath, `${operation}.log`)]),
-    join(bundle, usual),
+    join(bundle, usualPath),
   ];
-  const log = await newest(places, Number(since));
+  const log = await firstWrittenSince(paths, Number(since));
   const { log_dir: logDirectory } = await loadConfig().catch(defaultConfig);
-  return ok(await explain(message, isDump ? 'dump' : 'restore', log, logDirectory));
+  return ok(await explain(message, isCheckpoint ? 'dump' : 'restore', log, logDirectory));
 }
 
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
   if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).bundle);
-  if (task === 'end-leftover') return endLeftover(createTaskRequest.decode(request), namespace);
+  if (task === 'end-leftover')
+    return endRemainingTasks(createTaskRequest.decode(request), namespace);
   if (task === 'publish') {
     if (request.length === 0) return;
     const { id, path } = checkpointTaskRequest.decode(request);
     return publishCheckpointed(daemon, namespace, id, path);
   }
-  const answer = task === 'preflight' ? await judge(request) : await account(args, request);
+  const answer =
+    task === 'preflight' ? await preflightAnswer(request) : await explainAnswer(args, request);
   writeSync(1, encodeResponse(answer));
 }
 

@@ -1,4 +1,4 @@
-/** Tells containerd of a checkpoint, which no stock shim does. */
+/** Publishes the event of a checkpoint to containerd. No stock shim does this. */
 
 import { KfdError } from '../../src/errors.js';
 import { connectTo } from '../transport/client.js';
@@ -7,7 +7,7 @@ import { forwardRequest, taskCheckpointed } from './codec.js';
 
 const timeoutMs = 10_000;
 
-/** `daemon`: the socket that containerd names in TTRPC_ADDRESS. Throws KfdError or Node's error. */
+/** `daemon`: the socket in TTRPC_ADDRESS. Throws KfdError or Node's error. */
 export async function publishCheckpointed(
   daemon: string,
   namespace: string,

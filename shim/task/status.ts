@@ -1,4 +1,4 @@
-/** Our errors as answers of ttrpc: containerd's clients tell users the message, and programs the code. */
+/** Our errors as answers of ttrpc. containerd's clients show the message to users and the code to programs. */
 
 import type { KfdError } from '../../src/errors.js';
 import { statusOf } from '../../src/rpc-status.js';

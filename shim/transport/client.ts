@@ -1,4 +1,4 @@
-/** The calling end of a connection: gives every call a stream of its own and finds the call of every answer. */
+/** The client side of a connection. Gives every call a stream and finds the call of every answer. */
 
 import { connect, type Socket } from 'node:net';
 import { KfdError } from '../../src/errors.js';
@@ -6,7 +6,10 @@ import { Connection } from './connection.js';
 import { decodeResponse, encodeRequest, type Request, type Response } from './envelope.js';
 import { encodeFrame, type Frame, frameType, payloadOf, setStreamId } from './frame.js';
 
-/** Hears every frame of one stream; `undefined`: no more will come, the server's was too long or the connection ended. */
+/**
+ * Receives every frame of one stream. `undefined`: no more frames will come, because one was too long or
+ * the connection has ended.
+ */
 export type StreamHandler = (frame: Frame | undefined) => void;
 
 export class Client {
@@ -16,7 +19,7 @@ export class Client {
   #nextId = 1;
   #closed = false;
 
-  /** `onClose`: once, after the handlers of all streams have heard of it. */
+  /** `onClose` is called once, after the handlers of all streams. */
   constructor(socket: Socket, onClose: () => void) {
     this.#onClose = onClose;
     this.connection = new Connection(socket, {
@@ -27,8 +30,9 @@ export class Client {
   }
 
   /**
-   * Sends a request frame on a new stream, whose number it gets in place. Numbers are given here, when a frame is sent,
-   * because a server takes none that is not above the one before. `from`: see Connection.send.
+   * Sends a request frame on a new stream and writes the stream's number into the frame. The number is
+   * chosen when the frame is sent, because a server refuses a number below an earlier one. `from`: see
+   * Connection.send.
    */
   open(request: Buffer, handler: StreamHandler, from?: Connection): number {
     const id = this.#nextId;
@@ -43,21 +47,21 @@ export class Client {
     return id;
   }
 
-  /** Sends a further frame of a stream. */
+  /** Sends a later frame of a stream. */
   send(bytes: Buffer, from?: Connection): void {
     this.connection.send(bytes, from);
   }
 
   /**
-   * One call that is no stream. The server's status is part of the answer; rejects with E_PROTOCOL when there is none,
-   * with E_TIMEOUT after `timeoutMs`.
+   * Makes one call without streaming. The server's status is part of the answer. Rejects with
+   * E_PROTOCOL when there is no answer, and with E_TIMEOUT after `timeoutMs`.
    */
   call(request: Request, timeoutMs: number): Promise<Response> {
     return new Promise((resolve, reject) => {
       const { service, method } = request;
       const name = `${service}/${method}`;
       const timer = setTimeout(() => {
-        // The answer may still come: it is nobody's then.
+        // A late answer is ignored.
         this.#streams.set(id, () => undefined);
         reject(new KfdError('E_TIMEOUT', `${name}: no answer within ${timeoutMs} ms`));
       }, timeoutMs);
@@ -92,7 +96,7 @@ export class Client {
       handler === undefined ||
       (frame.type !== frameType.response && frame.type !== frameType.data)
     ) {
-      throw new KfdError('E_PROTOCOL', `ttrpc: a frame of type ${frame.type} on no stream of ours`);
+      throw new KfdError('E_PROTOCOL', `ttrpc: a frame of type ${frame.type} on an unknown stream`);
     }
     if (frame.type === frameType.response) this.#streams.delete(frame.streamId);
     handler(frame);
@@ -113,7 +117,7 @@ export class Client {
   }
 }
 
-/** A client of the server at the socket `path`. Rejects with Node's error when nobody listens there. */
+/** Connects to the server at the socket `path`. Rejects with Node's error when nobody listens there. */
 export function connectTo(path: string, onClose: () => void): Promise<Client> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);

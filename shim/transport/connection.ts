@@ -1,16 +1,16 @@
-/** A socket that speaks in frames. Both ends of a ttrpc connection are made of it. */
+/** A socket that carries frames. Client and server of ttrpc use it. */
 
 import type { Socket } from 'node:net';
 import { FrameReader, type FrameSink } from './frame.js';
 
 export interface ConnectionEvents extends FrameSink {
-  /** Once, when the connection has ended, whichever side ended it and for whatever reason. */
+  /** Called once when the connection has ended, for any reason. */
   closed(): void;
 }
 
 export class Connection {
   readonly #socket: Socket;
-  /** Those that are not read from until what is buffered here has gone. */
+  /** Sockets that are paused until the bytes that are buffered here are sent. */
   readonly #waiting = new Set<Socket>();
 
   constructor(socket: Socket, events: ConnectionEvents) {
@@ -20,27 +20,27 @@ export class Connection {
       try {
         reader.push(chunk);
       } catch {
-        // What a peer sends ends its connection at worst.
+        // Bad input of a peer only ends its connection.
         socket.destroy();
       }
     });
-    // 'close' follows, and a peer that went away is no more than that.
+    // 'close' follows and does the work.
     socket.on('error', () => undefined);
-    socket.on('drain', () => this.#goOn());
+    socket.on('drain', () => this.#resume());
     socket.on('close', () => {
-      this.#goOn();
+      this.#resume();
       events.closed();
     });
   }
 
-  /** Sends a whole frame. `from`, whose bytes these are, is not read from until they are on their way. */
+  /** Sends a whole frame. Pauses `from`, where the bytes come from, while they cannot be sent. */
   send(bytes: Buffer, from?: Connection): void {
     if (this.#socket.write(bytes) || from === undefined || this.#socket.destroyed) return;
     from.#socket.pause();
     this.#waiting.add(from.#socket);
   }
 
-  /** Ends the connection after what was sent. */
+  /** Ends the connection when all frames are sent. */
   end(): void {
     this.#socket.destroySoon();
   }
@@ -50,7 +50,7 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  #goOn(): void {
+  #resume(): void {
     for (const socket of this.#waiting) socket.resume();
     this.#waiting.clear();
   }

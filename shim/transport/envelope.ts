@@ -1,4 +1,4 @@
-/** What ttrpc's request and response frames carry: who is called with what, and what came of it. */
+/** The payloads of ttrpc's request and response frames. */
 
 import { bytesField, fieldsOf, numberField } from './fields.js';
 
@@ -11,7 +11,7 @@ export interface Request {
 }
 
 export interface Response {
-  /** Of google.rpc.Code; 0 is success. */
+  /** A google.rpc.Code. 0 is success. */
   readonly code: number;
   readonly message: string;
   readonly payload: Buffer;
@@ -33,7 +33,7 @@ export function decodeRequest(bytes: Buffer): Request {
   return { service, method, payload };
 }
 
-/** `timeoutNs`: after this many nanoseconds the server may give up; 0: never. */
+/** `timeoutNs`: the server may give up after this many nanoseconds. 0: never. */
 export function encodeRequest({ service, method, payload }: Request, timeoutNs = 0n): Buffer {
   return Buffer.concat([
     bytesField(1, service),
@@ -43,7 +43,7 @@ export function encodeRequest({ service, method, payload }: Request, timeoutNs =
   ]);
 }
 
-/** The same request, metadata and deadline included, with another payload. Throws E_PROTOCOL. */
+/** The same request with another payload. Metadata and deadline stay. Throws E_PROTOCOL. */
 export function withPayload(request: Buffer, payload: Buffer): Buffer {
   const others = [...fieldsOf(request)].filter(({ number }) => number !== 3);
   return Buffer.concat([...others.map(({ raw }) => raw), bytesField(3, payload)]);

@@ -1,22 +1,23 @@
 /**
- * Protobuf's wire format, as far as the long-lived process has to look into messages: a decoder of whole messages
- * would double the memory it keeps to itself. Encoding: protobuf.dev, "Encoding".
+ * Fields in protobuf's wire format (protobuf.dev, "Encoding"). Own code, because the long-lived process
+ * only needs a few fields, and must forward all other bytes unchanged. A decoder of whole messages
+ * (proto-loader) would double the memory of this process.
  */
 
 import { KfdError } from '../../src/errors.js';
 
-/** Of the wire types there are, those that are in use; 3 and 4 (groups) belong to proto2. */
+/** The wire types in use. 3 and 4 are groups, which only proto2 has. */
 const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
-/** A field as it lies in the message: a number for varints, bytes for all else. */
+/** A field of a message. Varints are numbers, all other values are bytes. */
 export interface Field {
   readonly number: number;
   readonly value: bigint | Buffer;
-  /** The whole of it, with number and wire type. */
+  /** All bytes of the field, with its number and wire type. */
   readonly raw: Buffer;
 }
 
-/** The fields of a message in their order. Throws E_PROTOCOL when it is none. */
+/** The fields of a message in their order. Throws E_PROTOCOL when the bytes are not a message. */
 export function* fieldsOf(message: Buffer): Generator<Field> {
   let at = 0;
   while (at < message.length) {
@@ -47,10 +48,10 @@ export function* fieldsOf(message: Buffer): Generator<Field> {
   }
 }
 
-/** Where a varint of up to ten bytes ends, and its value. */
+/** Value and end of a varint of up to ten bytes. */
 function varint(message: Buffer, from: number): { value: bigint; end: number } {
   let low = 0;
-  // Most are short: BigInt only for what is beyond 28 bits.
+  // Most varints are short, so BigInt is used above 28 bits only.
   for (let i = 0; i < 4; i += 1) {
     const byte = message[from + i];
     if (byte === undefined) throw damaged('a number beyond the end');
@@ -71,14 +72,14 @@ function damaged(what: string): KfdError {
   return new KfdError('E_PROTOCOL', `not a protobuf message: ${what}`);
 }
 
-/** A string or bytes field. An empty one is left out, as proto3 does. */
+/** A string or bytes field. proto3 omits an empty one. */
 export function bytesField(number: number, value: Buffer | string): Buffer {
   const bytes = typeof value === 'string' ? Buffer.from(value) : value;
   if (bytes.length === 0) return bytes;
   return Buffer.concat([key(number, wireType.bytes), varintBytes(BigInt(bytes.length)), bytes]);
 }
 
-/** An unsigned number, or one of the 64 bits of a signed one. Zero is left out, as proto3 does. */
+/** A field of an unsigned number, or of a signed one of 64 bits. proto3 omits zero. */
 export function numberField(number: number, value: bigint | number): Buffer {
   if (BigInt(value) === 0n) return Buffer.alloc(0);
   return Buffer.concat([key(number, wireType.varint), varintBytes(BigInt(value))]);

@@ -1,5 +1,5 @@
 /**
- * ttrpc's frames, the lowest layer: bytes in, whole frames out. Numbers are those of containerd/ttrpc, PROTOCOL.md.
+ * Frames of ttrpc, the lowest layer. The numbers are from PROTOCOL.md of containerd/ttrpc.
  *
  *      0        4        8     9      10
  *     +--------+--------+------+-------+----------------+
@@ -18,7 +18,7 @@ export const frameType = { request: 1, response: 2, data: 3 } as const;
 /** Bits of a frame's flags, for calls that stream. */
 export const frameFlag = { remoteClosed: 1, remoteOpen: 2, noData: 4 } as const;
 
-/** One whole frame. Its bytes are the reader's no more: they may be changed and passed on. */
+/** One whole frame. The receiver owns its bytes and may change them. */
 export interface Frame {
   readonly streamId: number;
   readonly type: number;
@@ -27,10 +27,10 @@ export interface Frame {
   readonly bytes: Buffer;
 }
 
-/** What a reader finds. */
+/** Receives what a reader finds. */
 export interface FrameSink {
   frame(frame: Frame): void;
-  /** A frame longer than the limit: its payload is skipped, what follows is read on. */
+  /** A frame is longer than the limit. The reader skips its payload and continues. */
   oversized(streamId: number, type: number, payloadBytes: number): void;
 }
 
@@ -38,7 +38,7 @@ export function payloadOf({ bytes }: Frame): Buffer {
   return bytes.subarray(headerBytes);
 }
 
-/** A frame with its payload. Throws E_PROTOCOL when that is over the limit. */
+/** Makes a frame. Throws E_PROTOCOL when the payload is over the limit. */
 export function encodeFrame(
   streamId: number,
   type: number,
@@ -60,15 +60,15 @@ export function encodeFrame(
   return bytes;
 }
 
-/** Gives a frame another stream, in place. */
+/** Changes the stream number of a frame, in place. */
 export function setStreamId(bytes: Buffer, streamId: number): void {
   bytes.writeUInt32BE(streamId, 4);
 }
 
-/** Cuts a stream of bytes, however it was split, into frames. Holds one frame of up to the limit at most. */
+/** Splits a stream of bytes into frames. Holds at most one frame, and that one is not over the limit. */
 export class FrameReader {
   readonly #sink: FrameSink;
-  /** Of the frame that has begun: its header, then the whole of it. */
+  /** The frame that has begun: first its header, then all of it. */
   #partial: Buffer = Buffer.allocUnsafe(headerBytes);
   #have = 0;
   /** Bytes of an oversized payload still to come. */
@@ -93,7 +93,7 @@ export class FrameReader {
     }
   }
 
-  /** At the beginning of a frame: most often all of it is there and is handed out without a copy. */
+  /** Reads from the beginning of a frame. Most often the frame is complete and needs no copy. */
   #take(chunk: Buffer, at: number): number {
     if (chunk.length - at < headerBytes) return this.#fill(chunk, at);
     const length = chunk.readUInt32BE(at);
@@ -107,7 +107,7 @@ export class FrameReader {
     return end - at;
   }
 
-  /** Adds to the frame that has begun what `chunk` has of it; returns how many bytes that was. */
+  /** Adds bytes of `chunk` to the frame that has begun. Returns how many bytes these were. */
   #fill(chunk: Buffer, at: number): number {
     const copied = chunk.copy(this.#partial, this.#have, at);
     this.#have += copied;

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   checkpointTaskRequest,
+  checkpointWorkPath,
   createTaskRequest,
-  dumpWorkPath,
   forwardRequest,
   restoreWorkPath,
   taskCheckpointed,
 } from '../../shim/task/codec.js';
-import { explain, firstError, newest } from '../../shim/task/criu-log.js';
+import { explain, firstError, firstWrittenSince } from '../../shim/task/criu-log.js';
 import { responseFor } from '../../shim/task/status.js';
 import { decodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
@@ -62,10 +62,10 @@ test('requests are read by their description, whatever else is in them', () => {
   );
   assert.deepEqual([create.id, create.bundle, create.checkpoint], ['one', '/bundle', '/image']);
   assert.equal(restoreWorkPath(create.options), '/w');
-  assert.equal(dumpWorkPath(create.options), '', 'options of another call');
+  assert.equal(checkpointWorkPath(create.options), '', 'options of another call');
   const checkpoint = checkpointTaskRequest.decode(checkpointInto('/work'));
-  assert.deepEqual([checkpoint.path, dumpWorkPath(checkpoint.options)], ['/image', '/work']);
-  assert.equal(dumpWorkPath(checkpointTaskRequest.decode(bytesField(1, 'one')).options), '');
+  assert.deepEqual([checkpoint.path, checkpointWorkPath(checkpoint.options)], ['/image', '/work']);
+  assert.equal(checkpointWorkPath(checkpointTaskRequest.decode(bytesField(1, 'one')).options), '');
 });
 
 test('preflight: an image of another host is refused with every reason; one without a GPU is not', async (t) => {
@@ -132,7 +132,7 @@ test('explain: the first error of the newest log is added, and the log is kept',
     log,
     '(00.1) Error (criu/files.c:1): first\n(00.2)      7: Error (kfd-checkpoint): E_VRAM: why\n(00.3) Error (criu/cr-restore.c:2): last\n',
   );
-  assert.equal(await newest([join(folder, 'none'), folder, log], since), log);
+  assert.equal(await firstWrittenSince([join(folder, 'none'), folder, log], since), log);
   const whole = await explain('failed', 'restore', log, join(folder, 'logs'));
   const match = /^failed; CRIU: Error \(kfd-checkpoint\): E_VRAM: why; CRIU's log: (.*)$/.exec(
     whole,
@@ -142,7 +142,7 @@ test('explain: the first error of the newest log is added, and the log is kept',
 
   const long = new Date(since - 60_000);
   await utimes(log, long, long);
-  assert.equal(await newest([log], since), undefined, 'a log of an earlier failure');
+  assert.equal(await firstWrittenSince([log], since), undefined, 'a log of an earlier failure');
 });
 
 test('explain: looks where the caller wanted the log', async (t) => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { watchForIdle } from '../../shim/bootstrap/idle.js';
 import { listenAt } from '../../shim/bootstrap/own-socket.js';
-import { watchForCallers } from '../../shim/bootstrap/unclaimed.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { temporaryFolder } from './paths.js';
@@ -14,16 +14,16 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   assert.ok(holds(), what);
 }
 
-test('what nobody is connected to for a while is told to end, and what somebody is connected to is not', async (t) => {
+test('a server without a connection for a while is reported as idle, one with a connection is not', async (t) => {
   const path = join(await temporaryFolder(t), 's');
   const server = proxyFor('/none', () => undefined);
   t.after(() => void server.close());
   await listenAt(server, path);
-  let told = 0;
-  watchForCallers(
+  let calls = 0;
+  watchForIdle(
     server,
     () => {
-      told += 1;
+      calls += 1;
     },
     100,
   );
@@ -33,7 +33,7 @@ test('what nobody is connected to for a while is told to end, and what somebody 
   const busy = `${path}-busy`;
   await listenAt(served, busy);
   let ended = 0;
-  watchForCallers(
+  watchForIdle(
     served,
     () => {
       ended += 1;
@@ -43,10 +43,10 @@ test('what nobody is connected to for a while is told to end, and what somebody 
   const client = await connectTo(busy, () => undefined);
   const another = await connectTo(busy, () => undefined);
   client.close();
-  await until('the first', () => told === 1);
+  await until('the first', () => calls === 1);
   await delay(150);
   assert.equal(ended, 0, 'somebody is connected');
   another.close();
   await until('the second', () => ended === 1);
-  assert.equal(told, 1, 'told once for each time that the last caller leaves');
+  assert.equal(calls, 1, 'one call for each time that the last caller leaves');
 });

@@ -1,10 +1,10 @@
 /**
- * One connection of containerd's and the one to the stock shim that belongs to it: every frame goes on as it came, under the
- * number its stream has there, unless somebody answers the call in the stock shim's place.
+ * A downstream connection, from containerd, and its upstream connection, to the stock shim. Every
+ * frame is forwarded with its stream number of the other side. Intercepted calls are the exception.
  */
 
 import type { Socket } from 'node:net';
-import type { Child, Intercept } from '../intercept/interception.js';
+import type { Intercept, Upstream } from '../intercept/interception.js';
 import type { Client } from '../transport/client.js';
 import { Connection } from '../transport/connection.js';
 import {
@@ -24,7 +24,7 @@ import {
   setStreamId,
 } from '../transport/frame.js';
 
-/** How long the stock shim may take for a call of our own, milliseconds. */
+/** Time limit of the stock shim for a call of our own, milliseconds. */
 const askTimeoutMs = 10_000;
 
 const ended: Response = {
@@ -33,22 +33,22 @@ const ended: Response = {
   payload: Buffer.alloc(0),
 };
 
-export class Link {
-  readonly #down: Connection;
-  readonly #up: Client;
+export class ProxyConnection {
+  readonly #downstream: Connection;
+  readonly #upstream: Client;
   readonly #intercept: Intercept;
-  /** Stream of the caller to stream of the child, while the call lasts. */
+  /** Downstream stream number to upstream stream number, until the call ends. */
   readonly #streams = new Map<number, number>();
   #lastId = 0;
   #callerGone = false;
-  /** Of calls that the stock shim is to finish whether or not the caller is there: who hears that it is not. */
+  /** One function for each call that must finish without its caller. It is called when the caller is gone. */
   readonly #unfinished = new Set<() => void>();
 
-  /** `up` is this link's alone, and ends with it. */
-  constructor(down: Socket, up: Client, intercept: Intercept) {
-    this.#up = up;
+  /** `upstream` belongs to this object and ends with it. */
+  constructor(downstream: Socket, upstream: Client, intercept: Intercept) {
+    this.#upstream = upstream;
     this.#intercept = intercept;
-    this.#down = new Connection(down, {
+    this.#downstream = new Connection(downstream, {
       frame: (frame) => this.#fromCaller(frame),
       oversized: (streamId, type, bytes) => this.#oversized(streamId, type, bytes),
       closed: () => {
@@ -59,13 +59,13 @@ export class Link {
     });
   }
 
-  /** After the child's end of the link. */
+  /** Called when the upstream connection has ended. */
   end(): void {
-    this.#down.end();
+    this.#downstream.end();
   }
 
   #endUnused(): void {
-    if (this.#callerGone && this.#unfinished.size === 0) this.#up.close();
+    if (this.#callerGone && this.#unfinished.size === 0) this.#upstream.close();
   }
 
   async #keptUntil(call: Promise<Response>, onCallerGone: () => void): Promise<Response> {
@@ -81,29 +81,29 @@ export class Link {
   #fromCaller(frame: Frame): void {
     if (frame.type === frameType.request) this.#request(frame);
     else if (frame.type === frameType.data) this.#data(frame);
-    else this.#down.destroy();
+    else this.#downstream.destroy();
   }
 
   #request(frame: Frame): void {
     const { streamId } = frame;
     if (!this.#isNew(streamId) || this.#intercepted(frame)) return;
-    const upId = this.#up.open(
+    const upstreamId = this.#upstream.open(
       frame.bytes,
       (answer) => this.#toCaller(streamId, answer),
-      this.#down,
+      this.#downstream,
     );
-    this.#streams.set(streamId, upId);
+    this.#streams.set(streamId, upstreamId);
   }
 
-  /** As the stock shim would take it: what is a new stream there has to be one here. */
+  /** The rules of the stock shim: a stream that is new there must be new here. */
   #isNew(streamId: number): boolean {
     if (streamId % 2 === 0) {
-      this.#refuse(streamId, `stream ${streamId}: those of a caller are odd`);
+      this.#refuse(streamId, `stream ${streamId}: a caller's streams have odd numbers`);
       return false;
     }
     if (streamId <= this.#lastId) {
       const last = this.#lastId;
-      this.#refuse(streamId, `stream ${streamId}: not above ${last}, which was used before`);
+      this.#refuse(streamId, `stream ${streamId}: not above ${last}, the last one used`);
       return false;
     }
     this.#lastId = streamId;
@@ -111,50 +111,51 @@ export class Link {
   }
 
   #intercepted(frame: Frame): boolean {
-    let forwarded: Forwarded;
+    let forwarded: ForwardedCall;
     let answer: Promise<Response> | undefined;
     try {
       const call = decodeRequest(payloadOf(frame));
-      forwarded = new Forwarded(this.#up, call.service, frame, (answer, onCallerGone) =>
+      forwarded = new ForwardedCall(this.#upstream, call.service, frame, (answer, onCallerGone) =>
         this.#keptUntil(answer, onCallerGone),
       );
       answer = this.#intercept(call, forwarded);
     } catch {
-      return false; // the stock shim says what is wrong with it
+      return false; // the stock shim reports what is wrong with it
     }
     if (answer === undefined) return false;
     answer.then(
-      (response) => this.#down.send(forwarded.answerFrame(frame.streamId, response)),
+      (response) => this.#downstream.send(forwarded.answerFrame(frame.streamId, response)),
       (error: unknown) => this.#answer(frame.streamId, statusCode.internal, String(error)),
     );
     return true;
   }
 
   #data(frame: Frame): void {
-    const upId = this.#streams.get(frame.streamId);
-    if (upId === undefined) {
+    const upstreamId = this.#streams.get(frame.streamId);
+    if (upstreamId === undefined) {
       this.#refuse(frame.streamId, `stream ${frame.streamId}: its call has ended`);
       return;
     }
-    setStreamId(frame.bytes, upId);
-    this.#up.send(frame.bytes, this.#down);
+    setStreamId(frame.bytes, upstreamId);
+    this.#upstream.send(frame.bytes, this.#downstream);
   }
 
   #toCaller(streamId: number, answer: Frame | undefined): void {
     if (answer === undefined) {
       this.#streams.delete(streamId);
-      // No answer after the end of the stock shim: containerd takes the end of the connection for a Shutdown that went well.
-      if (!this.#up.closed) this.#answer(streamId, ended.code, ended.message);
+      // No answer after the end of the stock shim: to containerd, the connection's end means that
+      // Shutdown has succeeded.
+      if (!this.#upstream.closed) this.#answer(streamId, ended.code, ended.message);
       return;
     }
     if (answer.type === frameType.response) this.#streams.delete(streamId);
     setStreamId(answer.bytes, streamId);
-    this.#down.send(answer.bytes, this.#up.connection);
+    this.#downstream.send(answer.bytes, this.#upstream.connection);
   }
 
   #oversized(streamId: number, type: number, payloadBytes: number): void {
     if (type !== frameType.request && type !== frameType.data) {
-      this.#down.destroy();
+      this.#downstream.destroy();
       return;
     }
     if (type === frameType.request && !this.#isNew(streamId)) return;
@@ -168,23 +169,23 @@ export class Link {
 
   #answer(streamId: number, code: number, message: string): void {
     const response = encodeResponse({ code, message, payload: Buffer.alloc(0) });
-    this.#down.send(encodeFrame(streamId, frameType.response, response));
+    this.#downstream.send(encodeFrame(streamId, frameType.response, response));
   }
 }
 
 type KeptUntil = (call: Promise<Response>, onCallerGone: () => void) => Promise<Response>;
 
-/** The stock shim for one intercepted call. Its answer goes to the caller byte for byte when nobody has changed it. */
-class Forwarded implements Child {
-  readonly #up: Client;
+/** The upstream of one intercepted call. An answer that nobody has changed reaches the caller byte for byte. */
+class ForwardedCall implements Upstream {
+  readonly #upstream: Client;
   readonly #service: string;
   readonly #request: Frame;
   readonly #keptUntil: KeptUntil;
   #response: Response | undefined;
   #frame: Frame | undefined;
 
-  constructor(up: Client, service: string, request: Frame, keptUntil: KeptUntil) {
-    this.#up = up;
+  constructor(upstream: Client, service: string, request: Frame, keptUntil: KeptUntil) {
+    this.#upstream = upstream;
     this.#service = service;
     this.#request = request;
     this.#keptUntil = keptUntil;
@@ -196,7 +197,7 @@ class Forwarded implements Child {
         ? this.#request.bytes
         : encodeFrame(0, frameType.request, withPayload(payloadOf(this.#request), payload));
     return new Promise((resolve, reject) => {
-      this.#up.open(bytes, (frame) => {
+      this.#upstream.open(bytes, (frame) => {
         try {
           this.#frame = frame;
           this.#response = frame === undefined ? ended : decodeResponse(payloadOf(frame));
@@ -213,10 +214,10 @@ class Forwarded implements Child {
   }
 
   ask(method: string, payload: Buffer): Promise<Response> {
-    return this.#up.call({ service: this.#service, method, payload }, askTimeoutMs);
+    return this.#upstream.call({ service: this.#service, method, payload }, askTimeoutMs);
   }
 
-  /** The frame that gives `response` to the caller. */
+  /** The frame that carries `response` to the caller. */
   answerFrame(streamId: number, response: Response): Buffer {
     if (response !== this.#response || this.#frame === undefined) {
       return encodeFrame(streamId, frameType.response, encodeResponse(response));
