@@ -1,8 +1,8 @@
 /**
- * The part of the precreate hook that runs for containers with `/dev/kfd`: spec in, annotated spec
- * out. `hooks/precreate` starts it and prints the original whenever this fails or says anything else.
- * Both pipes are read and written at once and whole: streams would double the
- * instructions this takes beyond those of Node.js itself (callgrind, Node.js 20).
+ * The part of the precreate hook for containers with `/dev/kfd`. It reads a spec and prints it with
+ * annotations. `hooks/precreate` starts it, and prints the original spec when this program fails or
+ * prints anything else. It reads and writes without streams, because streams would double the
+ * instructions beyond the start of Node.js (callgrind, Node.js 20).
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { version } from '../src/version.js';
 async function main(): Promise<void> {
   const spec = readFileSync(0, 'utf8');
   const annotated = annotateSpec(spec, await readHost(), version);
-  // trimEnd: the line that ends the output has to follow the closing brace.
+  // trimEnd, because the last line must follow the closing brace directly.
   writeFileSync(1, `${annotated.trimEnd()}\n#kfd-checkpoint: end of spec\n`);
 }
 

@@ -19,7 +19,7 @@ export function firstError(log: string): string | undefined {
   return line?.slice(line.indexOf('Error (')).slice(0, maxReason);
 }
 
-/** The first of `places` that was written since `sinceMs`. A file system may count in whole seconds. */
+/** The first of `paths` that was written since `sinceMs`. Times of a file system may be whole seconds. */
 export async function firstWrittenSince(
   paths: readonly string[],
   sinceMs: number,
