@@ -1,4 +1,4 @@
-/** `kfd-checkpoint check CHECKPOINT`: the verdict as text and JSON. */
+/** `kfd-checkpoint check CHECKPOINT`: prints the result as text or JSON. */
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export interface CheckArchiveOptions {
   readonly gpuMap?: string;
 }
 
-/** Prints the verdict. Throws the first reason, when there is one. */
+/** Prints the result. Throws the first reason against a restore, if any. */
 export async function checkArchive(
   path: string,
   context: CommandContext,
@@ -31,7 +31,7 @@ export async function checkArchive(
   if (refused !== undefined) throw refused;
 }
 
-/** The runtimes fail without them, before CRIU is asked; the engine will say so, but only then. */
+/** Finds missing folders of mounts. Without them the OCI runtime would fail before it starts CRIU. */
 async function missingFolders(folders: readonly HostFolder[], root: string): Promise<Mismatch[]> {
   const found = folders.map(async ({ destination, source }): Promise<Mismatch[]> => {
     const isThere = await access(join(root, source)).then(
@@ -43,7 +43,7 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
       {
         code: 'E_HOST',
         message: `mount ${destination}: ${source} is not on this host`,
-        hint: `bring ${source} to this host: the container has it mounted`,
+        hint: `copy ${source} to this host: the container has it mounted`,
       },
     ];
   });
@@ -89,7 +89,7 @@ function asTable(path: string, verdict: Restorability): string {
   }
   if (reasons.length > 0) {
     const rows = reasons.map(({ code, message }) => [code, message]);
-    parts.push(table(['REASON', 'WHY IT WOULD NOT RESTORE HERE'], rows));
+    parts.push(table(['REASON', 'WHY THIS HOST CANNOT RESTORE IT'], rows));
   } else {
     const moves = placement?.moves ?? [];
     const numbers = moves.map(({ what, from, to }) => [
@@ -115,7 +115,7 @@ function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[
   ];
 }
 
-/** What to type. A bundle or image directory belongs to a container that is still here. */
+/** The command to type. A bundle or image directory belongs to a container that still exists. */
 function command(path: string, { contents, needsRewriting }: Restorability): string[] {
   if (needsRewriting) return ['kfd-checkpoint', 'restore', path];
   if (contents.kind !== 'archive') {

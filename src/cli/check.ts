@@ -6,10 +6,10 @@
 import { Argument, Command, Option } from 'commander';
 import { asKfdError, KfdError } from '../errors.js';
 import { checkArchive } from './check-archive.js';
-import { criu, podman, runtimes } from './checks/engines.js';
 import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
 import { criuConfiguration, folders, hook } from './checks/installation.js';
+import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
 import { json, printable, table } from './format.js';
 

@@ -1,4 +1,7 @@
-/** `kfd-checkpoint checkpoint`: podman's checkpoint of a container, without the GPU contents that an earlier one has. */
+/**
+ * `kfd-checkpoint checkpoint`: checkpoints a container with podman, without GPU contents that an earlier
+ * archive holds.
+ */
 
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -15,7 +18,7 @@ import { KfdError } from '../errors.js';
 import { archiveNamePattern } from '../manifest/names.js';
 import { processName, processNameIfAny } from '../os/ancestors.js';
 import type { CommandContext } from './context.js';
-import { PassedOn } from './failure.js';
+import { ProgramFailure } from './failure.js';
 import { progressOf } from './progress.js';
 import { failOnProblems } from './verify.js';
 
@@ -47,20 +50,16 @@ async function checkpoint(
   { parent, quiet, run }: CheckpointOptions,
   context: CommandContext,
 ): Promise<void> {
-  // In place nothing could be put back into one: podman restores what lies in the container's folder.
+  // A checkpoint in place cannot get its parent's contents back, because podman restores the container's folder.
   if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
-    throw new KfdError(
-      'E_USAGE',
-      'checkpoint: without --export FILE there is no place for a parent',
-      {
-        hint: 'a container is checkpointed in place by "podman container checkpoint"',
-      },
-    );
+    throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {
+      hint: 'to checkpoint in place, use "podman container checkpoint"',
+    });
   }
   const archive = basename(resolve(parent));
   if (!archiveNamePattern.test(archive)) {
-    throw new KfdError('E_USAGE', `${parent}: a name that cannot be recorded`, {
-      hint: 'rename it: it is how the parent will be looked for',
+    throw new KfdError('E_USAGE', `${parent}: this file name cannot be recorded`, {
+      hint: 'rename the file: restores look for the parent by its name',
     });
   }
   removeStale(run);
@@ -73,13 +72,13 @@ async function checkpoint(
     const { runThrough, signal } = context;
     const args = ['container', 'checkpoint', container, ...flags];
     const status = await runThrough('podman', args, undefined, signal);
-    if (status !== 0) throw new PassedOn(status);
+    if (status !== 0) throw new ProgramFailure(status);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** What commands left that were killed: no session looks there any more. */
+/** Removes folders of commands that were killed. No session reads them any more. */
 function removeStale(run: string): void {
   for (const name of existsSync(run) ? readdirSync(run) : []) {
     const pid = parentFolderPid(name);
@@ -91,9 +90,11 @@ function removeStale(run: string): void {
 }
 
 /**
- * Reads all of the parent and keeps what tells which contents it has: names of its pages files. Throws E_IMAGE_CORRUPT
- * for one that is not sound, E_IMAGE_UNSEALED, E_IMAGE_MISSING for one without GPU contents, E_UNSUPPORTED_STATE for one without digests: before anything is
- * paused.
+ * Reads the whole parent and keeps the indexes of its contents. Returns the names of its pages files.
+ * An error comes before anything is paused:
+ * - E_IMAGE_CORRUPT and E_IMAGE_UNSEALED: the parent is not sound
+ * - E_IMAGE_MISSING: the parent has no GPU contents
+ * - E_UNSUPPORTED_STATE: the parent has no digests
  */
 async function keepIndexes(
   parent: string,
@@ -114,14 +115,14 @@ async function keepIndexes(
   const pages = report.files.filter(({ frames }) => frames !== undefined);
   if (pages.length === 0) {
     throw new KfdError('E_IMAGE_MISSING', `${parent}: has no GPU contents`, {
-      hint: 'name an archive of the same container that kfd-checkpoint took part in',
+      hint: 'name an archive of the same container with GPU state',
     });
   }
-  const silent = pages.find(({ digests }) => digests === false);
-  if (silent !== undefined) {
+  const withoutDigests = pages.find(({ digests }) => digests === false);
+  if (withoutDigests !== undefined) {
     throw new KfdError(
       'E_UNSUPPORTED_STATE',
-      `${parent}: ${silent.name} has no digests by which its contents are known`,
+      `${parent}: ${withoutDigests.name} has no digests, so its contents cannot be compared`,
       { hint: 'take a checkpoint without a parent; that one can be the parent of later ones' },
     );
   }

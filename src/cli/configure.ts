@@ -1,4 +1,4 @@
-/** `kfd-checkpoint configure`: tells CRIU and an engine of this installation, or takes it back. */
+/** `kfd-checkpoint configure`: makes CRIU and a container engine use this installation, or undoes it. */
 
 import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
@@ -6,7 +6,7 @@ import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
-import type { Place } from './place.js';
+import type { Roots } from './roots.js';
 
 interface ConfigureOptions {
   readonly undo?: boolean;
@@ -36,18 +36,18 @@ export function configureCommand(context: CommandContext): Command {
       '--containerd <release>',
       'release of containerd, such as 1.7; without it, containerd --version is run',
     )
-    .action(async (engine: string, options: ConfigureOptions) => {
-      const place = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
+    .action(async (containerEngine: string, options: ConfigureOptions) => {
+      const roots = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
       const { changes, notes } =
-        engine === 'containerd'
-          ? await forContainerd(place, options, context)
-          : { changes: await (options.undo ? planUndo(place) : planConfigure(place)), notes: [] };
+        containerEngine === 'containerd'
+          ? await forContainerd(roots, options, context)
+          : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
       for (const change of changes) {
         if (options.dryRun) {
           context.out(diff(change.path, change.before, change.after));
           continue;
         }
-        await apply(place, change);
+        await apply(roots, change);
         context.out(`${verb(change)} ${change.path}\n`);
       }
       for (const note of notes) context.err(`Note: ${note}\n`);
@@ -55,24 +55,24 @@ export function configureCommand(context: CommandContext): Command {
 }
 
 async function forContainerd(
-  place: Place,
+  roots: Roots,
   options: ConfigureOptions,
   { run }: CommandContext,
 ): Promise<ContainerdPlan> {
-  if (options.undo) return planUndoContainerd(place);
-  const told = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
-  // "containerd github.com/containerd/containerd/v2 v2.1.9 ...", or a release alone.
-  const major = /(?:^|\s)v?(\d+)\.\d/.exec(told ?? '')?.[1];
+  if (options.undo) return planUndoContainerd(roots);
+  const release = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
+  // "containerd github.com/containerd/containerd/v2 v2.1.9 REVISION", or only a release.
+  const major = /(?:^|\s)v?(\d+)\.\d/.exec(release ?? '')?.[1];
   if (major === undefined) {
     throw new KfdError(
       'E_USAGE',
-      `containerd: ${told?.trim() ?? 'not found'}: its release is not known`,
+      `containerd: ${release?.trim() ?? 'not found'}: the release is not known`,
       {
-        hint: 'name it: --containerd 1.7, or --containerd 2.1',
+        hint: 'name the release: --containerd 1.7, or --containerd 2.1',
       },
     );
   }
-  return planContainerd(place, Number(major));
+  return planContainerd(roots, Number(major));
 }
 
 function verb({ before, after }: FileChange): string {

@@ -10,7 +10,7 @@ import {
   runtimeText,
 } from '../runtime/containerd-config.js';
 import { copies, type FileChange, noCopies, wholePackage } from './changes.js';
-import { type Place, read } from './place.js';
+import { type Roots, read } from './roots.js';
 
 export interface ContainerdPlan {
   readonly changes: readonly FileChange[];
@@ -18,36 +18,39 @@ export interface ContainerdPlan {
   readonly notes: readonly string[];
 }
 
-/** For a containerd of this major release. Throws as planConfigure, and E_CONFIG when its own file is not TOML. */
-export async function planContainerd(place: Place, major: number): Promise<ContainerdPlan> {
-  const parts = await wholePackage(place);
-  const main = parseContainerdConfig(asUtf8(await read(place, containerdConfigPath)));
-  const before = await read(place, dropInPath);
-  const { dropIn, lines } = runtimeText(main, major, place.prefix);
+/** For this major release of containerd. Throws as planConfigure, and E_CONFIG when its own file is not TOML. */
+export async function planContainerd(roots: Roots, major: number): Promise<ContainerdPlan> {
+  const parts = await wholePackage(roots);
+  const main = parseContainerdConfig(asUtf8(await read(roots, containerdConfigPath)));
+  const before = await read(roots, dropInPath);
+  const { dropIn, lines } = runtimeText(main, major, roots.prefix);
   const notes: string[] = [];
   if (lines !== undefined) {
     notes.push(
-      `${containerdConfigPath} has settings for Kubernetes. A drop-in would replace them, so add these lines to the file:\n\n${lines}`,
+      `${containerdConfigPath} has settings for Kubernetes. A drop-in would replace them, ` +
+        `so add these lines to the file:\n\n${lines}`,
     );
   } else if (!importsDropIn(main)) {
     notes.push(
-      `containerd does not read ${dropInPath} yet. Add this line to ${containerdConfigPath}, above its first table:\n\nimports = ["${dropInPattern}"]\n`,
+      `containerd does not read ${dropInPath} yet. ` +
+        `Add this line to ${containerdConfigPath}, above its first table:\n\n` +
+        `imports = ["${dropInPattern}"]\n`,
     );
   }
   return {
-    changes: [...(await copies(place, parts)), { path: dropInPath, before, after: dropIn }],
+    changes: [...(await copies(roots, parts)), { path: dropInPath, before, after: dropIn }],
     notes,
   };
 }
 
 /** Undoes it. The files that CRIU loads stay while the configuration of podman's CRIU names them. */
-export async function planUndoContainerd(place: Place): Promise<ContainerdPlan> {
-  const before = await read(place, dropInPath);
-  const conf = (await read(place, defaultConfPath)) ?? '';
+export async function planUndoContainerd(roots: Roots): Promise<ContainerdPlan> {
+  const before = await read(roots, dropInPath);
+  const conf = (await read(roots, defaultConfPath)) ?? '';
   const stillNeeded = blockProblems(conf).length === 0;
   const changes = [
     { path: dropInPath, before, after: undefined },
-    ...(stillNeeded ? [] : await noCopies(place)),
+    ...(stillNeeded ? [] : await noCopies(roots)),
   ];
   return { changes, notes: [] };
 }

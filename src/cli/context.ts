@@ -15,18 +15,18 @@ export interface CommandContext {
   readonly columns: () => number | undefined;
   readonly run: Run;
   readonly runThrough: RunThrough;
-  /** Folder of this installation, without a slash at the end. */
+  /** Folder of this installation, without a trailing slash. */
   readonly prefix: string;
   readonly native: NativeServices;
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
 }
 
-/** What the command line uses of the addon. Each throws E_NATIVE when it cannot be loaded. */
+/** Functions of the addon. Each throws E_NATIVE when the addon cannot be loaded. */
 export interface NativeServices {
   readonly verifier: () => ImageVerifier;
   readonly zstdDecoder: ZstdDecoderFactory;
-  /** For the pages files of one image. */
+  /** A function for the pages files of one image. */
   readonly imageFlattener: () => FlattenPages;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;

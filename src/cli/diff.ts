@@ -1,8 +1,8 @@
-/** What an edit changes, in the form of a unified diff. */
+/** An edit as a unified diff. */
 
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 
-/** Empty when nothing changes; one line for a binary file, as diff(1) has it. */
+/** Empty when nothing changes. A binary file gives one line, as in diff(1). */
 export function diff(path: string, before: string | undefined, after: string | undefined): string {
   if (before === after) return '';
   const oldName = before === undefined ? '/dev/null' : path;

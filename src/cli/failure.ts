@@ -1,11 +1,11 @@
-/** The edge where errors become three lines and an exit code. */
+/** Turns errors into two or three lines and an exit code. */
 
 import { CommanderError } from 'commander';
 import { asKfdError, type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { printable } from './format.js';
 
-/** Another program has failed and said why: its status becomes ours, without a word. */
-export class PassedOn extends Error {
+/** Another program has failed and has printed the reason. Its status becomes ours, without another message. */
+export class ProgramFailure extends Error {
   readonly status: number;
 
   constructor(status: number) {
@@ -14,17 +14,17 @@ export class PassedOn extends Error {
   }
 }
 
-/** Next steps for errors that brought none of their own. */
+/** Hints for errors without one. */
 const hints: Partial<Record<ErrorCode, string>> = {
   E_USAGE: 'see "kfd-checkpoint --help"',
   E_NOT_FOUND: 'check the path',
   E_IO: 'check permissions and free space, then try again',
   E_CANCELLED: 'run the command again',
-  E_TOO_LATE: 'wait for its end',
+  E_TOO_LATE: 'wait until the session ends',
   E_INTERNAL: 'this is a bug; please report it with the command line and this message',
 };
 
-/** "Error:", "Hint:" and, where there is one, "Log:", one line each. */
+/** "Error:", "Hint:" and, if there is a log, "Log:", one line each. */
 export function failureText(error: KfdError): string {
   const log = error.details?.['log'];
   return [
@@ -35,12 +35,12 @@ export function failureText(error: KfdError): string {
   ].join('\n');
 }
 
-/** Anything thrown by a verb or by commander; undefined for "help was shown", which is no failure. */
+/** Converts an error of a verb or of commander. Undefined: commander has shown help, which is no failure. */
 export function failureOf(error: unknown): KfdError | undefined {
   if (!(error instanceof CommanderError)) return asKfdError(error, 'kfd-checkpoint');
   if (error.exitCode === 0) return undefined;
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
-  // Commander's second line is "(Did you mean VERB?)".
+  // The second line of commander is "(Did you mean VERB?)".
   const meant = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1];
   const hint = meant && `did you mean ${meant}? See "kfd-checkpoint --help"`;
   return new KfdError('E_USAGE', message, { cause: error, ...(hint && { hint }) });

@@ -42,9 +42,9 @@ async function flatten(
 ): Promise<void> {
   const temporary = `${output}.${process.pid}.tmp`;
   const { O_RDWR, O_CREAT, O_EXCL } = constants;
-  // The name is taken from the start: nothing is put over what others write meanwhile.
-  const place = openOrThrow(output, O_RDWR | O_CREAT | O_EXCL);
-  closeSync(place);
+  // Reserves the name first, so that no file of another program is replaced later.
+  const reserved = openOrThrow(output, O_RDWR | O_CREAT | O_EXCL);
+  closeSync(reserved);
   try {
     const fd = openOrThrow(temporary, O_RDWR | O_CREAT | O_EXCL);
     try {
@@ -74,7 +74,7 @@ function openOrThrow(path: string, flags: number): number {
   }
 }
 
-/** An archive and its ancestors. Throws as `findChain`, and E_USAGE for one that has no parent. */
+/** An archive and its ancestors. Throws as `findChain`, and E_USAGE for an archive without a parent. */
 export async function chainOf(
   path: string,
   parents: readonly string[],
@@ -85,11 +85,14 @@ export async function chainOf(
   const chain = await findChain(path, parents, walk, folder);
   if (chain.length > 1) return chain;
   throw new KfdError('E_USAGE', `${path}: has no parent`, {
-    hint: 'it is whole as it is',
+    hint: 'it is complete: use it as it is',
   });
 }
 
-/** Runs `work` with a folder of its own below `parent`, for files as large as the contents, which goes in any case. */
+/**
+ * Runs `work` with a temporary folder in $TMPDIR or `parent`, for files as large as the GPU contents. The
+ * folder is removed in any case.
+ */
 export async function inWorkFolder<T>(
   parent: string,
   work: (folder: string) => Promise<T>,

@@ -1,6 +1,6 @@
-/** Text for humans: sizes, times, columns, trees. */
+/** Text for people: sizes, times, tables and trees. */
 
-/** Binary units with one decimal, as checkpointctl prints them; below 1 KiB whole bytes. */
+/** Binary units with one decimal, as in checkpointctl. Below 1 KiB, whole bytes. */
 export function size(bytes: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   if (bytes < 1024) return `${bytes} B`;
@@ -18,12 +18,12 @@ export function duration(us: number): string {
   return us < 1e6 ? `${(us / 1000).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
 }
 
-/** Decimal units, as links and disks have them. */
+/** Decimal units, which are usual for links and disks. */
 export function rate(bytesPerSecond: number): string {
   return `${(bytesPerSecond / 1e6).toFixed(1)} MB/s`;
 }
 
-/** Columns under upper-case heads, two spaces apart, as podman prints them. */
+/** Columns under upper-case heads, two spaces apart, as in podman. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [heads, ...rows].map((row) => row.map(printable));
   const widths = heads.map((_, column) =>
@@ -55,8 +55,11 @@ export function tree({ text, children = [] }: TreeNode, indent = ''): string {
 }
 
 /** Characters that take two columns of a terminal: East Asian wide ones (Unicode, UAX 11) and emoji. */
-const wide =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const wide = new RegExp(
+  '[\\u1100-\\u115f\\u2e80-\\u303e\\u3041-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f' +
+    '\\uff00-\\uff60\\uffe0-\\uffe6\\u{1f300}-\\u{1faff}\\u{20000}-\\u{3fffd}]',
+  'u',
+);
 
 function charColumns(char: string): number {
   if (/\p{M}/u.test(char)) return 0; // drawn over the character before it
@@ -82,7 +85,7 @@ export function fitted(text: string, columns: number): string {
   return kept + mark;
 }
 
-/** Text out of an archive must not steer the terminal. */
+/** Replaces control characters, because text from an archive must not control the terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
 }

@@ -12,15 +12,15 @@ import {
   type ManifestTransfer,
 } from '../manifest/schema.js';
 
-/** What is in the state files, by name; one that cannot be read is missing. */
+/** Contents of the state files by name. A file that cannot be read is missing. */
 export interface ReadStates {
   readonly objects: ReadonlyMap<string, KfdObjects>;
   readonly held: ReadonlyMap<string, RenderStateFacts>;
 }
 
 /**
- * Within `schema_version` 1 members are only added. Sizes in bytes, times RFC 3339. What cannot be read of a state file
- * is missing.
+ * The report for JSON. Within `schema_version` 1 members are only added. Sizes are in bytes and times
+ * in RFC 3339. Data of a state file that cannot be read is missing.
  */
 export function inspectReport(contents: CheckpointContents, states: ReadStates) {
   const { container, manifest, sizes } = contents;
@@ -82,14 +82,14 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
   };
 }
 
-/** Bytes a second; 0 where no time passed. */
+/** The rate is in bytes per second, and 0 when no time has passed. */
 function transferPart(transfer: ManifestTransfer) {
   const { file, bytes, wall_us: us } = transfer;
   const gpu = Number.parseInt(pagesPattern.exec(file)?.[2] ?? '', 16);
   return { ...transfer, gpu, bytes_per_s: us === 0 ? 0 : Math.round((bytes / us) * 1e6) };
 }
 
-/** Buffers that have no contents of their own are only here. */
+/** Lists all kernel objects of a process, also buffers without contents. */
 function objectsPart(known: KfdObjects | undefined) {
   if (known === undefined) return undefined;
   const { bos, queues, events, svmRanges } = known;
@@ -109,7 +109,7 @@ function objectsPart(known: KfdObjects | undefined) {
   };
 }
 
-/** An open file of a render node. One that holds nothing beside KFD's memory has no state file. */
+/** An open file of a render node. It has no state file when it holds only memory of KFD. */
 function renderPart(
   { criu_id, kind, gpu, render_state: name }: ManifestExtFile,
   held: ReadonlyMap<string, RenderStateFacts>,
@@ -129,7 +129,7 @@ function renderPart(
   };
 }
 
-/** Buffers that several processes hold, or one of them more than once; their contents are in the image once. */
+/** Buffers with several holders, which may be one process. The image has their contents once. */
 function sharedBuffers({ buffers, shares = [] }: Manifest) {
   const holders = new Map<number, number[]>();
   for (const { buffer, process } of shares) {

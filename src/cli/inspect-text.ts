@@ -1,4 +1,4 @@
-/** The report of `inspect` for humans. */
+/** The report of `inspect` as text. */
 
 import type { ManifestExtFile } from '../manifest/schema.js';
 import { duration, rate, size, type TreeNode, table } from './format.js';
@@ -16,7 +16,7 @@ export function inspectTable(report: InspectReport): string {
         'ID',
         'RUNTIME',
         'CREATED',
-        'ENGINE',
+        'CONTAINER ENGINE',
         'CHKPT SIZE',
         'GPU STATE',
         'GPU SIZE',
@@ -69,7 +69,7 @@ export function inspectTable(report: InspectReport): string {
   if (report.transfers !== undefined) {
     parts.push(
       table(
-        ['CONTENTS', 'GPU', 'ENGINE', 'BYTES', 'STORED', 'TIME', 'RATE', 'SLOWEST STAGE'],
+        ['CONTENTS', 'GPU', 'COPY ENGINE', 'BYTES', 'STORED', 'TIME', 'RATE', 'SLOWEST STAGE'],
         report.transfers.map((transfer) => [
           transfer.file,
           `${transfer.gpu}`,
@@ -94,7 +94,7 @@ export function inspectTree(report: InspectReport): TreeNode {
     ['Runtime', report.runtime],
     ['Created', report.created],
     ['Checkpointed', report.checkpointed],
-    ['Engine', report.engine],
+    ['Container engine', report.engine],
   ];
   return {
     text: report.container_name ?? report.source.path,
@@ -175,16 +175,19 @@ type Transfer = NonNullable<InspectReport['transfers']>[number];
 
 function transferNode(transfer: Transfer): TreeNode {
   const { file, gpu, engine, workers, bytes, stored_bytes: stored } = transfer;
+  const pace = `${duration(transfer.wall_us)}, ${rate(transfer.bytes_per_s)}`;
   return {
-    text: `${file}: GPU ${gpu}, ${duration(transfer.wall_us)}, ${rate(transfer.bytes_per_s)}, slowest: ${transfer.slowest}`,
+    text: `${file}: GPU ${gpu}, ${pace}, slowest: ${transfer.slowest}`,
     children: [
       { text: `Copies: ${engine}, ${size(bytes)}, waited for ${duration(transfer.copy_wait_us)}` },
       { text: `Workers: ${workers}, waited for ${duration(transfer.work_wait_us)}` },
       { text: `File: ${size(stored)}, ${duration(transfer.file_us)} of all workers` },
       {
-        text: `Codes: ${duration(transfer.code_us)} of all workers, of that checksums ${duration(transfer.hash_us)}`,
+        text:
+          `Encoding: ${duration(transfer.code_us)} of all workers, ` +
+          `with ${duration(transfer.hash_us)} for checksums`,
       },
-      { text: `Waits of workers for their turn: ${duration(transfer.turn_wait_us)}` },
+      { text: `Workers waited for their turn: ${duration(transfer.turn_wait_us)}` },
     ],
   };
 }
@@ -208,7 +211,8 @@ function renderNode(file: RenderFile): TreeNode {
   const { criu_id: id, gpu, carries_kfd: carriesKfd, handles, contexts } = file;
   const name = `Render file ${id}: GPU ${gpu}${carriesKfd ? ", with KFD's memory" : ''}`;
   if (handles === undefined) return { text: `${name}, cannot be read` };
-  const counts = `${handles.length} GEM handles, ${file.gpu_mappings} GPU mappings, ${contexts} contexts, ${file.bo_lists} BO lists`;
+  const buffers = `${handles.length} GEM handles, ${file.gpu_mappings} GPU mappings`;
+  const counts = `${buffers}, ${contexts} contexts, ${file.bo_lists} BO lists`;
   return {
     text: `${name}, ${counts}`,
     children: handles.map(({ handle, kind, size: bytes }) => ({
@@ -230,11 +234,13 @@ function objectNodes({ bos, queues, events, svm_ranges: ranges }: KnownObjects):
     {
       text: `Queues: ${queues.length}`,
       children: queues.map((queue) => ({
-        text: `${queue.id}: ${queue.kind}, GPU id ${queue.gpu_id}, ring ${size(queue.ring_size)}, priority ${queue.priority}`,
+        text:
+          `${queue.id}: ${queue.kind}, GPU id ${queue.gpu_id}, ` +
+          `ring ${size(queue.ring_size)}, priority ${queue.priority}`,
       })),
     },
     {
-      text: `Events: ${events.count}, of them ${events.set} set, ${events.auto_reset} with auto-reset`,
+      text: `Events: ${events.count}, with ${events.set} set and ${events.auto_reset} with auto-reset`,
     },
     ...(ranges.count === 0 ? [] : [{ text: `SVM ranges: ${ranges.count}, ${size(ranges.size)}` }]),
   ];

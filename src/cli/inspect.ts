@@ -58,7 +58,7 @@ export function inspectCommand(context: CommandContext): Command {
     });
 }
 
-/** undefined for a damaged one: what is wrong with it is for "verify" to say. */
+/** Undefined for a damaged file, because "verify" reports what is wrong with it. */
 function readableFacts(verifier: ImageVerifier, bytes: Buffer): RenderStateFacts | undefined {
   try {
     return verifier.renderStateFacts(bytes);

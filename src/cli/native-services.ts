@@ -1,4 +1,4 @@
-/** The addon, as the command line sees it. */
+/** The functions of the addon for the command line. */
 
 import { Duplex, type Transform } from 'node:stream';
 import type { ChainPart } from '../addon.js';
@@ -7,8 +7,8 @@ import { fromNative, native } from '../native.js';
 import type { NativeServices } from './context.js';
 
 /**
- * Bytes of zstd given to the decoder at once. 4 bytes can stand for 128 KiB, so a hostile stream
- * makes at most 128 MiB of this much before the reader is asked whether it wants more.
+ * Bytes that the zstd decoder gets at once. 4 bytes can decode to 128 KiB. So a hostile stream makes at
+ * most 128 MiB before the reader can stop it.
  */
 const inputBytes = 4096;
 
@@ -50,7 +50,7 @@ export const nativeServices: NativeServices = {
   },
 };
 
-/** A file that has no others to refer to needs no feature for it. */
+/** A single file without siblings. It needs no feature for references to other files. */
 function isAlone([file]: readonly ChainPart[]): boolean {
   return file === undefined || file.siblings.length < 2;
 }

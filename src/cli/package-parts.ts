@@ -1,4 +1,4 @@
-/** What of the package is given to CRIU and podman, as `configure` writes it and `check` expects it. */
+/** The files of the package for CRIU and podman, as `configure` writes and `check` expects them. */
 
 import { isWholeElf, isWholeScript } from '../criu/damage.js';
 import {
@@ -8,35 +8,35 @@ import {
   renderActionScript,
 } from '../criu/state-folder.js';
 import { hookScript, hookTemplate, renderHookFile } from '../runtime/hook-file.js';
-import { type Place, read } from './place.js';
+import { type Roots, read } from './roots.js';
 
-/** Texts for the files outside the package, each character a byte; undefined: cannot be made. */
+/** Texts of the files, each character a byte. Undefined: the text cannot be made. */
 export interface PackageParts {
   readonly plugin: string | undefined;
   readonly launcher: string | undefined;
   readonly action: string | undefined;
   readonly hook: string | undefined;
-  /** The files of the package that are the reason, missing or damaged. */
+  /** The missing or damaged files of the package. */
   readonly unusable: readonly string[];
 }
 
-/** Reads them. Throws Node's error for what is there and cannot be read. */
-export async function readPackage(place: Place): Promise<PackageParts> {
+/** Reads the files. Throws Node's error for a file that exists and cannot be read. */
+export async function readPackage(roots: Roots): Promise<PackageParts> {
   const unusable: string[] = [];
   const whole = async (path: string, isWhole: (text: string) => boolean) => {
-    const text = await read(place, path);
+    const text = await read(roots, path);
     if (text !== undefined && isWhole(text)) return text;
     unusable.push(path);
     return undefined;
   };
-  const plugin = await whole(packagedPlugin(place.prefix), isWholeElf);
-  const launcher = await whole(packagedLauncher(place.prefix), isWholeElf);
-  const action = await whole(actionScriptTemplate(place.prefix), isWholeScript);
-  const script = await whole(hookScript(place.prefix), isWholeScript);
+  const plugin = await whole(packagedPlugin(roots.prefix), isWholeElf);
+  const launcher = await whole(packagedLauncher(roots.prefix), isWholeElf);
+  const action = await whole(actionScriptTemplate(roots.prefix), isWholeScript);
+  const script = await whole(hookScript(roots.prefix), isWholeScript);
   let hook: string | undefined;
-  await whole(hookTemplate(place.prefix), (template) => {
+  await whole(hookTemplate(roots.prefix), (template) => {
     try {
-      hook = renderHookFile({ template, script: script ?? '' }, place.prefix);
+      hook = renderHookFile({ template, script: script ?? '' }, roots.prefix);
       return true;
     } catch {
       return false; // podman starts no container with a hook file that is not valid
@@ -45,7 +45,7 @@ export async function readPackage(place: Place): Promise<PackageParts> {
   return {
     plugin,
     launcher,
-    action: action === undefined ? undefined : renderActionScript(action, place.prefix),
+    action: action === undefined ? undefined : renderActionScript(action, roots.prefix),
     hook: script === undefined ? undefined : hook,
     unusable,
   };

@@ -6,7 +6,7 @@ import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
 import type { CommandContext } from './context.js';
-import { exitCodeOf, failureOf, failureText, PassedOn } from './failure.js';
+import { exitCodeOf, failureOf, failureText, ProgramFailure } from './failure.js';
 import { flattenCommand } from './flatten.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
@@ -55,7 +55,7 @@ export async function runCommandLine(
     await program.parseAsync([...args], { from: 'user' });
     return 0;
   } catch (caught) {
-    if (caught instanceof PassedOn) return caught.status;
+    if (caught instanceof ProgramFailure) return caught.status;
     const failure = failureOf(caught);
     if (failure === undefined) return 0;
     context.err(failureText(failure));

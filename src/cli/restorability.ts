@@ -1,4 +1,4 @@
-/** Would this checkpoint restore on this host, how, and if not, why. Nothing is started or changed. */
+/** Decides whether and how this host can restore a checkpoint. Nothing is started or changed. */
 
 import { join } from 'node:path';
 import { type CompleteContents, readComplete } from '../archive/completeness.js';
@@ -15,22 +15,22 @@ import type { CommandContext } from './context.js';
 
 export interface Restorability extends CompleteContents {
   readonly host: Host;
-  /** Where the GPUs would go; undefined without GPU state. */
+  /** The GPUs of this host that would be used. Undefined without GPU state. */
   readonly placement: Placement | undefined;
-  /** Every reason against; empty: it would restore. */
+  /** All reasons against a restore. Empty: the restore would succeed. */
   readonly reasons: readonly Mismatch[];
-  /** Whether `podman container restore` can take it, or only `kfd-checkpoint restore`. */
+  /** Whether only `kfd-checkpoint restore` can restore it, and `podman container restore` cannot. */
   readonly needsRewriting: boolean;
 }
 
 export interface RestorabilityOptions {
-  /** Where the system is looked for. */
+  /** Root folder of the system. */
   readonly root: string;
-  /** As on the command line; it wins over the configuration. */
+  /** Value of the option, which overrides the configuration. */
   readonly gpuMap: string | undefined;
-  /** What is in the parent will be put into it. */
+  /** The contents of the parent will be added to the archive. */
   readonly hasParent?: boolean;
-  /** Sees what is not read here. */
+  /** Gets all files that are not read here. */
   readonly also?: Visit;
 }
 
@@ -40,7 +40,7 @@ export async function restorabilityOf(
   { native, signal, err }: CommandContext,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const ordered = options.gpuMap === undefined ? undefined : parseGpuMap(options.gpuMap);
+  const override = options.gpuMap === undefined ? undefined : parseGpuMap(options.gpuMap);
   const config: Config = await loadConfig(join(options.root, defaultConfigPath));
   const compression = await compressionOf(path).catch(() => undefined);
   if (compression === 'gzip' || compression === 'zstd') {
@@ -53,7 +53,7 @@ export async function restorabilityOf(
   );
   const host = await readHost({ root: options.root, ...kfdVersion(native.kfdVersion) });
   const known = options.hasParent === true ? withParent(complete) : complete;
-  return judge(known, host, ordered ?? config.gpu_map, ordered !== undefined);
+  return judge(known, host, override ?? config.gpu_map, override !== undefined);
 }
 
 function withParent({ contents, problems }: CompleteContents): CompleteContents {
@@ -65,7 +65,7 @@ function judge(
   { contents, problems }: CompleteContents,
   host: Host,
   map: GpuMap,
-  isOrdered: boolean,
+  isOverridden: boolean,
 ): Restorability {
   const { manifest, kind } = contents;
   if (manifest === undefined) {
@@ -78,7 +78,7 @@ function judge(
       needsRewriting: false,
     };
   }
-  // An image directory alone is without the spec, and nobody knows whose it is.
+  // A single image directory has no spec, and its container is not known.
   const canRewrite = kind !== 'image';
   const placement = canRewrite ? placeOnHost(manifest, host, map) : placeAsIs(manifest, host, map);
   return {
@@ -87,12 +87,12 @@ function judge(
     host,
     placement,
     reasons: [...problems, ...placement.mismatches],
-    // The session would follow the configuration, not a map it was never told of.
-    needsRewriting: canRewrite && (placement.moves.length > 0 || isOrdered),
+    // The session would use the configuration, because it does not know the map of this command.
+    needsRewriting: canRewrite && (placement.moves.length > 0 || isOverridden),
   };
 }
 
-/** The reasons as one error, of the first one's code; undefined when there are none. */
+/** One error for all reasons, with the code of the first one. Undefined without a reason. */
 export function refusal(path: string, reasons: readonly Mismatch[]): KfdError | undefined {
   const [first] = reasons;
   if (first === undefined) return undefined;
@@ -107,7 +107,7 @@ function kfdVersion(ask: () => string): { kfdVersion?: string } {
   try {
     return { kfdVersion: ask() };
   } catch {
-    // No KFD here: the comparison says so, with the other reasons.
+    // The comparison reports a missing KFD, with the other reasons.
     return {};
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `kfd-checkpoint restore`: podman's restore of an archive, or of a container in place, which are first given
- * the device numbers of this host where they have others.
+ * `kfd-checkpoint restore`: restores an archive, or a container in place, with podman. Before that it
+ * changes recorded device numbers to the numbers of this host, where they differ.
  */
 
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
@@ -14,7 +14,7 @@ import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { gpuMapOption } from './check.js';
 import type { CommandContext } from './context.js';
-import { PassedOn } from './failure.js';
+import { ProgramFailure } from './failure.js';
 import { appendParent, chainOf, inWorkFolder } from './flatten.js';
 import { size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
@@ -56,7 +56,10 @@ async function restore(
   context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
-    throw new KfdError('E_USAGE', `restore: ${name} is what is restored, so --import has no place`);
+    throw new KfdError(
+      'E_USAGE',
+      `restore: --import cannot be used: ${name} is already the archive or container to restore`,
+    );
   }
   const target = await restoreTarget(name, context.run);
   const { path } = target;
@@ -86,27 +89,27 @@ async function restore(
   const fd = await temporaryFile(path);
   try {
     const write = async (whole?: Flattened) => {
-      const moved = verdict.needsRewriting
+      const replaced = verdict.needsRewriting
         ? await changes(path, verdict, { config, spec, tmpfs }, context, whole?.manifest)
         : [];
-      const files = new Map<string, Contents>([...(whole?.files ?? []), ...moved]);
+      const files = new Map<string, Contents>([...(whole?.files ?? []), ...replaced]);
       await rewriteTo(fd, path, files, context, quiet === true);
     };
     if (!hasParent) await write();
     else {
       await inWorkFolder(dirname(path), async (folder) =>
-        write(await together(path, parent, folder, context)),
+        write(await withParents(path, parent, folder, context)),
       );
     }
-    // By its descriptor: whatever becomes of us, nothing of it stays behind.
+    // podman gets a descriptor, because a file without a name never stays behind.
     await podman(['--import', '/proc/self/fd/3', ...flags], fd, context);
   } finally {
     closeSync(fd);
   }
 }
 
-/** What a parent has, put into the archive. */
-async function together(
+/** The contents of the parents, added to the archive. */
+async function withParents(
   path: string,
   parents: readonly string[],
   folder: string,
@@ -122,7 +125,7 @@ interface Documents {
   readonly tmpfs: ReadonlyMap<string, Buffer>;
 }
 
-/** What has to be other; tells the operator which devices are. */
+/** Returns the files that must change, and prints the device numbers that change. */
 async function changes(
   path: string,
   { contents, placement, host }: Restorability,
@@ -146,7 +149,8 @@ async function changes(
 }
 
 /**
- * A file without a name, in $TMPDIR or beside the archive, as large as that. Throws E_IO when there is no room.
+ * Opens a file without a name, in $TMPDIR or beside the archive. Throws E_IO when there is no room for a
+ * copy of the archive.
  */
 async function temporaryFile(path: string): Promise<number> {
   const folder = process.env['TMPDIR'] ?? dirname(path);
@@ -177,5 +181,5 @@ async function podman(
   { runThrough, signal }: CommandContext,
 ): Promise<void> {
   const status = await runThrough('podman', ['container', 'restore', ...args], fd, signal);
-  if (status !== 0) throw new PassedOn(status);
+  if (status !== 0) throw new ProgramFailure(status);
 }

@@ -1,4 +1,4 @@
-/** Writing an archive anew, with progress. */
+/** Writes a changed copy of an archive, with progress. */
 
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -7,7 +7,7 @@ import { ProgramFilter } from '../os/filter.js';
 import type { CommandContext } from './context.js';
 import { progressOf } from './progress.js';
 
-/** As `rewriteArchive`, into the descriptor `fd`. */
+/** Calls `rewriteArchive` for the descriptor `fd`. */
 export async function rewriteTo(
   fd: number,
   path: string,

@@ -20,7 +20,7 @@ export function sessionsCommand({ out, err }: CommandContext): Command {
         out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
       } else if (sessions.length > 0) out(sessionsTable(sessions));
       else if (failures.length === 0) err('no checkpoint or restore is running\n');
-      // One that is stopped, say, keeps none of the others from being shown.
+      // The other sessions are shown first, even if one is stopped and does not answer.
       if (failures.length > 0) throw failures[0];
     });
 }
@@ -28,12 +28,12 @@ export function sessionsCommand({ out, err }: CommandContext): Command {
 export const rootOption = () =>
   new Option('--root <dir>', 'read the system below this folder').default('/');
 
-/** Of all sessions that were not killed and have not ended meanwhile, and why others have none. */
+/** The status of every session, and the errors of sessions that did not answer. Ended sessions are left out. */
 async function statuses(root: string) {
-  const asked = sessionPids(root).map((pid) =>
+  const requests = sessionPids(root).map((pid) =>
     SessionClient.with(root, pid, (client) => client.status()),
   );
-  const answers = await Promise.allSettled(asked);
+  const answers = await Promise.allSettled(requests);
   const sessions = answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
   const reasons = answers.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   const isGone = (error: unknown) => error instanceof KfdError && error.code === 'E_NOT_FOUND';
@@ -45,24 +45,24 @@ const operations = new Map<string, string>([
   ['OPERATION_RESTORE', 'restore'],
 ]);
 
-/** A newer session may do what this program has no word for. */
+/** A newer session may have an operation that this program does not know. */
 export function operationOf({ operation }: SessionStatus): string {
   return operations.get(operation) ?? 'unknown';
 }
 
-/** The phase, and what keeps the session from going on in it. */
+/** The phase, and the reason why the session waits in it. */
 export function phaseOf({ phase, cancelled, files }: SessionStatus): string {
   if (cancelled) return `${phase}, cancelled`;
   const waits = files.some(({ waiting }) => waiting);
   return waits ? `${phase}, waiting for memory` : phase;
 }
 
-/** Of contents so far, bytes a second; 0 before a transfer has begun. */
+/** Average rate of the contents, bytes per second. 0 before the first transfer. */
 export function rateOf({ bytes_done: bytes, transfer_us: us }: SessionStatus): number {
   return us === 0 ? 0 : Math.round((bytes / us) * 1e6);
 }
 
-/** As it is printed: the words of the command line, and no field without a value. */
+/** The JSON form: `checkpoint` and `restore` as operations, and no field without a value. */
 export function statusAsJson(status: SessionStatus) {
   const { container_id, result, ...others } = status;
   return {
@@ -91,11 +91,11 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
   );
 }
 
-/** Which session is meant: the one of CRIU `pid`, else the only one there is. Throws E_NOT_FOUND, E_USAGE. */
+/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE. */
 export async function chosenSession(root: string, pid: string | undefined): Promise<number> {
   if (pid !== undefined) {
     if (sessionPids(root).includes(Number(pid))) return Number(pid);
-    throw new KfdError('E_NOT_FOUND', `session ${pid}: there is none`, {
+    throw new KfdError('E_NOT_FOUND', `session ${pid}: does not exist`, {
       hint: 'see "kfd-checkpoint sessions"',
     });
   }
@@ -104,7 +104,7 @@ export async function chosenSession(root: string, pid: string | undefined): Prom
   const [first, ...more] = sessions;
   if (first === undefined) {
     throw new KfdError('E_NOT_FOUND', 'sessions: no checkpoint or restore is running', {
-      hint: 'start one; it can be watched from the moment when its engine has called CRIU',
+      hint: 'start one; it appears as soon as the container engine has started CRIU',
     });
   }
   if (more.length === 0) return first.criu_pid;

@@ -66,7 +66,7 @@ function allProblems({ files, problems }: VerifyReport): string[] {
   ];
 }
 
-/** Throws E_IMAGE_CORRUPT or E_IMAGE_UNSEALED for a report that has any. */
+/** Throws E_IMAGE_CORRUPT or E_IMAGE_UNSEALED when the report has problems. */
 export function failOnProblems(path: string, report: VerifyReport): void {
   const problems = allProblems(report);
   if (problems.length === 0) return;

@@ -1,4 +1,4 @@
-/** `kfd-checkpoint version`, which is `--version`, too. */
+/** `kfd-checkpoint version`, the same as `--version`. */
 
 import { Command } from 'commander';
 import { version } from '../version.js';

@@ -1,4 +1,4 @@
-/** `kfd-checkpoint watch`: a running checkpoint or restore until its end, whose exit code it takes. */
+/** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
 import { Argument, Command, Option } from 'commander';
 import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
@@ -47,12 +47,12 @@ export function watchCommand(context: CommandContext): Command {
     });
 }
 
-/** A bar on a terminal; elsewhere a line for each phase and for each tenth of the bytes. */
+/** A bar on a terminal. Otherwise a line for each phase and for each tenth of the bytes. */
 function textOf(
   { out, isTerminal }: CommandContext,
   progress: Progress,
 ): (status: SessionStatus) => void {
-  let told = '';
+  let printed = '';
   return (status) => {
     const { bytes_done: done, bytes_total: total, result } = status;
     const subject = `${operationOf(status)} ${status.criu_pid}`;
@@ -71,13 +71,13 @@ function textOf(
       return;
     }
     const tenths = total === 0 ? 0 : Math.floor((10 * done) / total);
-    if (told === `${name} ${tenths}`) return;
-    told = `${name} ${tenths}`;
+    if (printed === `${name} ${tenths}`) return;
+    printed = `${name} ${tenths}`;
     out(`${name}, ${size(done)} of ${size(total)}${pace}\n`);
   };
 }
 
-/** Throws what the session failed with. */
+/** Throws the error of a failed session. */
 function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void {
   const result = last?.result;
   if (result?.success === true) return;
@@ -87,7 +87,7 @@ function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void 
     throw new KfdError('E_NOT_FOUND', `session ${criuPid}: was killed`, details);
   }
   throw new KfdError(codeOf(result), result.message || `session ${criuPid}: ${result.outcome}`, {
-    hint: 'see the log, and what the engine says',
+    hint: 'see the log, and the message of the container engine',
     ...details,
   });
 }

@@ -105,7 +105,7 @@ test('inspect shows what a state file holds: queues, events, BOs of all kinds', 
   });
   const tree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
   assert.match(tree, /4: compute, GPU id 51966, ring 64\.0 KiB, priority 7/);
-  assert.match(tree, /Events: 1, of them 1 set, 1 with auto-reset/);
+  assert.match(tree, /Events: 1, with 1 set and 1 with auto-reset/);
   assert.match(tree, /SVM ranges: 1, 8\.0 KiB/);
   assert.match((await cli(['inspect', path])).stdout, /^0 +7 +worker +0,1 +24 +1 +1 /m);
 });

@@ -1,20 +1,20 @@
-/** The vocabulary of `check`. */
+/** Types of the checks. */
 
 import type { Run } from '../../os/exec.js';
 import type { NativeServices } from '../context.js';
 
-/** One line of the preflight. */
+/** One line in the output of `check`. */
 export interface Finding {
-  /** Short and stable; scripts look for it. */
+  /** Short and stable, because scripts search for it. */
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly message: string;
-  /** How to mend it; on every warn and fail. */
+  /** How to solve the problem. Every warn and fail has one. */
   readonly hint?: string;
 }
 
 export interface CheckContext {
-  /** Where `/etc`, `/sys`, `/proc`, `/dev`, ... are looked for. */
+  /** The folder that has `/etc`, `/sys`, `/proc`, `/dev` and so on. */
   readonly root: string;
   /** Folder of the installation. */
   readonly prefix: string;

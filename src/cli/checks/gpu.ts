@@ -1,4 +1,4 @@
-/** Checks of this process and of the GPUs. */
+/** Checks of Node.js, of the addon, of the GPUs and of the cgroup tree. */
 
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,13 +43,14 @@ export const gpus: Check = async ({ root, native }) => {
       : ok('kfd', `version ${kfd.version}, device ${kfd.device}`),
   ];
   if (host.gpus.length === 0) {
-    const hint = 'see the kernel log for amdgpu; check that the GPU is supported by KFD';
+    const hint = 'see the kernel log for amdgpu; check that KFD supports the GPU';
     return [...findings, fail('gpus', 'KFD has no GPU', hint)];
   }
   for (const { record, renderDevice, vramFreeBytes } of host.gpus) {
     const name = `gpu ${record.ordinal}`;
     const free = vramFreeBytes === undefined ? '' : `, ${size(vramFreeBytes)} free`;
-    const text = `${gfxName(record.gfx_target_version)} at ${record.location}, renderD${record.render_minor}, ${size(record.vram_bytes)} VRAM${free}`;
+    const model = `${gfxName(record.gfx_target_version)} at ${record.location}`;
+    const text = `${model}, renderD${record.render_minor}, ${size(record.vram_bytes)} VRAM${free}`;
     findings.push(
       renderDevice === undefined
         ? fail(name, `${text}: no render node`, 'see the kernel log for amdgpu')
@@ -59,7 +60,7 @@ export const gpus: Check = async ({ root, native }) => {
   return findings;
 };
 
-/** CPU-only hosts and missing rights are answers here, not exceptions. */
+/** Returns errors, because hosts without a GPU and missing permissions are findings too. */
 function kfdVersion(ask: () => string): string | KfdError {
   try {
     return ask();

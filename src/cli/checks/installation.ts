@@ -1,4 +1,4 @@
-/** Checks of our own installation: CRIU's configuration, the plugin, the hook, our folders. */
+/** Checks of the installation: CRIU's configuration, the plugin, the hook and our folders. */
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -16,7 +16,7 @@ import { asKfdError, isMissing, type KfdError } from '../../errors.js';
 import { readTextIfAny } from '../../os/files.js';
 import { assertHookFile, hookFilePath, precreateProgram } from '../../runtime/hook-file.js';
 import { type PackageParts, readPackage } from '../package-parts.js';
-import { type Place, read } from '../place.js';
+import { type Roots, read } from '../roots.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
 
 const configure = 'run "kfd-checkpoint configure"';
@@ -28,73 +28,89 @@ export const criuConfiguration: Check = async ({ root, prefix }) => {
     problems.length === 0
       ? ok('default.conf', defaultConfPath)
       : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure);
-  const place = { root, prefix };
-  const parts = await readPackage(place);
+  const roots = { root, prefix };
+  const parts = await readPackage(roots);
   return [
     conf,
-    await pluginFinding(place, parts),
-    await launcherFinding(place, parts),
-    await actionFinding(place, parts),
+    await pluginFinding(roots, parts),
+    await launcherFinding(roots, parts),
+    await actionFinding(roots, parts),
     packageFinding(parts),
   ];
 };
 
-/** CRIU loads every .so in the folder; two owners of /dev/kfd would fight. */
-async function pluginFinding(place: Place, { plugin }: PackageParts): Promise<Finding> {
+/** CRIU loads every .so in the folder. Two plugins for /dev/kfd would conflict. */
+async function pluginFinding(roots: Roots, { plugin }: PackageParts): Promise<Finding> {
   let entries: string[];
   try {
-    entries = await readdir(join(place.root, libdir));
+    entries = await readdir(join(roots.root, libdir));
   } catch (error) {
-    const why = isMissing(error) ? 'not there: every dump and restore fails' : String(error);
+    const why = isMissing(error) ? 'missing: every checkpoint and restore fails' : String(error);
     return fail('plugin', `${libdir}: ${why}`, configure);
   }
   const foreign = entries.filter((name) => name !== basename(loadedPlugin));
   if (foreign.length > 0) {
-    const hint = `keep only ${basename(loadedPlugin)} in ${libdir}: CRIU loads every plugin there`;
-    return fail('plugin', `${libdir}: not ours: ${foreign.join(', ')}`, hint);
+    const hint = `keep only ${basename(loadedPlugin)} in ${libdir}: CRIU loads all plugins in it`;
+    return fail('plugin', `${libdir}: other plugins: ${foreign.join(', ')}`, hint);
   }
-  const loaded = await read(place, loadedPlugin);
-  if (loaded === undefined) return fail('plugin', `${loadedPlugin}: not there`, configure);
+  const loaded = await read(roots, loadedPlugin);
+  if (loaded === undefined) return fail('plugin', `${loadedPlugin}: missing`, configure);
   if (!isWholeElf(loaded)) {
-    return fail('plugin', `${loadedPlugin}: damaged: every dump and restore fails`, configure);
+    return fail(
+      'plugin',
+      `${loadedPlugin}: damaged: every checkpoint and restore fails`,
+      configure,
+    );
   }
   return isOld(loaded, plugin)
-    ? warn('plugin', `${loadedPlugin}: not the plugin of this installation`, `${configure} again`)
+    ? warn(
+        'plugin',
+        `${loadedPlugin}: differs from the plugin of this installation`,
+        `${configure} again`,
+      )
     : ok('plugin', loadedPlugin);
 }
 
-async function launcherFinding(place: Place, { launcher }: PackageParts): Promise<Finding> {
+async function launcherFinding(roots: Roots, { launcher }: PackageParts): Promise<Finding> {
   const name = 'launcher';
-  if (!(await isAllowed(join(place.root, launcherPath), constants.X_OK))) {
-    const message = `${launcherPath}: not executable: no container with a GPU can be saved`;
+  if (!(await isAllowed(join(roots.root, launcherPath), constants.X_OK))) {
+    const message = `${launcherPath}: not executable: no container with a GPU can be checkpointed`;
     return fail(name, message, configure);
   }
-  const copy = await read(place, launcherPath);
+  const copy = await read(roots, launcherPath);
   return isOld(copy, launcher) || !isWholeElf(copy ?? '')
-    ? fail(name, `${launcherPath}: not that of this installation`, `${configure} again`)
+    ? fail(
+        name,
+        `${launcherPath}: differs from the launcher of this installation`,
+        `${configure} again`,
+      )
     : ok(name, launcherPath);
 }
 
-async function actionFinding(place: Place, { action }: PackageParts): Promise<Finding> {
+async function actionFinding(roots: Roots, { action }: PackageParts): Promise<Finding> {
   const name = 'action script';
-  if (!(await isAllowed(join(place.root, actionScriptPath), constants.X_OK))) {
-    const message = `${actionScriptPath}: not executable: no container with a GPU can be saved`;
+  if (!(await isAllowed(join(roots.root, actionScriptPath), constants.X_OK))) {
+    const message = `${actionScriptPath}: not executable: no container with a GPU can be checkpointed`;
     return fail(name, message, configure);
   }
-  const copy = await read(place, actionScriptPath);
+  const copy = await read(roots, actionScriptPath);
   return isOld(copy, action) || !isWholeScript(copy ?? '')
-    ? fail(name, `${actionScriptPath}: not that of this installation`, `${configure} again`)
+    ? fail(
+        name,
+        `${actionScriptPath}: differs from the script of this installation`,
+        `${configure} again`,
+      )
     : ok(name, actionScriptPath);
 }
 
-/** What `configure` would copy. */
+/** Checks the files that `configure` copies. */
 function packageFinding({ unusable }: PackageParts): Finding {
   return unusable.length === 0
-    ? ok('package', 'what CRIU and podman are given is whole')
+    ? ok('package', 'complete')
     : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall);
 }
 
-/** Nothing is known where the package is damaged; the finding on the package says so. */
+/** False when the packaged file is damaged. The finding of the package reports that. */
 function isOld(installed: string | undefined, packaged: string | undefined): boolean {
   return packaged !== undefined && installed !== packaged;
 }
@@ -103,13 +119,13 @@ export const hook: Check = async ({ root, prefix }) => {
   const text = await read({ root, prefix }, hookFilePath);
   const consequence = 'archives carry no GPU annotations';
   if (text === undefined) {
-    return [warn('hook', `${hookFilePath}: not there; ${consequence}`, configure)];
+    return [warn('hook', `${hookFilePath}: missing; ${consequence}`, configure)];
   }
   try {
     assertHookFile(text);
   } catch (error) {
     const reason = (error as Error).message;
-    const hint = `podman starts no container with it: ${configure}`;
+    const hint = `podman starts no container with this file: ${configure}`;
     return [fail('hook', `${hookFilePath}: not valid: ${reason}`, hint)];
   }
   const program = precreateProgram(prefix);
@@ -118,7 +134,13 @@ export const hook: Check = async ({ root, prefix }) => {
   }
   const { hook: expected } = await readPackage({ root, prefix });
   return isOld(text, expected)
-    ? [warn('hook', `${hookFilePath}: not that of this installation`, `${configure} again`)]
+    ? [
+        warn(
+          'hook',
+          `${hookFilePath}: differs from the hook of this installation`,
+          `${configure} again`,
+        ),
+      ]
     : [ok('hook', hookFilePath)];
 };
 
@@ -128,13 +150,13 @@ export const folders: Check = async ({ root }) => {
     config = await loadConfig(join(root, 'etc/kfd-checkpoint/config.json'));
   } catch (error) {
     const known: KfdError = asKfdError(error, 'config.json');
-    return [fail('configuration', known.message, known.hint ?? 'mend the file')];
+    return [fail('configuration', known.message, known.hint ?? 'correct the file')];
   }
   const findings = [ok('configuration', 'valid')];
   for (const folder of [runFolder, config.log_dir]) {
-    const place = await existingAncestor(join(root, folder));
+    const existing = await existingAncestor(join(root, folder));
     findings.push(
-      (await isAllowed(place, constants.W_OK))
+      (await isAllowed(existing, constants.W_OK))
         ? ok('folder', folder)
         : fail('folder', `${folder}: cannot be written`, 'run as root, or change log_dir'),
     );
@@ -142,13 +164,13 @@ export const folders: Check = async ({ root }) => {
   return findings;
 };
 
-/** The folder itself, or the one in which it would be made. */
+/** The folder itself, or its nearest ancestor that exists. */
 async function existingAncestor(path: string): Promise<string> {
-  let place = path;
-  while (place !== dirname(place) && !(await isAllowed(place, constants.F_OK))) {
-    place = dirname(place);
+  let folder = path;
+  while (folder !== dirname(folder) && !(await isAllowed(folder, constants.F_OK))) {
+    folder = dirname(folder);
   }
-  return place;
+  return folder;
 }
 
 async function isAllowed(path: string, mode: number): Promise<boolean> {

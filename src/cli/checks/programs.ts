@@ -1,4 +1,4 @@
-/** Checks of the programs we work with: CRIU, the OCI runtimes, podman. */
+/** Checks of other programs: CRIU, the OCI runtimes and podman. */
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ export const criu: Check = async ({ run }) => {
     return [fail('criu', 'not in PATH', 'install criu 4.0 or later')];
   }
   if (version.major < 4) {
-    const hint = 'install criu 4.0 or later: older ones have no hook for device checkpoints';
+    const hint =
+      'install criu 4.0 or later: older releases have no plugin hook for device checkpoints';
     return [fail('criu', `${version.text}: too old`, hint)];
   }
   const check = await run('criu', ['check'], { timeoutMs: 30_000 });
@@ -21,11 +22,11 @@ export const criu: Check = async ({ run }) => {
     .split('\n')
     .find((text) => /\bError\b/.test(text))
     ?.trim();
-  const hint = 'run "criu check" as root; criu has to be newer than the kernel';
+  const hint = 'run "criu check" as root; criu must be newer than the kernel';
   return [ok('criu', version.text), fail('criu check', line ?? 'failed', hint)];
 };
 
-/** One OCI runtime that can checkpoint is enough; the other then is only a remark. */
+/** One OCI runtime that can checkpoint is enough. A failure of the other one becomes a warning. */
 export const runtimes: Check = async (context) => {
   const crun = await crunFinding(context);
   const runc = await runcFinding(context);
@@ -46,7 +47,7 @@ async function crunFinding({ root, run }: CheckContext): Promise<Finding> {
   if (!(await hasLibcriu(root, run))) {
     return fail(
       'crun',
-      `${crun.text}: libcriu.so.2 is not there`,
+      `${crun.text}: libcriu.so.2 is missing`,
       'install libcriu2 (crun loads it)',
     );
   }
@@ -56,7 +57,7 @@ async function crunFinding({ root, run }: CheckContext): Promise<Finding> {
 async function hasLibcriu(root: string, run: CheckContext['run']): Promise<boolean> {
   const cache = await run('ldconfig', ['-p']);
   if (cache?.status === 0 && /^\s*libcriu\.so\.2\s/m.test(cache.stdout)) return true;
-  // Without an ldconfig in PATH (no root, musl): where distributions put it.
+  // Without ldconfig in PATH (no root, musl): the folders that distributions use.
   const folders = [
     'lib',
     'lib64',
@@ -78,7 +79,7 @@ async function hasLibcriu(root: string, run: CheckContext['run']): Promise<boole
 async function runcFinding({ run }: CheckContext): Promise<Finding> {
   const version = await versionOf(run, 'runc');
   return version === undefined
-    ? fail('runc', 'not in PATH', 'install runc 1.1 or later if containers are to run with it')
+    ? fail('runc', 'not in PATH', 'install runc 1.1 or later to run containers with it')
     : ok('runc', version.text);
 }
 
