@@ -1,4 +1,4 @@
-/** Holds every import to src/modules.list, and lets no circle be. `npx depcruise src shim hooks` runs it. */
+/** Checks every import against src/modules.list, and forbids circles. `npx depcruise src shim hooks` runs it. */
 
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
@@ -10,7 +10,7 @@ const modules = readFileSync(join(__dirname, 'src/modules.list'), 'utf8')
   .map((line) => line.split(/ +/));
 const names = modules.map(([name]) => name);
 
-/** Of all that belongs to a module: a file, or a folder without the modules below it. */
+/** A pattern for the files of a module: one file, or a folder without the modules below it. */
 function pattern(name) {
   const path = name.replaceAll('.', '\\.');
   if (name.endsWith('.ts')) return `^${path}$`;
@@ -19,7 +19,7 @@ function pattern(name) {
   return others.length === 0 ? `^${path}/` : `^${path}/(?!${others.join('|')})`;
 }
 
-const isModule = (word) => /^(src|shim|hooks)(\/|$)/.test(word);
+const isModule = (name) => /^(src|shim|hooks)(\/|$)/.test(name);
 const packagePattern = (name) => `node_modules/${name}/`;
 
 module.exports = {
@@ -41,7 +41,7 @@ module.exports = {
     },
     {
       name: 'grpc-on-demand',
-      comment: 'gRPC is a program of its own: a static import would make it part of another.',
+      comment: 'gRPC is a separate program. A static import would make it a part of another one.',
       severity: 'error',
       from: { pathNot: ['^src/session/control/load\\.ts$', '^src/session/control/grpc/'] },
       to: { path: '^src/session/control/grpc/' },
@@ -55,7 +55,7 @@ module.exports = {
         path: ['^(src|shim|hooks)/', 'node_modules/'],
         pathNot: [
           ...[name, ...forAll, ...allowed.filter(isModule)].map(pattern),
-          ...allowed.filter((word) => !isModule(word)).map(packagePattern),
+          ...allowed.filter((name) => !isModule(name)).map(packagePattern),
         ],
       },
     })),

@@ -6,7 +6,7 @@ import { columnsOf, fitted, printable, size } from './format.js';
 export interface Progress {
   readonly update: (name: string, bytesDone: number, bytesTotal: number) => void;
   /** Shows `text` on a terminal while there is nothing to measure. */
-  readonly say: (text: string) => void;
+  readonly show: (text: string) => void;
   /** Leaves the terminal on an empty line. */
   readonly end: () => void;
 }
@@ -41,7 +41,7 @@ export function progressOf({ err, isTerminal, columns }: CommandContext): Progre
       drawn = now;
       draw((room) => progressLine(printable(name), bytesDone, bytesTotal, room));
     },
-    say(text) {
+    show(text) {
       if (isTerminal) draw((room) => fitted(printable(text), room));
     },
     end() {

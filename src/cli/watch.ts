@@ -66,7 +66,7 @@ function textOf(
     const speed = rateOf(status);
     const pace = speed === 0 ? '' : `, ${rate(speed)}`;
     if (isTerminal) {
-      if (total === 0) progress.say(name);
+      if (total === 0) progress.show(name);
       else progress.update(`${name}${pace}`, done, total);
       return;
     }

@@ -1,8 +1,8 @@
 /**
- * Edits of one member of a JSON text. Every byte outside the edit is kept, because specs hold 64-bit
- * numbers that do not survive JSON.parse, and the container engine reads all of them back.
- * jsonc-parser finds the places. It would also accept comments and take the first of two members with
- * the same name, where engines take the last: both are refused here.
+ * Edits of one member of a JSON text. Every byte outside the edit is kept. The reason: specs hold
+ * 64-bit numbers that do not survive JSON.parse, and the container engine reads all of them back.
+ * jsonc-parser makes the edits. It accepts comments, and takes the first of two members with one name,
+ * where container engines take the last. Both are refused here.
  */
 
 import { applyEdits, type JSONPath, modify, type Node, parseTree } from 'jsonc-parser';

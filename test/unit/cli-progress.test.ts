@@ -53,9 +53,9 @@ test('a terminal that is resized gets lines of its new width', () => {
     isTerminal: true,
     columns: () => columns,
   } as never);
-  progress.say('y'.repeat(300));
+  progress.show('y'.repeat(300));
   columns = 40;
-  progress.say('y'.repeat(300));
+  progress.show('y'.repeat(300));
   columns = 70;
   progress.update('y'.repeat(300), 10, 10);
   assert.deepEqual(printed.map(columnsOf), [99, 39, 69]);

@@ -77,7 +77,7 @@ test('start: a proxy serves, and lives as long as the stock shim', async (t) => 
   const started = await run(one, 'start', { input: options });
   assert.equal(started.stderr, '');
   assert.equal(started.status, 0);
-  const own = ownSocket(one.child.path);
+  const own = ownSocket(one.stock.path);
   assert.equal(started.stdout.toString(), `unix://${own}`);
   assert.deepEqual(readFileSync(join(one.folder, 'stdin')), options);
   assert.equal(readFileSync(join(one.bundle, 'address'), 'utf8'), `unix://${own}`);
@@ -106,7 +106,7 @@ test('start: a proxy serves, and lives as long as the stock shim', async (t) => 
   assert.deepEqual(again, started, 'a second container of the same group');
   assert.equal(proxyPid(one), pid);
 
-  one.child.close();
+  one.stock.close();
   await until('the end of the proxy', () => !isAlive(pid));
   const left = readdirSync(join(own, '..'));
   assert.deepEqual(left, [], 'beside the socket');
@@ -115,12 +115,12 @@ test('start: a proxy serves, and lives as long as the stock shim', async (t) => 
 test('start: every form of answer comes back in its form', async (t) => {
   for (const { name, of } of forms) {
     const one = await host(t);
-    await writeFile(join(one.folder, 'answer'), of(`unix://${one.child.path}`));
+    await writeFile(join(one.folder, 'answer'), of(`unix://${one.stock.path}`));
     const { status, stdout, stderr } = await run(one, 'start');
     assert.equal(stderr, '', name);
     assert.equal(status, 0, name);
-    assert.deepEqual(stdout, of(`unix://${ownSocket(one.child.path)}`), name);
-    one.child.close();
+    assert.deepEqual(stdout, of(`unix://${ownSocket(one.stock.path)}`), name);
+    one.stock.close();
   }
 });
 
@@ -136,7 +136,7 @@ test("start: Node.js's environment adds no word to the answer", async (t) => {
     },
   });
   assert.equal(stderr, '');
-  assert.equal(stdout.toString(), `unix://${ownSocket(one.child.path)}`);
+  assert.equal(stdout.toString(), `unix://${ownSocket(one.stock.path)}`);
   assert.equal(status, 0);
 });
 
@@ -185,8 +185,8 @@ test('start: a bundle that cannot be written leaves no socket', async (t) => {
     const { status, stdout, stderr } = await run(one, 'start');
     assert.match(stderr, /EISDIR/, name);
     assert.deepEqual([status, stdout.length], [1, 0], name);
-    assert.deepEqual(readdirSync(dirname(one.child.path)), ['child'], name);
-    await until('connections of the proxy', () => one.child.connections === 0);
+    assert.deepEqual(readdirSync(dirname(one.stock.path)), ['child'], name);
+    await until('connections of the proxy', () => one.stock.connections === 0);
   }
 });
 

@@ -62,7 +62,7 @@ test('delete: stops the stock shim when the proxy was killed, and then only', as
   const { stdout } = await run(one, 'delete');
   assert.equal(stdout.toString(), 'stock did it');
   await until('the end of the stock shim', () => one.process.signalCode === 'SIGKILL');
-  assert.deepEqual(readdirSync(dirname(one.child.path)), [], 'sockets left');
+  assert.deepEqual(readdirSync(dirname(one.stock.path)), [], 'sockets left');
 });
 
 test('delete: a process that has got the pid of the stock shim meanwhile lives on', async (t) => {
@@ -71,7 +71,7 @@ test('delete: a process that has got the pid of the stock shim meanwhile lives o
   const pid = proxyPid(one);
   process.kill(pid, 'SIGKILL');
   await until('the end of the proxy', () => !isAlive(pid));
-  const file = `${ownSocket(one.child.path)}.processes`;
+  const file = `${ownSocket(one.stock.path)}.processes`;
   const words = readFileSync(file, 'utf8').trim().split(' ');
   await writeFile(file, `${[...words.slice(0, 3), Number(words[3]) - 1, words[4]].join(' ')}\n`);
   await run(one, 'delete');

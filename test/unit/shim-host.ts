@@ -16,7 +16,7 @@ import { type TestServer, testServer } from './ttrpc-server.js';
 export interface Host {
   readonly folder: string;
   readonly bundle: string;
-  readonly child: TestServer;
+  readonly stock: TestServer;
   /** Stands for the stock shim's process. */
   readonly process: ChildProcess;
   readonly shim: string;
@@ -29,7 +29,7 @@ export async function host(
   const folder = await temporaryFolder(t);
   const process = spawn('sleep', ['600'], { stdio: 'ignore' });
   t.after(() => process.kill('SIGKILL'));
-  const child = await testServer(t, ({ service, method, payload }) => {
+  const stock = await testServer(t, ({ service, method, payload }) => {
     if (service !== 'containerd.task.v3.Task') return { code: 12, message: 'unimplemented' };
     if (method === 'Connect') return { payload: numberField(1, process.pid ?? 0) };
     return { payload };
@@ -37,11 +37,11 @@ export async function host(
   const bundle = join(folder, 'one');
   await mkdir(bundle);
   await mkdir(join(folder, 'bin'));
-  await writeFile(join(folder, 'answer'), answer === 'as it is' ? `unix://${child.path}` : answer);
-  await writeFile(join(bundle, 'address'), `unix://${child.path}`);
-  const stock = join(folder, 'bin/containerd-shim-runc-v2');
+  await writeFile(join(folder, 'answer'), answer === 'as it is' ? `unix://${stock.path}` : answer);
+  await writeFile(join(bundle, 'address'), `unix://${stock.path}`);
+  const program = join(folder, 'bin/containerd-shim-runc-v2');
   await writeFile(
-    stock,
+    program,
     `#!/bin/sh
 cat >'${folder}/stdin'
 for word in "$@"; do printf '%s\\n' "$word"; done >'${folder}/args'
@@ -52,10 +52,10 @@ case $* in
 esac
 `,
   );
-  await chmod(stock, 0o755);
+  await chmod(program, 0o755);
   const shim = join(folder, 'containerd-shim-kfd-v2');
   await symlink(join(repository, 'shim/containerd-shim-kfd-v2'), shim);
-  return { folder, bundle, child, process, shim };
+  return { folder, bundle, stock, process, shim };
 }
 
 export interface Run {
@@ -110,8 +110,8 @@ export async function until(what: string, holds: () => boolean): Promise<void> {
 }
 
 /** The proxy's pid, from the file that delete reads. */
-export function proxyPid({ child }: Host): number {
-  return Number(readFileSync(`${ownSocket(child.path)}.processes`, 'utf8').split(' ')[0]);
+export function proxyPid({ stock }: Host): number {
+  return Number(readFileSync(`${ownSocket(stock.path)}.processes`, 'utf8').split(' ')[0]);
 }
 
 /** One that has ended may stay a zombie for a while: it is not our child. */

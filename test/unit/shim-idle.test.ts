@@ -27,8 +27,8 @@ test('a server without a connection for a while is reported as idle, one with a 
     },
     100,
   );
-  const child = await testServer(t, () => ({}));
-  const served = proxyFor(child.path, () => undefined);
+  const stock = await testServer(t, () => ({}));
+  const served = proxyFor(stock.path, () => undefined);
   t.after(() => void served.close());
   const busy = `${path}-busy`;
   await listenAt(served, busy);

@@ -52,7 +52,7 @@ async function world(
   const seen: Request[] = [];
   const asked: (readonly string[])[] = [];
   const troubles: unknown[] = [];
-  const child = await testServer(t, (request) => {
+  const stock = await testServer(t, (request) => {
     seen.push(request);
     return answering(request);
   });
@@ -65,7 +65,7 @@ async function world(
   const bundle = join(folder, 'bundle');
   await mkdir(bundle);
   await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
-  const server = proxyFor(child.path, (call, one) => interceptor.intercept(call, one));
+  const server = proxyFor(stock.path, (call, one) => interceptor.intercept(call, one));
   server.listen(join(folder, 'proxy'));
   await once(server, 'listening');
   const client = await connectTo(join(folder, 'proxy'), () => undefined);

@@ -14,19 +14,19 @@ import { temporaryFolder } from './paths.js';
 import { randomFrom } from './random.js';
 import { type Answering, Caller, type TestServer, testServer } from './ttrpc-server.js';
 
-/** The child that a proxy is put before, and the path of the proxy. */
+/** The stock shim that a proxy is put before, and the path of the proxy. */
 async function proxied(
   t: TestContext,
   answering: Answering,
   intercept: Intercept = () => undefined,
 ) {
-  const child = await testServer(t, answering);
+  const stock = await testServer(t, answering);
   const path = join(await temporaryFolder(t), 'proxy');
-  const server = proxyFor(child.path, intercept);
+  const server = proxyFor(stock.path, intercept);
   server.listen(path);
   await once(server, 'listening');
   t.after(() => server.close());
-  return { child, path };
+  return { stock, path };
 }
 
 const echo: Answering = ({ service, method, payload }) => ({
@@ -42,13 +42,13 @@ async function until(condition: () => boolean): Promise<void> {
   for (let i = 0; i < 200 && !condition(); i += 1) await delay(5);
 }
 
-async function childIsFree(child: TestServer): Promise<void> {
-  await until(() => child.connections === 0);
-  assert.equal(child.connections, 0, 'connections to the child are left');
+async function stockIsFree(stock: TestServer): Promise<void> {
+  await until(() => stock.connections === 0);
+  assert.equal(stock.connections, 0, 'connections to the stock shim are left');
 }
 
-test('calls of any service get their answers, in whatever order the child gives them', async (t) => {
-  const { child, path } = await proxied(t, async (call) => {
+test('calls of any service get their answers, in whatever order the stock shim gives them', async (t) => {
+  const { stock, path } = await proxied(t, async (call) => {
     await delay(Number(call.payload.toString()));
     return echo(call);
   });
@@ -59,10 +59,10 @@ test('calls of any service get their answers, in whatever order the child gives 
     '1 response 0  any.Service/Slow:60',
   ]);
   caller.socket.destroy();
-  await childIsFree(child);
+  await stockIsFree(stock);
 });
 
-test('an error of the child comes as it is', async (t) => {
+test('an error of the stock shim comes as it is', async (t) => {
   const { path } = await proxied(t, () => ({ code: 12, message: 'unknown method' }));
   const caller = new Caller(path);
   caller.socket.write(request(1, 'Whatever'));
@@ -71,7 +71,7 @@ test('an error of the child comes as it is', async (t) => {
 });
 
 test('data goes both ways on a stream, until it has ended', async (t) => {
-  const { child, path } = await proxied(t, ({ method }) => (method === 'Stream' ? undefined : {}));
+  const { stock, path } = await proxied(t, ({ method }) => (method === 'Stream' ? undefined : {}));
   const caller = new Caller(path);
   // Another connection has taken numbers, and an unary call one of this one.
   const other = new Caller(path);
@@ -87,7 +87,7 @@ test('data goes both ways on a stream, until it has ended', async (t) => {
     '11 data two',
     '11 response 0  ',
   ]);
-  assert.deepEqual(child.data, ['one', 'two']);
+  assert.deepEqual(stock.data, ['one', 'two']);
   caller.socket.write(encodeFrame(11, frameType.data, Buffer.from('late')));
   assert.match((await caller.hear(5))[4] ?? '', /^11 response 3 stream 11/);
   caller.socket.destroy();
@@ -137,35 +137,35 @@ test('messages up to the limit pass, also many at once', async (t) => {
   client.close();
 });
 
-test('when the child ends, its callers’ connections do, without a word; when a caller ends, its child end does', async (t) => {
-  const { child, path } = await proxied(t, ({ method }) => (method === 'Wait' ? undefined : {}));
+test('when the stock shim ends, its callers’ connections end without an answer; when a caller ends, its upstream connection does', async (t) => {
+  const { stock, path } = await proxied(t, ({ method }) => (method === 'Wait' ? undefined : {}));
   const leaving = new Caller(path);
   leaving.socket.write(request(1, 'Wait'));
   const staying = new Caller(path);
   staying.socket.write(Buffer.concat([request(1, 'Wait'), request(3, 'State')]));
   await staying.hear(1);
   leaving.socket.destroy();
-  await until(() => child.connections === 1);
-  assert.equal(child.connections, 1);
-  child.close();
+  await until(() => stock.connections === 1);
+  assert.equal(stock.connections, 1);
+  stock.close();
   await staying.ended;
   assert.deepEqual(staying.heard, ['3 response 0  ']);
 });
 
-test('a call that is to be finished keeps the child’s end when the caller ends, until its answer', async (t) => {
+test('a call that is to be finished keeps the upstream connection when the caller ends, until its answer', async (t) => {
   let finish: () => void = () => undefined;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
   });
   const answers: number[] = [];
-  const intercept: Intercept = ({ method }, child) => {
+  const intercept: Intercept = ({ method }, stock) => {
     if (method !== 'Restore') return undefined;
-    const answer = child.forwardToEnd(() => answers.push(-1));
+    const answer = stock.forwardToEnd(() => answers.push(-1));
     answer.then(({ code }) => answers.push(code));
     return answer;
   };
   const large = { payload: Buffer.alloc(maxPayloadBytes - 100) };
-  const { child, path } = await proxied(
+  const { stock, path } = await proxied(
     t,
     async ({ method }) => {
       await finished;
@@ -179,20 +179,20 @@ test('a call that is to be finished keeps the child’s end when the caller ends
   // What the others get has nowhere to go, and comes before the answer that is waited for.
   caller.socket.write(Buffer.concat([request(1, 'Wait'), request(3, 'Wait')]));
   caller.socket.write(Buffer.concat([request(5, 'Restore'), request(7, 'State')]));
-  await until(() => child.calls === 4);
+  await until(() => stock.calls === 4);
   caller.socket.destroy();
   await caller.ended;
   await delay(50);
-  assert.equal(child.connections, 1, 'the child would cancel the call');
+  assert.equal(stock.connections, 1, 'the stock shim would cancel the call');
   assert.deepEqual(answers, [-1], 'nobody heard of it');
   finish();
-  await childIsFree(child);
+  await stockIsFree(stock);
   assert.deepEqual(answers, [-1, 0]);
 });
 
-test('nobody at the child: the connection ends', async (t) => {
-  const { child, path } = await proxied(t, echo);
-  child.close();
+test('nobody at the stock shim: the connection ends', async (t) => {
+  const { stock, path } = await proxied(t, echo);
+  stock.close();
   const caller = new Caller(path);
   caller.socket.write(request(1, 'State'));
   await caller.ended;
@@ -224,7 +224,7 @@ test('100,000 malformed frames end connections at most, never the proxy', async 
       troubles += 1;
     },
   );
-  const { child, path } = await proxied(t, echo, (call, one) => interceptor.intercept(call, one));
+  const { stock, path } = await proxied(t, echo, (call, one) => interceptor.intercept(call, one));
   let ended = 0;
   for (let frames = 0; frames < 100_000; ) {
     const caller = new Caller(path);
@@ -247,7 +247,7 @@ test('100,000 malformed frames end connections at most, never the proxy', async 
   sane.socket.write(request(1, 'Sane'));
   assert.deepEqual(await sane.hear(1), ['1 response 0  any.Service/Sane:']);
   sane.socket.destroy();
-  await childIsFree(child);
+  await stockIsFree(stock);
 });
 
 /** A frame with something wrong, or with something right beside what is wrong. */
