@@ -7,6 +7,7 @@
 #include "core/kfd/kfd.h"
 #include "core/os/error.h"
 #include "core/os/procfs.h"
+#include "core/survey/unacquired_vms.h"
 #include "core/wire/wire.h"
 #include "criu-plugin/dump_render.h"
 
@@ -42,6 +43,18 @@ std::optional<kfd::ProcessInfo> pause(int session, const GpuProcess& process, st
   return info;
 }
 
+/// CHECKPOINT stops the whole kernel when a process with a BO sees a GPU whose VM it has not
+/// acquired.
+void refuse_unacquired(const GpuProcess& process, const kfd::ProcessInfo& info) {
+  if (info.num_bos == 0) return;
+  for (const std::uint32_t gpu_id : unacquired_vms(process)) {
+    throw Error(ErrorCode::unsupported,
+                "pid " + std::to_string(process.pid) + " may use GPU " + std::to_string(gpu_id) +
+                    " and has not opened it: the kernel would crash while it saves this process. "
+                    "Give the container that GPU's render node, or no access to that GPU");
+  }
+}
+
 /// What CHECKPOINT would give for a process without KFD: the GPUs whose render nodes it has open.
 kfd::Checkpoint without_kfd(const GpuProcess& process) {
   std::set<std::uint32_t> ids;
@@ -54,6 +67,7 @@ kfd::Checkpoint without_kfd(const GpuProcess& process) {
 
 void send_process(int session, GpuProcess& process, std::uint32_t ordinal,
                   const std::optional<kfd::ProcessInfo>& info, std::uint32_t& next_render_file) {
+  if (info) refuse_unacquired(process, *info);
   kfd::Checkpoint saved =
       info ? kfd::checkpoint(process.kfd_files.front().get(), *info) : without_kfd(process);
   saved.state.ordinal = ordinal;

@@ -31,6 +31,17 @@ scenario(
   },
 );
 
+// CHECKPOINT would stop the kernel: kfd_chardev.c:criu_checkpoint_bos@6.12.117 and @7.3.4.
+scenario(
+  'refused after the pause: a GPU that the container may use and the process has not opened',
+  async ({ engine }) => {
+    const flags = ['--device', '/dev/dri/renderD129'];
+    const job = await Container.start({ engine, flags, command: ['kfd-worker', '--memory'] });
+    await assertRefused(job, [/pid \d+ may use GPU \d+ and has not opened it/]);
+  },
+  { gpu: gpuWith('gpus=2') },
+);
+
 const lossyGpus = [
   {
     gpu: gpuWith('device_id=0x74a1'), // gfx942
