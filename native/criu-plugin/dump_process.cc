@@ -66,10 +66,10 @@ kfd::Checkpoint without_kfd(const GpuProcess& process) {
 }
 
 void send_process(int session, GpuProcess& process, std::uint32_t ordinal,
-                  const std::optional<kfd::ProcessInfo>& info, std::uint32_t& next_render_file) {
+                  std::optional<kfd::ProcessInfo>& info, std::uint32_t& next_render_file) {
   if (info) refuse_unacquired(process, *info);
   kfd::Checkpoint saved =
-      info ? kfd::checkpoint(process.kfd_files.front().get(), *info) : without_kfd(process);
+      info ? kfd::checkpoint_paused(process.kfd_files.front().get(), *info) : without_kfd(process);
   saved.state.ordinal = ordinal;
   link_render_files(process, saved);
   saved.state.vmas = mappings(process, saved.state);

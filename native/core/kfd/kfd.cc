@@ -10,15 +10,21 @@ namespace kfdcp::kfd {
 
 namespace {
 
+/// None but UNPAUSE may be tried again: PROCESS_INFO evicts once more each time, and RESTORE fails
+/// with EINVAL on what its first try has left, which would hide the reason.
 int criu_op(int fd, std::uint32_t op, kfd_ioctl_criu_args& args) {
   args.op = op;
-  return call_device(fd, AMDKFD_IOC_CRIU_OP, &args);
+  const auto call = op == KFD_CRIU_OP_UNPAUSE ? call_device : call_device_once;
+  return call(fd, AMDKFD_IOC_CRIU_OP, &args);
 }
 
 template <class T>
 std::uint64_t address_of(std::vector<T>& items) {
   return reinterpret_cast<std::uint64_t>(items.data());
 }
+
+/// How often CHECKPOINT is tried with newly counted objects.
+constexpr int kCounts = 3;
 
 using Dmabufs = std::vector<std::pair<std::uint32_t, UniqueFd>>;
 
@@ -68,6 +74,18 @@ Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
   take_dmabufs(state.bos, result.dmabufs);
   for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
   return result;
+}
+
+Checkpoint checkpoint_paused(int kfd_fd, ProcessInfo& info) {
+  for (int left = kCounts;; --left) {
+    try {
+      return checkpoint(kfd_fd, info);
+    } catch (const Error& error) {
+      if (error.err != EINVAL || left == 1) throw;
+    }
+    unpause(kfd_fd);
+    info = process_info(kfd_fd);
+  }
 }
 
 bool unpause(int kfd_fd) {

@@ -34,6 +34,12 @@ struct Checkpoint {
 };
 Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info);
 
+/// As checkpoint(), for a process that process_info() has paused once. Deferred work on SVM ranges
+/// may change their number after `info` was read, and CHECKPOINT answers EINVAL then
+/// (kfd_chardev.c:criu_checkpoint@7.3.4). So it is undone, counted and tried again, twice at most;
+/// the queues run for a moment between. `info`: the last numbers.
+Checkpoint checkpoint_paused(int kfd_fd, ProcessInfo& info);
+
 /// Undoes process_info. Returns false when the process was not paused (EINVAL); throws otherwise.
 bool unpause(int kfd_fd);
 

@@ -25,6 +25,10 @@ int call_device(int fd, unsigned long request, void* argument) {
   return result == -1 ? errno : 0;
 }
 
+int call_device_once(int fd, unsigned long request, void* argument) {
+  return ioctl_fn(fd, request, argument) == -1 ? errno : 0;
+}
+
 Error call_error(const std::string& what, int err) {
   return Error(ErrorCode::gpu, what + ": " + std::strerror(err), err);
 }

@@ -16,6 +16,9 @@ extern IoctlFn ioctl_fn;
 /// Returns 0 or the errno of the call; EINTR and EAGAIN are tried again as libhsakmt and libdrm do.
 int call_device(int fd, unsigned long request, void* argument);
 
+/// As call_device(), but asks only once: for calls that a second try would not repeat but add to.
+int call_device_once(int fd, unsigned long request, void* argument);
+
 /// As call_device(), but throws call_error().
 void must_call(int fd, unsigned long request, void* argument, const std::string& what);
 

@@ -244,6 +244,67 @@ TEST_CASE("kfd: interrupted calls are tried again with the same argument") {
   }
 }
 
+TEST_CASE("kfd: calls that add to an earlier try are made once, whatever interrupts them") {
+  for (const int interruption : {EINTR, EAGAIN}) {
+    int calls = 0;
+    const FakeKernel kernel = criu_kernel([&](int, kfd_ioctl_criu_args&) {
+      ++calls;
+      return -interruption;
+    });
+    ProcessState state;
+    state.devices.resize(1);
+    state.priv.resize(8);
+    const auto made_once = [&](auto&& call) {
+      calls = 0;
+      return gpu_failure(call).second == interruption && calls == 1;
+    };
+    CHECK(made_once([] { kfd::process_info(1); }));
+    CHECK(made_once([] { kfd::checkpoint(1, kInfo); }));
+    CHECK(made_once([&] { kfd::restore(1, state, {3}); }));
+    CHECK(made_once([] { kfd::resume(1, 7); }));
+  }
+}
+
+TEST_CASE("kfd: objects that changed in number are counted again, twice at most") {
+  std::uint32_t objects = 5;
+  int changes = 1;
+  std::string ops;
+  const FakeKernel kernel = criu_kernel([&](int, kfd_ioctl_criu_args& args) {
+    switch (args.op) {
+      case KFD_CRIU_OP_PROCESS_INFO:
+        ops += 'i';
+        args.pid = 7;
+        args.num_devices = 2;
+        args.num_bos = 3;
+        args.num_objects = objects;
+        args.priv_data_size = 333;
+        return 0;
+      case KFD_CRIU_OP_UNPAUSE:
+        ops += 'u';
+        return 0;
+      default:
+        ops += 'c';
+        if (changes-- > 0) ++objects;
+        return args.num_objects == objects ? 0 : -EINVAL;
+    }
+  });
+  kfd::ProcessInfo info = kInfo;
+  SUBCASE("once") {
+    CHECK(kfd::checkpoint_paused(1, info).state.num_objects == 6);
+    CHECK(info.num_objects == 6);
+    CHECK(ops == "cuic");
+  }
+  SUBCASE("for ever") {
+    changes = 100;
+    CHECK(gpu_failure([&] { kfd::checkpoint_paused(1, info); }).second == EINVAL);
+    CHECK(ops == "cuicuic");
+  }
+  SUBCASE("another failure is none of counting") {
+    const FakeKernel other = criu_kernel([](int, kfd_ioctl_criu_args&) { return -EPERM; });
+    CHECK(gpu_failure([&] { kfd::checkpoint_paused(1, info); }).second == EPERM);
+  }
+}
+
 TEST_CASE("kfd: version") {
   int answer = 0;
   const FakeKernel kernel([&](int fd, unsigned long request, void* argument) {
