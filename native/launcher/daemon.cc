@@ -51,6 +51,19 @@ std::vector<std::string> cgroup_mounts() {
 /// away below.
 int out_of_the_way(int fd) { return ::fcntl(fd, F_DUPFD, 4); }
 
+/// The session has a descriptor for each buffer, and its transfer jobs one more. Services often
+/// start with a hard limit of some thousands, which root may raise as far as the kernel goes.
+void allow_descriptors() {
+  const std::string text = read_text("/proc/sys/fs/nr_open").value_or("");
+  std::string_view rest = text;
+  const rlim_t most = take_integer<rlim_t>(rest).value_or(0);
+  if (const rlimit all{most, most}; most > 0 && ::setrlimit(RLIMIT_NOFILE, &all) == 0) return;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 void become(const std::vector<std::string>& command, int ready_pipe) {
   const int ready = out_of_the_way(ready_pipe);
   const int null = out_of_the_way(::open("/dev/null", O_RDWR));
@@ -62,11 +75,7 @@ void become(const std::vector<std::string>& command, int ready_pipe) {
   ::dup2(ready, 3);
   ::syscall(SYS_close_range, 4, ~0u, 0);
 
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;  // one dma-buf per buffer
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
+  allow_descriptors();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
