@@ -224,6 +224,17 @@ BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uin
   return {gpu_id, static_cast<std::uint32_t>(args.handle)};
 }
 
+BoHandle allocate_page(int kfd_fd, std::uint32_t gpu_id, std::uint64_t va) {
+  kfd_ioctl_alloc_memory_of_gpu_args args{};
+  args.va_addr = va;
+  args.size = 4096;
+  args.gpu_id = gpu_id;
+  args.flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
+  must_call(kfd_fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args,
+            "KFD ALLOC_MEMORY of a page on GPU " + std::to_string(gpu_id));
+  return {gpu_id, static_cast<std::uint32_t>(args.handle)};
+}
+
 Version version(int kfd_fd) {
   kfd_ioctl_get_version_args args{};
   must_call(kfd_fd, AMDKFD_IOC_GET_VERSION, &args, "KFD GET_VERSION");

@@ -32,19 +32,25 @@ class Fillers {
   std::vector<kfd::BoHandle> handles_;
 };
 
-/// KFD gives out the lowest free number, and `wanted` is free: lower ones are used up by importing
-/// the same buffer again, which takes no memory.
+/// KFD gives out the lowest free number, and `wanted` is free: pages use up the lower ones. They
+/// may not be imports of the same buffer. All imports of a buffer on one GPU have one GEM handle in
+/// KFD's only DRM file of that GPU, and the first one to be freed deletes it for all
+/// (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_free_memory_of_gpu@6.12.117 and @7.3.4).
 void import_as(int kfd_fd, kfd::BoHandle wanted, std::uint64_t va, int dmabuf_fd) {
   Fillers fillers(kfd_fd);
-  for (;;) {
-    const kfd::BoHandle bo = kfd::import_dmabuf(kfd_fd, wanted.gpu_id, dmabuf_fd, va);
-    if (bo.number == wanted.number) return;
-    fillers.add(bo);
-    if (bo.number > wanted.number) {
-      throw Error(ErrorCode::gpu, "KFD gave a shared buffer number " + std::to_string(bo.number) +
-                                      ", it was " + std::to_string(wanted.number));
-    }
+  kfd::BoHandle next = kfd::allocate_page(kfd_fd, wanted.gpu_id, va);
+  while (next.number < wanted.number) {
+    fillers.add(next);
+    next = kfd::allocate_page(kfd_fd, wanted.gpu_id, va);
   }
+  kfd::free_memory(kfd_fd, next);
+  if (next.number == wanted.number) {
+    next = kfd::import_dmabuf(kfd_fd, wanted.gpu_id, dmabuf_fd, va);
+    if (next.number == wanted.number) return;
+    fillers.add(next);
+  }
+  throw Error(ErrorCode::gpu, "KFD gave a shared buffer number " + std::to_string(next.number) +
+                                  ", it was " + std::to_string(wanted.number));
 }
 
 }  // namespace

@@ -17,11 +17,19 @@ constexpr std::uint32_t kGpu = 7;
 constexpr std::uint64_t kVa = 0x7f0000000000;
 constexpr int kDmabuf = 55;
 
-/// Numbers of one GPU, and what was asked in which order: m map, u unmap, f free, i import.
+/// Numbers of one GPU, and what was asked in which order: m map, u unmap, f free,
+/// a allocate a page, i import.
 struct Idr {
   std::set<std::uint32_t> used;
   std::string calls;
   std::vector<std::uint32_t> mapped;
+
+  std::uint64_t give_lowest() {
+    std::uint32_t number = 0;
+    while (used.contains(number)) ++number;
+    used.insert(number);
+    return std::uint64_t{kGpu} << 32 | number;
+  }
 
   int answer(unsigned long request, void* argument) {
     switch (request) {
@@ -47,10 +55,15 @@ struct Idr {
         calls += 'i';
         CHECK(args.va_addr == kVa);
         CHECK(args.dmabuf_fd == kDmabuf);
-        std::uint32_t number = 0;
-        while (used.contains(number)) ++number;
-        used.insert(number);
-        args.handle = std::uint64_t{kGpu} << 32 | number;
+        args.handle = give_lowest();
+        return 0;
+      }
+      case AMDKFD_IOC_ALLOC_MEMORY_OF_GPU: {
+        auto& args = *static_cast<kfd_ioctl_alloc_memory_of_gpu_args*>(argument);
+        calls += 'a';
+        CHECK(args.va_addr == kVa);
+        CHECK(args.size == 4096);
+        args.handle = give_lowest();
         return 0;
       }
       default:
@@ -74,7 +87,7 @@ void exchange(Idr& idr, const BlobBo& bo) {
 TEST_CASE("shared BO: memory goes, the buffer comes under the same number and mappings") {
   Idr idr{.used = {0, 1, 2, 3}, .calls = {}, .mapped = {}};
   exchange(idr, {.number = 2, .gpus = {7, 9}});
-  CHECK(idr.calls == "ufim");
+  CHECK(idr.calls == "ufafim");
   CHECK(idr.mapped == std::vector<std::uint32_t>{7, 9});
   CHECK(idr.used == std::set<std::uint32_t>{0, 1, 2, 3});
 }
@@ -82,7 +95,8 @@ TEST_CASE("shared BO: memory goes, the buffer comes under the same number and ma
 TEST_CASE("shared BO: free numbers below are used up on the way, and free again afterwards") {
   Idr idr{.used = {1, 5}, .calls = {}, .mapped = {}};
   exchange(idr, {.number = 5, .gpus = {}});
-  CHECK(idr.calls == "fiiiiiffff");
+  // One import alone: its GEM handle is the one that every import of the buffer has.
+  CHECK(idr.calls == "faaaaafiffff");
   CHECK(idr.used == std::set<std::uint32_t>{1, 5});
 }
 
@@ -99,6 +113,7 @@ TEST_CASE("shared BO: a number that is taken meanwhile is no endless loop") {
   const auto code = code_of([&] { exchange_bo(3, bucket, {.number = 2, .gpus = {}}, kDmabuf); });
   CHECK(code == ErrorCode::gpu);
   CHECK(idr.used == std::set<std::uint32_t>{0, 1, 2});
+  CHECK(idr.calls == "faf");
 }
 
 }  // namespace kfdcp::test
