@@ -1,5 +1,6 @@
 /**
- * What the native addon offers: shapes are those of native/addon. Types alone, for every module; src/native.ts loads it.
+ * What the native addon offers: shapes are those of native/addon. Types alone, for every module; src/native.ts loads
+ * it.
  * Errors thrown by it carry a `code`: KFD_IO, KFD_CORRUPT, KFD_UNSUPPORTED, KFD_PROTOCOL, KFD_GPU, KFD_CANCELLED.
  */
 
@@ -59,10 +60,16 @@ export interface Native {
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
-  /** What KFD keeps of BOs in a state file can be read, as exchanging one for a shared buffer needs. Throws KFD_UNSUPPORTED, KFD_CORRUPT. */
+  /**
+   * What KFD keeps of BOs in a state file can be read, as exchanging one for a shared buffer needs. Throws
+   * KFD_UNSUPPORTED, KFD_CORRUPT.
+   */
   checkPrivateData(bytes: Buffer): void;
   renderStateSummary(bytes: Buffer): RenderStateSummary;
-  /** A render state as a memfd for the plugin, with the BOs at the positions `shared` named as buffers of others: `firstBo` and position. */
+  /**
+   * A render state as a memfd for the plugin, with the BOs at the positions `shared` named as buffers of others:
+   * `firstBo` and position.
+   */
   renderStateForRestore(bytes: Buffer, firstBo: number, shared: readonly number[]): Descriptor;
   /** The bytes as a memfd for the plugin. */
   memfd(bytes: Buffer): Descriptor;
@@ -80,8 +87,10 @@ export interface Native {
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesSummary;
   /**
-   * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, that one's parent, to the
-   * one that has none. What `frames` has, of the image that `target` is for, is referred to there. Rejects with KFD_CORRUPT
+   * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, that one's parent, to
+   * the
+   * one that has none. What `frames` has, of the image that `target` is for, is referred to there. Rejects with
+   * KFD_CORRUPT
    * when they do not fit, KFD_IO.
    */
   flattenPages(chain: readonly ChainPart[], target: string, frames?: ImageFrames): FlattenJob;

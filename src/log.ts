@@ -44,7 +44,10 @@ function openLog(file: string): number {
   }
 }
 
-/** Writes lines to a descriptor. Never throws; the next line that can be written follows a count of those that were lost. */
+/**
+ * Writes lines to a descriptor. Never throws; the next line that can be written follows a count of those that were
+ * lost.
+ */
 function linesTo(fd: number): pino.DestinationStream {
   let lost = 0;
   return {

@@ -1,6 +1,8 @@
 #!/bin/bash
-# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors: compilers, linters,
-# formats, unit tests, the native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs are kept in
+# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors:
+# compilers, linters,
+# formats, unit tests, the native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs
+# are kept in
 # build/test-logs.
 # test/run.sh sources this file for the same parts.
 set -uo pipefail
@@ -51,7 +53,8 @@ shell_syntax() {
 unit_tests() {
 	local source tests=()
 	for source in test/unit/*.test.ts; do tests+=("dist/${source%.ts}.js"); done
-	# As many files as there are processors: what is native, beside it, leaves some of them free at times, as many tests wait.
+	# As many files as there are processors: what is native, beside it, leaves some of them free at times, as many tests
+	# wait.
 	node --test --test-concurrency="$(nproc)" --test-reporter=tap "${tests[@]}"
 }
 

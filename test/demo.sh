@@ -1,5 +1,6 @@
 #!/bin/bash
-# npm run demo [-- --json]: a container with a GPU leaves one machine in an archive and goes on in another: real driver, simulated GPU.
+# npm run demo [-- --json]: a container with a GPU leaves one machine in an archive and goes on in another: real
+# driver, simulated GPU.
 # Sets everything up first. Exit status 0 only if all of it was seen.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

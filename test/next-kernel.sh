@@ -1,5 +1,6 @@
 #!/bin/bash
-# npm run test:next-kernel: scenarios on the kernel that follows the guest's (7.3, of Debian's backports), with the real driver, SVM
+# npm run test:next-kernel: scenarios on the kernel that follows the guest's (7.3, of Debian's backports), with the
+# real driver, SVM
 # and the CRIU that Debian is going to have. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# npm run test:others [-- SUITE...]: others' test suites and tools against the guest's driver over simulated hardware. Each verdict is
+# npm run test:others [-- SUITE...]: others' test suites and tools against the guest's driver over simulated hardware.
+# Each verdict is
 # compared with a list: test/lab/others/README.md. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"

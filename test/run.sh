@@ -1,6 +1,8 @@
 #!/bin/bash
-# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native tests of
-# hundreds of GiB and that of the bundled programs, then boots a guest with the real driver over a simulated GPU and runs the end-to-end tests in it,
+# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native
+# tests of
+# hundreds of GiB and that of the bundled programs, then boots a guest with the real driver over a simulated GPU and
+# runs the end-to-end tests in it,
 # and another one with systemd for what depends on that. A summary comes last; the very last line has the totals.
 # Logs are kept in build/test-logs.
 set -uo pipefail
@@ -8,7 +10,8 @@ set -uo pipefail
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
-# end_to_end [OPTION...]: in a guest with coarse timers and these options of lab.sh. The repository is the guest's working
+# end_to_end [OPTION...]: in a guest with coarse timers and these options of lab.sh. The repository is the guest's
+# working
 # directory, so the file has the same name there.
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed

@@ -10,7 +10,8 @@ summary=()
 # last_number WORD FILE: the number behind the last line "# WORD N" of node's TAP summary; empty when there is none.
 last_number() { sed -n "s/^# $1 \([0-9][0-9]*\)\$/\1/p" "$2" | tail -n 1; }
 
-# count_tap FILE: sets passed, failed, skipped and cases from node's summary. What was cancelled has failed; a test marked as
+# count_tap FILE: sets passed, failed, skipped and cases from node's summary. What was cancelled has failed; a test
+# marked as
 # something to do is not counted as passed. Status 1 without a summary.
 count_tap() {
 	local cancelled todo
@@ -20,7 +21,8 @@ count_tap() {
 	failed=$((failed + cancelled)) skipped=$((skipped + todo))
 }
 
-# count_doctest FILE: the same from "[doctest] test cases: 45 | 45 passed | 0 failed | 0 skipped", which may be coloured.
+# count_doctest FILE: the same from "[doctest] test cases: 45 | 45 passed | 0 failed | 0 skipped", which may be
+# coloured.
 count_doctest() {
 	local line
 	line=$(sed -e 's/\x1b\[[0-9;]*m//g' "$1" | grep '^\[doctest\] test cases:' | tail -n 1)
@@ -53,8 +55,10 @@ live() {
 	done
 }
 
-# suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT says how its cases are counted: tap,
-# doctest, or one (the command is the case). Output and errors go to LOGS; what failed is shown. Status 1 when anything did.
+# suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT says how its cases are counted:
+# tap,
+# doctest, or one (the command is the case). Output and errors go to LOGS; what failed is shown. Status 1 when
+# anything did.
 suite() {
 	local name=$1 format=$2 status=0 trouble='' cases passed failed skipped seconds verdict=ok line
 	shift 2
@@ -103,7 +107,8 @@ suite() {
 	return 1
 }
 
-# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already, or is not to be had here.
+# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already, or is not
+# to be had here.
 not_run() {
 	total_skipped=$((total_skipped + 1))
 	printf -v line '%-4s  %-22s %11s %s' skip "$1" '' "not run: $2"
@@ -111,7 +116,8 @@ not_run() {
 	echo "$line"
 }
 
-# side_by_side PARTS PARTS: runs two functions of suites at the same time. What the first one shows comes after the second.
+# side_by_side PARTS PARTS: runs two functions of suites at the same time. What the first one shows comes after the
+# second.
 side_by_side() {
 	local beside=$LOGS/beside
 	mkdir -p "$LOGS"

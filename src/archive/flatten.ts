@@ -13,7 +13,8 @@ import type { Contents } from './rewrite.js';
 import type { WalkOptions } from './walk.js';
 
 /**
- * Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes. What those
+ * Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes.
+ * What those
  * have that it wrote before is not stored again: they are files of one image.
  */
 export type FlattenPages = (
@@ -25,7 +26,10 @@ export type FlattenPages = (
 /** More than anybody keeps; a circle of hostile archives ends here. */
 const maxChain = 64;
 
-/** What a manifest will be when nothing is in a parent any more; sizes and digests of its pages files are still the old ones. */
+/**
+ * What a manifest will be when nothing is in a parent any more; sizes and digests of its pages files are still the
+ * old ones.
+ */
 export function withoutParent(manifest: Manifest): Manifest {
   const { features } = manifest;
   const required = features.required.filter((name) => name !== parentFeature);
@@ -36,7 +40,8 @@ export function withoutParent(manifest: Manifest): Manifest {
 export type Chain = readonly CheckpointWithPages[];
 
 /**
- * Finds the ancestors of the checkpoint at `path`: each is the next one of `parents`, or, when these are used up, lies beside
+ * Finds the ancestors of the checkpoint at `path`: each is the next one of `parents`, or, when these are used up,
+ * lies beside
  * the archive that names it. Throws E_IMAGE_MISSING when one is not there, or is not the one that is needed;
  * E_USAGE when there is one too many; as `readContents`.
  */
@@ -106,7 +111,8 @@ export interface Flattened {
 
 /**
  * New contents for the first checkpoint of `chain`, by entry name, and its new manifest: its pages files without
- * references to a parent, in `folder`. All are written anew, also those without a parent, for what they refer to in each
+ * references to a parent, in `folder`. All are written anew, also those without a parent, for what they refer to in
+ * each
  * other may be stored elsewhere then. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
  */
 export async function flattened(

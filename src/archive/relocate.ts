@@ -84,7 +84,9 @@ export async function relocate(
       'E_UNSUPPORTED_STATE',
       `${first.what}: no image of a tmpfs in the archive has its node ${first.from.major}:${first.from.minor}`,
       {
-        hint: 'restore where the devices have the numbers of the archive; bind-mounted device nodes cannot be rewritten',
+        hint:
+          'restore where the devices have the numbers of the archive; ' +
+          'bind-mounted device nodes cannot be rewritten',
       },
     );
   }

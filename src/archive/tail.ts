@@ -1,4 +1,6 @@
-/** The end of an archive that passes as a stream: tar-stream takes one that was cut between two entries for complete. */
+/**
+ * The end of an archive that passes as a stream: tar-stream takes one that was cut between two entries for complete.
+ */
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Header } from 'tar-stream';

@@ -65,7 +65,10 @@ export interface SiblingCheck {
 }
 
 export interface ImageVerifier {
-  /** `siblings` learns of the file when it is sound. `index`: path of a new file that gets what of the file tells which contents it has. */
+  /**
+   * `siblings` learns of the file when it is sound. `index`: path of a new file that gets what of the file tells
+   * which contents it has.
+   */
   pagesCheck(siblings: SiblingCheck, index?: string): PagesCheck;
   siblingCheck(): SiblingCheck;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */

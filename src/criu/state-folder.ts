@@ -12,7 +12,10 @@ export const stateFolder = '/var/lib/kfd-checkpoint';
  */
 export const runFolder = '/run/kfd-checkpoint';
 
-/** Sessions share the host's staging memory by locks on it. Not in the folder, which is for sessions alone; never removed. */
+/**
+ * Sessions share the host's staging memory by locks on it. Not in the folder, which is for sessions alone; never
+ * removed.
+ */
 export const stagingFile = '/run/kfd-checkpoint.staging';
 
 /** Folder with our plugin alone: CRIU loads every .so in it, and only those. */

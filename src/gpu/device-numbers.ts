@@ -55,7 +55,9 @@ export function movedMismatch({ what, from, to, gpu }: DeviceMove): Mismatch {
   return {
     code: 'E_DEVICE_MOVED',
     message: `${what}: is ${numbers(from)} in the archive, and ${place} here`,
-    hint: 'run "kfd-checkpoint restore ARCHIVE [flags of podman container restore]", or with the container\'s name where it lies in place: it brings in the numbers of this host',
+    hint:
+      'run "kfd-checkpoint restore ARCHIVE [flags of podman container restore]", or with the container\'s name ' +
+      'where it lies in place: it brings in the numbers of this host',
     ...(gpu !== undefined && { gpu }),
   };
 }

@@ -115,7 +115,9 @@ function unlikeness(manifest: Manifest, recorded: ManifestGpu, { record }: HostG
 function notLinked(recorded: ManifestGpu): Mismatch {
   return {
     code: 'E_GPU_MISMATCH',
-    message: `${gpuName(recorded)}: was linked by XGMI with others of its process, and here no hive has that many that fit`,
+    message:
+      `${gpuName(recorded)}: was linked by XGMI with others of its process, ` +
+      'and here no hive has that many that fit',
     hint: 'restore on a host whose GPUs are linked, or decide with gpu_map',
     gpu: recorded.ordinal,
   };

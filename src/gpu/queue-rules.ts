@@ -4,7 +4,10 @@ import type { ManifestGpu } from '../manifest/schema.js';
 import type { KfdQueue } from './kfd-objects.js';
 import { gfxName } from './properties.js';
 
-/** From this gfx version on GPUs schedule queues by themselves (MES): RESTORE fails there, or crashes the kernel (6.12). */
+/**
+ * From this gfx version on GPUs schedule queues by themselves (MES): RESTORE fails there, or crashes the kernel
+ * (6.12).
+ */
 const firstWithMes = 110000;
 
 /** Bytes of one MQD on gfx9: v9_structs.h, struct v9_mqd and v9_sdma_mqd. Each compute die (XCC) has one. */

@@ -138,7 +138,10 @@ const transfer = v.strictObject({
   /** Waits of the thread that drives the copy engine: for copies, and for workers. */
   copy_wait_us: microseconds,
   work_wait_us: microseconds,
-  /** What workers did: writing; testing for zeros, checksums, compression; of that checksums. And their wait for their turn. */
+  /**
+   * What workers did: writing; testing for zeros, checksums, compression; of that checksums. And their wait for their
+   * turn.
+   */
   file_us: microseconds,
   code_us: microseconds,
   hash_us: microseconds,

@@ -18,7 +18,10 @@ function isGone(error: unknown): boolean {
   return isMissing(error) || (error instanceof Error && 'code' in error && error.code === 'ESRCH');
 }
 
-/** When a process began, in clock ticks since boot: a pid alone may be another's by now. Throws Node's error when there is none. */
+/**
+ * When a process began, in clock ticks since boot: a pid alone may be another's by now. Throws Node's error when
+ * there is none.
+ */
 export function startTime(pid: number): string {
   return statOf(pid).start;
 }

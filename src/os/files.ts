@@ -1,6 +1,7 @@
 /** Small files, read with a bound and replaced without a torn state. */
 
-// Not from node:fs/promises: the shim's long-lived process has this module, and most often never needs what that one loads.
+// Not from node:fs/promises: the shim's long-lived process has this module, and most often never needs what that one
+// loads.
 import { constants, promises } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';

@@ -1,5 +1,6 @@
 /**
- * How long --leave-running stops a container with 1 GiB on the GPU: with contents copied aside, and with `short_freeze` off, where it
+ * How long --leave-running stops a container with 1 GiB on the GPU: with contents copied aside, and with
+ * `short_freeze` off, where it
  * stands still until they are written. At a modelled link, and copies in VRAM that are 20 times faster.
  */
 

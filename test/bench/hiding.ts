@@ -24,7 +24,9 @@ interface Round {
   readonly upload_s: number;
   readonly serial_s: number;
   readonly parallel_s: number;
-  /** Of a parallel window: CRIU had ended and waited for the upload. The rest is CRIU's: beyond `own_s` it was slower. */
+  /**
+   * Of a parallel window: CRIU had ended and waited for the upload. The rest is CRIU's: beyond `own_s` it was slower.
+   */
   readonly gate_s: number;
   readonly whole_s: { readonly serial: number; readonly parallel: number };
   /** Share of the upload that made the parallel restores no longer: 0 to 1, beyond which is chance. */
@@ -87,7 +89,8 @@ async function measure(job: Container, rate_mbps: number): Promise<Round> {
 }
 
 /**
- * Seconds that the bytes alone may take if the upload is to take as long as CRIU's part: it takes longer than they do, for
+ * Seconds that the bytes alone may take if the upload is to take as long as CRIU's part: it takes longer than they
+ * do, for
  * the first of them has to be read and the last is waited for.
  */
 function bytesTime({ own_s, upload_s, rate_mbps }: Round, bytes: number): number {

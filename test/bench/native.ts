@@ -1,4 +1,7 @@
-/** `npm run bench -- native [DIR]`: the content pipeline over a modelled link and real files, without a GPU or a guest. */
+/**
+ * `npm run bench -- native [DIR]`: the content pipeline over a modelled link and real files, without a GPU or a
+ * guest.
+ */
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -72,7 +75,8 @@ for (const name of cases) {
 }
 
 /**
- * What can be had of the serial loop at a link of `link` MB/s: the link all the time, or reading by all processors, whichever
+ * What can be had of the serial loop at a link of `link` MB/s: the link all the time, or reading by all processors,
+ * whichever
  * is slower. The loop reads and copies in turn, so its time less that of the link is that of its reads.
  */
 function bound(link: number, suffix: string) {

@@ -1,4 +1,7 @@
-/** One to eight GPU processes in one container: how much of their uploads CRIU hides, and the whole against the single ones. */
+/**
+ * One to eight GPU processes in one container: how much of their uploads CRIU hides, and the whole against the single
+ * ones.
+ */
 
 import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
@@ -9,7 +12,8 @@ import { seconds } from './timing.js';
 /** The contents of each process the table is about, in MiB. */
 const contents = 256;
 /**
- * Host memory for CRIU to bring back, in MiB: all of it in the first process, whose work then leaves one of the two emulated
+ * Host memory for CRIU to bring back, in MiB: all of it in the first process, whose work then leaves one of the two
+ * emulated
  * processors to the uploads, as a host with a GPU has some to spare. That of eight and its image must fit the guest.
  */
 const hostMemory = (count: number) => 704 * (count + 1);

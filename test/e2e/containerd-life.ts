@@ -1,5 +1,6 @@
 /**
- * What takes long, with both releases of containerd: many containers, SIGKILL at each step. Run by npm run test:containerd.
+ * What takes long, with both releases of containerd: many containers, SIGKILL at each step. Run by npm run
+ * test:containerd.
  */
 
 import assert from 'node:assert/strict';

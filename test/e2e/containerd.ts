@@ -64,7 +64,10 @@ async function gpuRoundTrip(): Promise<Task> {
   return restored;
 }
 
-/** Checkpoints into folders of ours: of a container that goes on, and of one that ends, which comes back by annotation. */
+/**
+ * Checkpoints into folders of ours: of a container that goes on, and of one that ends, which comes back by
+ * annotation.
+ */
 async function intoFolders(task: Task): Promise<Task> {
   const save = (folder: string, ...flags: string[]) =>
     run('ctr', 'task', 'checkpoint', ...flags, '--image-path', folder, task.id);

@@ -29,7 +29,8 @@ async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
 }
 
 /**
- * So slow, and with so few copies at once, that there is time to look; what is in flight when a cancel comes is over soon.
+ * So slow, and with so few copies at once, that there is time to look; what is in flight when a cancel comes is over
+ * soon.
  */
 async function slowlyInSmallSteps(lane: Lane, body: () => Promise<void>): Promise<void> {
   await lane.meet(() => {

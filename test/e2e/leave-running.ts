@@ -1,5 +1,6 @@
 /**
- * A checkpoint that lets the container go on while its contents are written, one whose session dies then, and a later one without
+ * A checkpoint that lets the container go on while its contents are written, one whose session dies then, and a later
+ * one without
  * what had not changed; the container has 1,000 BOs.
  */
 
@@ -21,7 +22,10 @@ const verified = /^verified bytes=65536000 .*barrier=completed/;
 const slowMbps = 60;
 const vramMbps = 8000;
 
-/** Runs `body` while copies over the simulated link are slow, but those in VRAM are not, and the GPU's own find room between them. */
+/**
+ * Runs `body` while copies over the simulated link are slow, but those in VRAM are not, and the GPU's own find room
+ * between them.
+ */
 async function slowly(lane: Lane, body: () => Promise<void>): Promise<void> {
   await lane.meet(() => {
     setDmaRate(slowMbps);
@@ -118,7 +122,8 @@ scenario(
 );
 
 /**
- * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by then, and CRIU's
+ * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by
+ * then, and CRIU's
  * log tells it.
  */
 async function assertNoCheckpoint(

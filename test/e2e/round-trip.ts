@@ -51,7 +51,10 @@ async function roundTrip(trip: Trip): Promise<void> {
   assert.match(await job.control.ask('exit'), /^exiting /);
 }
 
-/** Steps the worker's dispatch has done, of 256, once there are more than `steps`. The worker has looked that each was done once. */
+/**
+ * Steps the worker's dispatch has done, of 256, once there are more than `steps`. The worker has looked that each was
+ * done once.
+ */
 async function dispatched(job: Container, steps: number): Promise<number | undefined> {
   const now = Number(/ dispatch=(\d+)\/256/.exec(await job.control.ask('status'))?.[1]);
   return now > steps ? now : undefined;

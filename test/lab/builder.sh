@@ -1,6 +1,7 @@
 # How scripts compile inside the builder's root file system. Sourced by a POSIX sh that runs as root, never run.
 
-# builder_enter ROOTFS NAME: sets root (ROOTFS, absolute) and work, a new folder in its /tmp that goes when the script ends.
+# builder_enter ROOTFS NAME: sets root (ROOTFS, absolute) and work, a new folder in its /tmp that goes when the script
+# ends.
 # Several builds may share one builder.
 builder_enter() {
 	root=$(cd "$1" && pwd)
@@ -10,7 +11,8 @@ builder_enter() {
 	trap 'exit 143' TERM
 }
 
-# builder_make FOLDER [MAKE ARGUMENTS...]: make in a folder below work, inside the builder. It sees a /proc there, which the build
+# builder_make FOLDER [MAKE ARGUMENTS...]: make in a folder below work, inside the builder. It sees a /proc there,
+# which the build
 # of modules for later kernels wants, in a mount namespace of its own.
 builder_make() {
 	folder=$1
@@ -18,7 +20,8 @@ builder_make() {
 	unshare --mount sh -c 'mount -t proc proc "$1/proc" && exec chroot "$@"' sh "$root" make -s -j2 -C "${folder#"$root"}" "$@"
 }
 
-# builder_make_modules TREE FOLDER KERNEL [MAKE ARGUMENTS...]: builds the modules in FOLDER of TREE, which may lie anywhere and is
+# builder_make_modules TREE FOLDER KERNEL [MAKE ARGUMENTS...]: builds the modules in FOLDER of TREE, which may lie
+# anywhere and is
 # /mnt in the builder, always: so what was compiled there before is still good. KERNEL: folder of the kernel's headers.
 builder_make_modules() {
 	tree=$1 folder=$2 kernel=$3

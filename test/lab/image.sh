@@ -1,5 +1,6 @@
 #!/bin/bash
-# image.sh ROOTFS NODE NEXT DIR: from the guest's root file system, the folder with Node.js, and that with the next packages if
+# image.sh ROOTFS NODE NEXT DIR: from the guest's root file system, the folder with Node.js, and that with the next
+# packages if
 # there is one, to what QEMU takes, in DIR:
 #   root.img  raw ext4     vmlinux  uncompressed kernel     initrd  cpio     release  kernel version, one line
 set -euo pipefail
@@ -19,7 +20,8 @@ closure() {
 	done | awk -v cut="/lib/modules/$release/" '$1 == "insmod" { ko = substr($2, length(cut) + 1); if (!seen[ko]++) print ko }'
 }
 
-# plain_module KO.xz KO: decompressed and without debug data and signature: checking a signature costs more than the load.
+# plain_module KO.xz KO: decompressed and without debug data and signature: checking a signature costs more than the
+# load.
 plain_module() {
 	xz -dc "$1" >"$2.new"
 	strip --strip-debug "$2.new"

@@ -7,14 +7,18 @@
 #   --share DIR          folder of the host mounted read-write at /share (default: an empty one, removed afterwards)
 #   --timeout S          ends the guest when COMMAND takes longer (default: 1800)
 #   --boot-timeout S     ends the guest when it is not ready by then (default: 90)
-#   --driver NAME        real: Debian's amdgpu and amdkfd over simulated hardware; kfdsim: a simulated driver (default: real)
+#   --driver NAME        real: Debian's amdgpu and amdkfd over simulated hardware; kfdsim: a simulated driver
+# (default: real)
 #   --modules "P=V ..."  parameters of the simulated GPU, e.g. "vram_mb=2048"
 #   --kernel "WORDS"     more arguments of the kernel, e.g. "slab_debug=FZPU"
 #   --systemd            systemd is process 1, and podman's cgroups are its
 #   --no-gpu             a guest without the simulated GPU
-#   --coarse-timers      waits of the guest end with a tick of 4 ms: less work where many are short, but no place to measure
-#   --icount             the guest's clock counts instructions, a nanosecond each, and nothing else the host does; one processor
-#   --next-kernel        a guest with the kernel that follows (npm run test:kfdsim makes its image); its GPU is of the real driver alone
+#   --coarse-timers      waits of the guest end with a tick of 4 ms: less work where many are short, but no place to
+# measure
+#   --icount             the guest's clock counts instructions, a nanosecond each, and nothing else the host does; one
+# processor
+#   --next-kernel        a guest with the kernel that follows (npm run test:kfdsim makes its image); its GPU is of the
+# real driver alone
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
 #
 # The repository is at /repo, read-only, and is COMMAND's working directory. Status: COMMAND's; 64 wrong usage;
@@ -139,7 +143,8 @@ next_event() {
 	return "$code"
 }
 
-# watch_clock: adds to stood-still of this run the seconds that this machine did not run, as when it is moved or saved itself.
+# watch_clock: adds to stood-still of this run the seconds that this machine did not run, as when it is moved or saved
+# itself.
 watch_clock() {
 	local last=$SECONDS gap
 	while sleep 1 && kill -0 $$; do
@@ -150,7 +155,8 @@ watch_clock() {
 watch_clock >/dev/null 2>&1 9>&- &
 disown
 
-# only_late COMPLAINT: it is that something took too long, and this machine stood still: a lockup or hang of nobody in the guest.
+# only_late COMPLAINT: it is that something took too long, and this machine stood still: a lockup or hang of nobody in
+# the guest.
 only_late() {
 	[ -e "$run/stood-still" ] && [[ $1 =~ 'soft lockup'|'workqueue lockup'|'blocked for more than' ]]
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# next-image.sh ROOTFS NEXT_KERNEL NODE NEXT_CRIU DIR: what image.sh makes, of the guest's root file system with the kernel and the
+# next-image.sh ROOTFS NEXT_KERNEL NODE NEXT_CRIU DIR: what image.sh makes, of the guest's root file system with the
+# kernel and the
 # modules of NEXT_KERNEL, a root file system too, and with NEXT_CRIU as its only CRIU.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# next-kernel.sh PACKAGE_LIST DIR: a root file system of Debian 13 in DIR, with the listed packages from its backports where
+# next-kernel.sh PACKAGE_LIST DIR: a root file system of Debian 13 in DIR, with the listed packages from its backports
+# where
 # they have them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# node.sh DIR: Node.js as nodejs.org builds it, in DIR/node. Debian's own build has no start-up snapshot: under emulation it takes
+# node.sh DIR: Node.js as nodejs.org builds it, in DIR/node. Debian's own build has no start-up snapshot: under
+# emulation it takes
 # a second to start where this one takes a quarter, and every checkpoint and restore starts it.
 set -euo pipefail
 

@@ -32,7 +32,8 @@ build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/root
 
 build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
 
-# The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those scenarios are skipped.
+# The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those
+# scenarios are skipped.
 build_next_packages() {
 	build_cached "next packages" "$(next_packages_dir)" "$LAB/rootfs.sh" sid extract "$LAB/next-packages.list" ||
 		say "the guest gets no second CRIU and no second containerd: scenarios that need them will be skipped"
@@ -64,7 +65,8 @@ build_next_kernel() {
 		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_packages_dir)"
 }
 
-# from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very SOURCES
+# from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these
+# very SOURCES
 # (files and folders) in this BUILDER.
 from_sources() {
 	local name=$1 output=$2 builder=$3 script=$4 stamp
@@ -85,7 +87,8 @@ build_next_kfdsim() {
 	from_sources "simulated driver for the next kernel" "$OUT/next-kernel" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim" "$LAB/control"
 }
 
-# driver_source_dir BUILDER: the source of the driver of the kernel that BUILDER compiles for, and its objects once it was built.
+# driver_source_dir BUILDER: the source of the driver of the kernel that BUILDER compiles for, and its objects once it
+# was built.
 driver_source_dir() { echo "$CACHE/driver-source-$(digest "$LAB/driver/source.sh")-$(basename "$1")"; }
 
 # build_driver_of NAME OUTPUT BUILDER

@@ -1,5 +1,6 @@
 #!/bin/bash
-# rootfs.sh SUITE VARIANT PACKAGE_LIST DIR: a root file system of that suite of Debian with the listed packages in DIR. VARIANT is
+# rootfs.sh SUITE VARIANT PACKAGE_LIST DIR: a root file system of that suite of Debian with the listed packages in
+# DIR. VARIANT is
 # mmdebstrap's: minbase for a system to run, extract for packages that are only unpacked.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# selftest.sh: whether the lab keeps its promises: argv, output, status, shares, complaints of the kernel, hangs, timeouts,
+# selftest.sh: whether the lab keeps its promises: argv, output, status, shares, complaints of the kernel, hangs,
+# timeouts,
 # and that podman and CRIU work in the guest without any GPU. Prints one line a check; status 1 when one fails.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -71,7 +72,8 @@ check "a complaint of the kernel fails a run that succeeded" is "$status" 70
 check "and is shown" contains "$work/err" 'WARNING: made up'
 check "with what the console has after it" contains "$work/err" '^    .*what came after it'
 
-# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s. The command succeeds: only what the
+# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s. The command succeeds:
+# only what the
 # kernel complains of can make it fail.
 still() {
 	local lab programs=()

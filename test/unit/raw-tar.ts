@@ -45,7 +45,10 @@ function headerOf({
   return checksummed(block);
 }
 
-/** A copy with some bytes changed, and mostly the checksums of their blocks too, so that what lies behind those is reached. */
+/**
+ * A copy with some bytes changed, and mostly the checksums of their blocks too, so that what lies behind those is
+ * reached.
+ */
 export function mutated(tar: Buffer, random: (below: number) => number): Buffer {
   const bytes = Buffer.from(tar);
   for (let change = 1 + random(3); change > 0; change--) {

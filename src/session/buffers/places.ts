@@ -12,7 +12,8 @@ export interface SharedBo extends BoPlace {
 }
 
 /**
- * Processes that would wait for each other at a restore, if there are any. A process makes the BOs of its render files one
+ * Processes that would wait for each other at a restore, if there are any. A process makes the BOs of its render
+ * files one
  * after the other, and waits for those that others make of theirs; BOs of KFD are there before anybody waits.
  */
 export function waitingCircle(

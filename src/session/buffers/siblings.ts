@@ -11,7 +11,8 @@ export interface NamedPages {
 }
 
 /**
- * All pages files of the image in `directory`: what one takes from another is there, by their indexes. Throws E_IMAGE_CORRUPT
+ * All pages files of the image in `directory`: what one takes from another is there, by their indexes. Throws
+ * E_IMAGE_CORRUPT
  * with every file that refers to something that is not.
  */
 export function checkSiblings(directory: string, files: readonly NamedPages[]): void {

@@ -41,7 +41,8 @@ export function transferFile({ name, process, gpu, buffers }: DrainPart): Transf
 }
 
 /**
- * Writes one pages file, without what `parent` and other files of the image have, as `frames` tells, after the others of its
+ * Writes one pages file, without what `parent` and other files of the image have, as `frames` tells, after the others
+ * of its
  * GPU. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function drain(

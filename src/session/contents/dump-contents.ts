@@ -51,7 +51,10 @@ export class DumpContents {
     this.#goesOn.resolve();
   }
 
-  /** Microseconds since the beginning, up to now for what has not ended. `gate`: when the tree could have gone on, had all been drained. */
+  /**
+   * Microseconds since the beginning, up to now for what has not ended. `gate`: when the tree could have gone on, had
+   * all been drained.
+   */
   timings(gate: number): Record<string, number> {
     const now = performance.now();
     const drainedAt = this.#drainedAt ?? now;

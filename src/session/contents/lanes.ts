@@ -6,7 +6,9 @@ export class Lanes {
   readonly #last = new Map<number, Promise<unknown>>();
   #closed = false;
 
-  /** Starts `work` when the earlier work of `lane` is done. When that failed it is not started and fails the same way. */
+  /**
+   * Starts `work` when the earlier work of `lane` is done. When that failed it is not started and fails the same way.
+   */
   run<T>(lane: number, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(lane) ?? Promise.resolve();
     const done = before.then(() => {

@@ -29,7 +29,8 @@ export class HostBudget {
 const page = 4096;
 
 /**
- * Copies the contents of `part` aside, after those of others on its GPU. `undefined`: there is no room, neither in VRAM nor
+ * Copies the contents of `part` aside, after those of others on its GPU. `undefined`: there is no room, neither in
+ * VRAM nor
  * in `budget`. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function takeSnapshot(

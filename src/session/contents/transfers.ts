@@ -1,4 +1,7 @@
-/** The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to stop them. */
+/**
+ * The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to
+ * stop them.
+ */
 
 import { KfdError } from '../../errors.js';
 import { fromNative, type TransferJob } from '../../native.js';
@@ -47,7 +50,8 @@ export class Transfers {
 
   /**
    * `start` begins the transfer of `file` when the earlier ones of `lane`, a GPU, are done: they share its link and the
-   * staging budget; and when the host has staging memory for it. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   * staging budget; and when the host has staging memory for it. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT,
+   * E_CANCELLED.
    */
   run<Result>(
     lane: number,

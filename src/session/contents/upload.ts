@@ -36,7 +36,8 @@ export class Uploads {
 
   /**
    * Fills the buffers of process `ordinal`; `dmabufs` go by BO index. On each GPU one file
-   * follows the other, for they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   * follows the other, for they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT,
+   * E_CANCELLED.
    */
   start(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
     this.#began ??= performance.now();

@@ -1,4 +1,7 @@
-/** The sessions of this host, from outside. What comes from their sockets is checked here; text in it is printed with care. */
+/**
+ * The sessions of this host, from outside. What comes from their sockets is checked here; text in it is printed with
+ * care.
+ */
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +28,10 @@ export function sessionPids(root: string): number[] {
   }
 }
 
-/** Every call throws E_NOT_FOUND when no session is there (any more), E_TIMEOUT, E_PROTOCOL, or what the session throws. */
+/**
+ * Every call throws E_NOT_FOUND when no session is there (any more), E_TIMEOUT, E_PROTOCOL, or what the session
+ * throws.
+ */
 export class SessionClient {
   readonly #criuPid: number;
   readonly #grpc: Awaited<ReturnType<typeof loadGrpcPart>>;

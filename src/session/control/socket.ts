@@ -8,7 +8,10 @@ import type { Logger } from '../../log.js';
 import { loadGrpcPart } from './load.js';
 import { type Controlled, controlSocketName } from './types.js';
 
-/** More clients at once are turned away. Those that broke HTTP/2 count for as long as it takes to notice that they are gone. */
+/**
+ * More clients at once are turned away. Those that broke HTTP/2 count for as long as it takes to notice that they are
+ * gone.
+ */
 const maxClients = 256;
 
 /** That clients have at the end for reading the last status, milliseconds. */

@@ -1,5 +1,6 @@
 /**
- * The dma-bufs that processes of the tree hold open, at a checkpoint. A dma-buf has one file and one inode as long as it
+ * The dma-bufs that processes of the tree hold open, at a checkpoint. A dma-buf has one file and one inode as long as
+ * it
  * lives, whoever holds it: the inode leads to its buffer.
  */
 

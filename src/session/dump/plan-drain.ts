@@ -11,7 +11,8 @@ import type { DumpedProcess } from './process.js';
 
 /**
  * The pages files of all processes: of each one per GPU that holds contents of it. Buffers are numbered
- * across the whole image; BOs in `shares` have no contents of their own. Throws E_PROTOCOL when a BO with contents came without dma-buf.
+ * across the whole image; BOs in `shares` have no contents of their own. Throws E_PROTOCOL when a BO with contents
+ * came without dma-buf.
  */
 export function planDrain(
   host: Host,

@@ -1,5 +1,6 @@
 /**
- * One checkpoint: takes KFD states and dma-bufs from the plugin, drains contents while CRIU dumps host memory, seals the
+ * One checkpoint: takes KFD states and dma-bufs from the plugin, drains contents while CRIU dumps host memory, seals
+ * the
  * image at `post-dump`, and undoes every pause that the plugin could not. machine.ts decides what comes next.
  */
 

@@ -11,7 +11,9 @@ import type { DumpedProcess } from './process.js';
  */
 const importFlags = 0xc000_0003;
 
-/** What a BO of a buffer is; the lowest is its owner. One of a render file has the placement the buffer was made with. */
+/**
+ * What a BO of a buffer is; the lowest is its owner. One of a render file has the placement the buffer was made with.
+ */
 const rank = { allocated: 0, ofRenderFile: 1, imported: 2 } as const;
 
 interface Member extends BoPlace {

@@ -6,7 +6,9 @@ import { KfdError } from '../../errors.js';
 import { renderStateFileName, stateFileName } from '../../manifest/names.js';
 import type { DumpedProcess } from './process.js';
 
-/** Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came. */
+/**
+ * Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came.
+ */
 export async function writeStates(
   image: string,
   processes: readonly DumpedProcess[],

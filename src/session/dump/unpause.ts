@@ -4,7 +4,10 @@ import type { Logger } from '../../log.js';
 import { native } from '../../native.js';
 import type { DumpedProcess } from './process.js';
 
-/** CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. All go on before any is logged. */
+/**
+ * CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. All go on before any is
+ * logged.
+ */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {
   const { isAlive, kfdUnpause } = native();
   const told = processes.flatMap(({ kfd, pid, pidfd }) => {

@@ -9,7 +9,8 @@ import { type SharedBo, waitingCircle } from '../buffers/places.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * Throws E_UNSUPPORTED_STATE with all reasons, and with `others`. `checkPrivateData`: the addon's, which throws when the private data of
+ * Throws E_UNSUPPORTED_STATE with all reasons, and with `others`. `checkPrivateData`: the addon's, which throws when
+ * the private data of
  * a state file has a layout it does not know.
  */
 export function refuseUnrestorable(

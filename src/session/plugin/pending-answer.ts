@@ -6,7 +6,10 @@ import type { Answer } from './conversation.js';
 export class PendingAnswer {
   #waiting: { give: (answer: Answer) => void; refuse: (error: KfdError) => void } | undefined;
 
-  /** Calls `begin`, and waits for give() or refuse(). CRIU asks one thing at a time: rejects with E_PROTOCOL otherwise. */
+  /**
+   * Calls `begin`, and waits for give() or refuse(). CRIU asks one thing at a time: rejects with E_PROTOCOL
+   * otherwise.
+   */
   async ask(begin: () => void): Promise<Answer> {
     if (this.#waiting !== undefined) {
       throw new KfdError('E_PROTOCOL', 'session: asked before the last answer was given');

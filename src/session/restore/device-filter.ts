@@ -24,7 +24,10 @@ export class DeviceFilter {
     this.#narrow = join(own, `kfd-checkpoint-${pid}`);
   }
 
-  /** Moves task `pid` (of the host) to where it can open the render nodes of `gpus` at most. Throws E_UNSUPPORTED_STATE, E_IO. */
+  /**
+   * Moves task `pid` (of the host) to where it can open the render nodes of `gpus` at most. Throws
+   * E_UNSUPPORTED_STATE, E_IO.
+   */
   static async enter(pid: number, gpus: readonly HostGpu[]): Promise<DeviceFilter> {
     const filter = new DeviceFilter(pid, await cgroupOf(pid));
     await mkdir(filter.#narrow);

@@ -62,7 +62,8 @@ export class RestoreFiles {
   }
 
   /**
-   * A dma-buf once its buffer is there. The task that asks may have buffers to make itself, and CRIU would not ask it for
+   * A dma-buf once its buffer is there. The task that asks may have buffers to make itself, and CRIU would not ask it
+   * for
    * /dev/kfd before it has this one: processes that hold each other's would wait for ever.
    */
   async #openDmabuf({ buffer = -1 }: ManifestExtFile, { args }: Message): Promise<Answer> {
@@ -97,7 +98,9 @@ export class RestoreFiles {
     return { text: renderNode(this.#image.pairOf(process, message).present) };
   }
 
-  /** Opened by the task itself, in the container; the application's descriptor is a copy of it. Throws E_DEVICE_MOVED. */
+  /**
+   * Opened by the task itself, in the container; the application's descriptor is a copy of it. Throws E_DEVICE_MOVED.
+   */
   renderOpened(message: Message): Answer {
     const process = this.#image.process(message);
     const key = renderKey(message);

@@ -39,7 +39,10 @@ export type RestoreEvent =
   | { readonly type: 'resumed' }
   /** Everything has been let go. */
   | { readonly type: 'released' }
-  /** A refusal, a failed task, a message that cannot be, an upload that failed, a mapping or a process that does not go on. */
+  /**
+   * A refusal, a failed task, a message that cannot be, an upload that failed, a mapping or a process that does not
+   * go on.
+   */
   | { readonly type: 'fail'; readonly error: KfdError }
   | { readonly type: 'deadline'; readonly error: KfdError }
   | { readonly type: 'cancel'; readonly error: KfdError }

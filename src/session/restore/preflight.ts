@@ -141,7 +141,8 @@ export function checkBuffers(
 }
 
 /**
- * BOs of KFD that other processes share are exchanged by what the private data says of them: E_UNSUPPORTED_STATE when it
+ * BOs of KFD that other processes share are exchanged by what the private data says of them: E_UNSUPPORTED_STATE when
+ * it
  * has another layout than is known here.
  */
 export function checkExchange({ shares = [] }: Manifest, process: PreparedProcess): void {

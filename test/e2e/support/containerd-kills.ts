@@ -118,7 +118,8 @@ async function atRestore(containerd: Containerd, victim: Victim, task: Task): Pr
   });
   assert.notEqual(status, 0, 'the restore should have failed');
   await until('the end of the session', async () => (await sessionPids()).length === 0);
-  // Who asked for it was told that it failed. For all that containerd knows the task may still be there: one never started.
+  // Who asked for it was told that it failed. For all that containerd knows the task may still be there: one never
+  // started.
   await until('the end of the program', async () => (await programs()).length === 0);
   assert.ok(['none', 'CREATED'].includes(await task.status()));
   await task.end(); // the folder is wanted for the next

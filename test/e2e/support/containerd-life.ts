@@ -1,4 +1,7 @@
-/** What becomes of containers through containerd, by everything that can be asked of them: two runtimes' are to be equal. */
+/**
+ * What becomes of containers through containerd, by everything that can be asked of them: two runtimes' are to be
+ * equal.
+ */
 
 import { attempt, run, until } from './command.js';
 import { image } from './container.js';

@@ -41,7 +41,8 @@ const usualPath = process.env['PATH'];
 export const haveNextRelease = existsSync(join(nextRelease, 'containerd'));
 
 /**
- * A folder in which our shim has the stock shim's name: as with `runtime_path`, the runtime is called what it always was, and its
+ * A folder in which our shim has the stock shim's name: as with `runtime_path`, the runtime is called what it always
+ * was, and its
  * options come along. The stock shim behind it is that beside the daemon.
  */
 export function ourShimAsStock(): string {
@@ -60,7 +61,10 @@ function writeConfig(begin: string, ...disabled: string[]): void {
   writeFileSync(config, `${begin}\n${folders}disabled_plugins = [${names}]\n`);
 }
 
-/** Has the next release serve Kubernetes' interface, too, from the next start on: with what `configure` has written, and these tables. */
+/**
+ * Has the next release serve Kubernetes' interface, too, from the next start on: with what `configure` has written,
+ * and these tables.
+ */
 export function serveKubernetes(tables: string): void {
   writeConfig('version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]');
   appendFileSync(config, tables);
@@ -90,7 +94,9 @@ export class Containerd {
     this.#events = events;
   }
 
-  /** Starts it, with the test programs' image in its store. What fails leaves no daemon: this process would never end. */
+  /**
+   * Starts it, with the test programs' image in its store. What fails leaves no daemon: this process would never end.
+   */
   static async start(): Promise<Containerd> {
     mkdirSync(temporary, { recursive: true });
     writeConfig('version = 2', 'grpc.v1.cri');
@@ -107,7 +113,8 @@ export class Containerd {
   }
 
   /**
-   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile. So does the
+   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile.
+   * So does the
    * next restart, if it names none.
    */
   async restart(...folders: string[]): Promise<void> {

@@ -1,5 +1,6 @@
 /**
- * The simulated GPU beneath: which driver serves it, what lives on it, what it is to do. Files of both drivers have one path and one
+ * The simulated GPU beneath: which driver serves it, what lives on it, what it is to do. Files of both drivers have
+ * one path and one
  * form (test/lab/control/README.md), so that a scenario need not know on which it runs.
  */
 
@@ -74,7 +75,8 @@ export function gpuObjects(): Record<string, number> {
 }
 
 /**
- * Waits for a complaint of the driver with this text, which a defect of its own brings about. It does not fail the guest then; all
+ * Waits for a complaint of the driver with this text, which a defect of its own brings about. It does not fail the
+ * guest then; all
  * others do. That it must come tells when the driver has been mended.
  */
 export async function meetComplaint(text: string): Promise<void> {
@@ -123,7 +125,8 @@ export function setDmaRate(mbps: number): void {
 const vramMbps = 100_000;
 
 /**
- * MB/s of copies between the host's memory and VRAM from now on; 0: unlimited. VRAM itself is fast, as it is on any GPU: the real
+ * MB/s of copies between the host's memory and VRAM from now on; 0: unlimited. VRAM itself is fast, as it is on any
+ * GPU: the real
  * driver resets one that takes seconds to clear a buffer.
  */
 export function setLinkRate(mbps: number): void {

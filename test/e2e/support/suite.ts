@@ -85,7 +85,10 @@ async function keepEvidence(name: string): Promise<void> {
   writeFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
 }
 
-/** No session, no socket, no cgroup, no object on the simulated GPU, no dangerous call. Ends of processes take a moment. */
+/**
+ * No session, no socket, no cgroup, no object on the simulated GPU, no dangerous call. Ends of processes take a
+ * moment.
+ */
 export async function assertNothingLeft(): Promise<void> {
   const left = () => (existsSync(runDirectory) ? readdirSync(runDirectory) : []);
   await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);

@@ -50,7 +50,8 @@ class Watch {
 }
 
 /**
- * Waits until contents of `job` move, looks at that, then cancels. Call the result when the engine has failed: it asserts
+ * Waits until contents of `job` move, looks at that, then cancels. Call the result when the engine has failed: it
+ * asserts
  * that whoever watched was told.
  */
 export async function cancelWhileMoving(

@@ -16,7 +16,8 @@
  *   interrupt N lost    the Nth interrupt of the GPU from now on does not reach the driver
  *   clear               forget all rules; what was held goes on
  *
- * A driver may refuse rules that it cannot follow. A counted rule is gone once it has struck, the others stay. Reading lists what is left.
+ * A driver may refuse rules that it cannot follow. A counted rule is gone once it has struck, the others stay.
+ * Reading lists what is left.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
-# build.sh BUILDER OUT SOURCE: OUT/amdgpu.ko, the real driver of SOURCE (as source.sh makes it) over simulated hardware, and OUT/simpci.ko.
+# build.sh BUILDER OUT SOURCE: OUT/amdgpu.ko, the real driver of SOURCE (as source.sh makes it) over simulated
+# hardware, and OUT/simpci.ko.
 # Objects of the driver's own files stay in SOURCE: only what changed is compiled again.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

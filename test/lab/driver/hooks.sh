@@ -1,5 +1,6 @@
 #!/bin/bash
-# hooks.sh FOLDER LIST: whether each file of LIST, compiled below FOLDER, makes the call that LIST renames in it. Says what does not.
+# hooks.sh FOLDER LIST: whether each file of LIST, compiled below FOLDER, makes the call that LIST renames in it. Says
+# what does not.
 set -euo pipefail
 folder=$1 list=$2
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# source.sh BUILDER DIR: the amdgpu and amdkfd of exactly the kernel whose headers BUILDER has, from Debian's package of its source:
+# source.sh BUILDER DIR: the amdgpu and amdkfd of exactly the kernel whose headers BUILDER has, from Debian's package
+# of its source:
 #   DIR/linux/drivers/gpu/drm/amd   the driver, no line changed     DIR/version   of the package
 # The package is unpacked in DIR and taken away again: of its 150 MB the driver's folder alone is kept.
 set -euo pipefail

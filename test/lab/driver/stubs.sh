@@ -1,6 +1,8 @@
 #!/bin/bash
-# stubs.sh OBJECT MODULE_SYMVERS LIST: C for every symbol that neither the driver's files which are built nor the kernel have, and that no
-# file of ours defines. None is reached by a GPU without firmware, display, RAS and SMU. Names that end as a table's do become zeroed
+# stubs.sh OBJECT MODULE_SYMVERS LIST: C for every symbol that neither the driver's files which are built nor the
+# kernel have, and that no
+# file of ours defines. None is reached by a GPU without firmware, display, RAS and SMU. Names that end as a table's
+# do become zeroed
 # memory, others functions that return 0. Fails, and says why, when a name is not in LIST: it was looked at by nobody.
 set -euo pipefail
 export LC_ALL=C

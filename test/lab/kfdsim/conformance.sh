@@ -1,11 +1,16 @@
 #!/bin/bash
-# conformance.sh simulated|real|compare DRIVER TESTS [CALLS [SEED]]: runs in a guest. simulated judges the simulated GPU by programs;
-# real makes the table of calls, whose answers the simulated driver is to give too, of the real driver without a GPU; compare runs
-# programs on the simulated driver and then on the real one over simulated hardware, and shows both results side by side.
-#   DRIVER the simulated GPU's module; real: a folder with the real driver's modules, in load order; compare: the guest's load-gpu
+# conformance.sh simulated|real|compare DRIVER TESTS [CALLS [SEED]]: runs in a guest. simulated judges the simulated
+# GPU by programs;
+# real makes the table of calls, whose answers the simulated driver is to give too, of the real driver without a GPU;
+# compare runs
+# programs on the simulated driver and then on the real one over simulated hardware, and shows both results side by
+# side.
+#   DRIVER the simulated GPU's module; real: a folder with the real driver's modules, in load order; compare: the
+# guest's load-gpu
 #   TESTS  folder with the built tests
 #   CALLS  of the fuzzer (default 100000)     SEED  of the fuzzer (default: another one each time, printed)
-# TAP on standard output with the summary test/tap.sh reads. After each program nothing may be left on the simulated GPU,
+# TAP on standard output with the summary test/tap.sh reads. After each program nothing may be left on the simulated
+# GPU,
 # and the kernel must not have complained.
 set -uo pipefail
 
@@ -17,7 +22,8 @@ last=/tmp/conformance.out # what the last program wrote
 # Checks that are known to fail on one of the drivers: see there.
 export KFDSIM_DIFFERENCES=$PWD/test/lab/kfdsim/differences.list
 
-# left: the living objects, as "name number", of a GPU that nothing should use any more; the totals follow them in the file.
+# left: the living objects, as "name number", of a GPU that nothing should use any more; the totals follow them in the
+# file.
 # Ends of processes take a moment.
 left() {
 	local rest i
@@ -32,7 +38,8 @@ left() {
 
 complained() { dmesg | grep -cE 'BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than|refcount_t:|UBSAN:|unreferenced object'; }
 
-# judge NAME COMMAND...: one test; $rest is what it left on the GPU. Its output is shown when it fails; lines "simulated: ..." and the fuzzer's seed always.
+# judge NAME COMMAND...: one test; $rest is what it left on the GPU. Its output is shown when it fails; lines
+# "simulated: ..." and the fuzzer's seed always.
 judge() {
 	local name=$1 out status=0 start=$EPOCHREALTIME now word=ok
 	shift

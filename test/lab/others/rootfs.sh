@@ -1,7 +1,10 @@
 #!/bin/bash
-# rootfs.sh PACKAGE_LIST DIR: a root file system of Debian 13 in DIR with the listed packages, and in its /usr/src upstream's sources
-# of suites Debian does not build: libdrm's and kfdtest, of the versions that are installed, and rocrtst, which sid alone has.
-# What Debian packed around them (dsc and debian.tar) is not asked for: mirrors do not have all of it, and nothing here needs it.
+# rootfs.sh PACKAGE_LIST DIR: a root file system of Debian 13 in DIR with the listed packages, and in its /usr/src
+# upstream's sources
+# of suites Debian does not build: libdrm's and kfdtest, of the versions that are installed, and rocrtst, which sid
+# alone has.
+# What Debian packed around them (dsc and debian.tar) is not asked for: mirrors do not have all of it, and nothing
+# here needs it.
 set -euo pipefail
 . "$(dirname "$0")/../lib.sh"
 

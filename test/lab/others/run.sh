@@ -1,6 +1,8 @@
 #!/bin/bash
-# run.sh FOLDER [SUITE...]: runs others' suites, as build.sh put them into FOLDER, in a guest with GPUs; without SUITE all of them. Each
-# test's verdict is compared with SUITE.expected: README.md. TAP on standard output with the summary test/tap.sh reads. After a test
+# run.sh FOLDER [SUITE...]: runs others' suites, as build.sh put them into FOLDER, in a guest with GPUs; without SUITE
+# all of them. Each
+# test's verdict is compared with SUITE.expected: README.md. TAP on standard output with the summary test/tap.sh
+# reads. After a test
 # nothing may be left on the GPU, and the kernel must not have complained.
 set -uo pipefail
 
@@ -18,7 +20,8 @@ enter() {
 	mount -t tmpfs none "$root/tmp"
 }
 
-# inside COMMAND...: runs it there for at most $limit seconds, with its output in /tmp/output. What it left running dies with it.
+# inside COMMAND...: runs it there for at most $limit seconds, with its output in /tmp/output. What it left running
+# dies with it.
 limit=100
 inside() {
 	local pid status
@@ -31,7 +34,8 @@ inside() {
 	return "$status"
 }
 
-# left: living objects of a GPU that nothing should use any more. A killed process is gone a moment later. Bytes are not looked at: an
+# left: living objects of a GPU that nothing should use any more. A killed process is gone a moment later. Bytes are
+# not looked at: an
 # eviction moves the driver's own buffers, too.
 left() {
 	local rest i

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * debugfs simgpu/counters: living objects, as the driver itself has them, and totals. All of the first are 0 when nobody uses a GPU:
+ * debugfs simgpu/counters: living objects, as the driver itself has them, and totals. All of the first are 0 when
+ * nobody uses a GPU:
  * what the driver has allocated for itself when it is up does not count.
  */
 #include <linux/debugfs.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * debugfs simgpu/objects: what every KFD process has, one line an object with all that makes it what it is, out of the driver's own
+ * debugfs simgpu/objects: what every KFD process has, one line an object with all that makes it what it is, out of
+ * the driver's own
  * structures. A restored process has to look as the one that was dumped did.
  */
 #include <linux/debugfs.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Rules that take things away until they are forgotten: VRAM, as if others had it, and queues of an SDMA engine. What RESUME leaves to
+ * Rules that take things away until they are forgotten: VRAM, as if others had it, and queues of an SDMA engine. What
+ * RESUME leaves to
  * a worker is the driver's own and cannot be held.
  */
 #include "sim.h"

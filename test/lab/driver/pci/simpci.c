@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A PCI domain with nothing but simulated GPUs, for the real amdgpu to bind to. Their BARs are a part of the machine's memory that the
+ * A PCI domain with nothing but simulated GPUs, for the real amdgpu to bind to. Their BARs are a part of the
+ * machine's memory that the
  * kernel was told to leave alone (memmap=SIZE$BASE): doorbells, registers, VRAM of each.
  */
 #include <linux/io.h>

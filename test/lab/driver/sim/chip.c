@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * In place of amdgpu_discovery.c: which blocks the chip has. They are the driver's own for common, GMC, IH and SDMA; the GFX block is
+ * In place of amdgpu_discovery.c: which blocks the chip has. They are the driver's own for common, GMC, IH and SDMA;
+ * the GFX block is
  * ours. chips/ has what tells one kind of GPU from another.
  */
 #include "sim.h"
@@ -63,7 +64,8 @@ u32 sim_hive_place(struct amdgpu_device *adev)
 }
 
 /*
- * In place of gfxhub_v1_1.c: which GPU of the hive this is. The driver wants their number before it knows them; all of its checks
+ * In place of gfxhub_v1_1.c: which GPU of the hive this is. The driver wants their number before it knows them; all
+ * of its checks
  * are that it is more than one. Without a PSP there is one hive (amdgpu_xgmi.c:amdgpu_xgmi_add_device @ 6.12.117).
  */
 int gfxhub_v1_1_get_xgmi_info(struct amdgpu_device *adev)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Doorbells. Those of the kernel are calls that hooks lead here. Those of user queues are pages of a BAR: while nothing happens they
- * are in nobody's page tables, and ringing one faults. Then write pointers are looked at for a while, and the pages go again.
+ * Doorbells. Those of the kernel are calls that hooks lead here. Those of user queues are pages of a BAR: while
+ * nothing happens they
+ * are in nobody's page tables, and ringing one faults. Then write pointers are looked at for a while, and the pages
+ * go again.
  */
 #include <linux/hrtimer.h>
 #include <linux/mm.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * One thread a GPU does what its hardware does. Engines work side by side: each has a time until which it is busy, and the thread
+ * One thread a GPU does what its hardware does. Engines work side by side: each has a time until which it is busy,
+ * and the thread
  * takes turns. It sleeps until a doorbell rings or until the first of these times.
  */
 #include <linux/kthread.h>

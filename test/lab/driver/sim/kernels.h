@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Where the drivers of the kernels that the lab has differ: the guest's (6.12) and the one that follows (7.3). All other sources are
+ * Where the drivers of the kernels that the lab has differ: the guest's (6.12) and the one that follows (7.3). All
+ * other sources are
  * the same for both. An entry says where the driver has what differs, and since which of the two.
  */
 #ifndef SIM_KERNELS_H

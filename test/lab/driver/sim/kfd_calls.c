@@ -103,8 +103,10 @@ static bool sim_hqd_sdma_is_occupied(struct amdgpu_device *adev, void *mqd)
 }
 
 /*
- * The driver's own waits for a register to change, which plain memory does not. Of gfx1030 it writes no ATC register, for a KIQ flushes
- * its TLBs (amdgpu_amdkfd_gfx_v10_3.c:set_pasid_vmid_mapping_v10_3 @ 6.12.117); without one gmc_v10_0.c looks there as gmc_v9_0.c does.
+ * The driver's own waits for a register to change, which plain memory does not. Of gfx1030 it writes no ATC register,
+ * for a KIQ flushes
+ * its TLBs (amdgpu_amdkfd_gfx_v10_3.c:set_pasid_vmid_mapping_v10_3 @ 6.12.117); without one gmc_v10_0.c looks there
+ * as gmc_v9_0.c does.
  */
 int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint32_t inst)
 {

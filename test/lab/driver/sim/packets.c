@@ -190,8 +190,10 @@ static int sim_packet_once(struct sim_stream *s, const u32 *dw, u64 va, u64 left
 }
 
 /*
- * One packet, or a part of a long copy: dw are its first 16 dwords, va where it is, left the dwords there are from it on. Returns its
- * dwords; 0: not yet, it waits for memory; -EINPROGRESS: there is more of it; -EFAULT: at s->fault; -EINVAL: nobody knows it.
+ * One packet, or a part of a long copy: dw are its first 16 dwords, va where it is, left the dwords there are from it
+ * on. Returns its
+ * dwords; 0: not yet, it waits for memory; -EINPROGRESS: there is more of it; -EFAULT: at s->fault; -EINVAL: nobody
+ * knows it.
  */
 int sim_packet(struct sim_stream *s, const u32 *dw, u64 va, u64 left)
 {

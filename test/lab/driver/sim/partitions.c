@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Which parts of a GPU work together. One of a single die has one XCC; of others the driver makes partitions, a KFD node each, of as
- * many XCCs as there are in its mode (aqua_vanjaram.c @ 6.12.117). Two XCCs and their SDMA engines are on a die with an MM hub.
+ * Which parts of a GPU work together. One of a single die has one XCC; of others the driver makes partitions, a KFD
+ * node each, of as
+ * many XCCs as there are in its mode (aqua_vanjaram.c @ 6.12.117). Two XCCs and their SDMA engines are on a die with
+ * an MM hub.
  */
 #include "sim.h"
 
@@ -63,8 +65,10 @@ u32 sim_pasid(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 }
 
 /*
- * Hook of amdgpu_vm.c and amdgpu_vm_tlb_fence.c: what the firmware does for the KIQ. The driver's own way without a KIQ knows one PASID
- * of each VMID, which is not enough where partitions have the same VMIDs (gmc_v9_0.c:gmc_v9_0_flush_gpu_tlb_pasid @ 6.12.117).
+ * Hook of amdgpu_vm.c and amdgpu_vm_tlb_fence.c: what the firmware does for the KIQ. The driver's own way without a
+ * KIQ knows one PASID
+ * of each VMID, which is not enough where partitions have the same VMIDs (gmc_v9_0.c:gmc_v9_0_flush_gpu_tlb_pasid @
+ * 6.12.117).
  */
 int sim_flush_pasid(struct amdgpu_device *adev, uint16_t pasid, uint32_t type, bool all_hub, uint32_t inst);
 int sim_flush_pasid(struct amdgpu_device *adev, uint16_t pasid, uint32_t type, bool all_hub, uint32_t inst)

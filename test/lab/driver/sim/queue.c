@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Queues of processes on the hardware, each on all XCCs of a partition: loaded from their MQDs, and saved there when they are taken off
- * it, as with CWSR. The first XCC does the work; every other one has an MQD, a control stack and a save area, too, and keeps in them
+ * Queues of processes on the hardware, each on all XCCs of a partition: loaded from their MQDs, and saved there when
+ * they are taken off
+ * it, as with CWSR. The first XCC does the work; every other one has an MQD, a control stack and a save area, too,
+ * and keeps in them
  * what the first does, as if it had a part of the wave.
  */
 #include "sim.h"

@@ -48,7 +48,8 @@ void sim_set_register(struct amdgpu_device *adev, u32 reg, u32 value)
 }
 
 /*
- * Hook of gmc_v9_0.c: the driver has written a request, and reads whether it was done. Semaphores of these engines are free.
+ * Hook of gmc_v9_0.c: the driver has written a request, and reads whether it was done. Semaphores of these engines
+ * are free.
  */
 uint32_t sim_rreg(struct amdgpu_device *adev, uint32_t reg, uint32_t acc_flags);
 uint32_t sim_rreg(struct amdgpu_device *adev, uint32_t reg, uint32_t acc_flags)

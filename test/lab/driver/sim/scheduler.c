@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The hardware scheduler, what the MEC's firmware does with KFD's HIQ (kfd_packet_manager_v9.c): run lists map processes to VMIDs
- * and queues to the hardware, unmapping takes them off, a query writes the fence that KFD waits for. Where there are more processes
+ * The hardware scheduler, what the MEC's firmware does with KFD's HIQ (kfd_packet_manager_v9.c): run lists map
+ * processes to VMIDs
+ * and queues to the hardware, unmapping takes them off, a query writes the fence that KFD waits for. Where there are
+ * more processes
  * than VMIDs they take turns.
  */
 #include "sim.h"

@@ -19,7 +19,8 @@
 #define SIM_NEVER	U64_MAX
 
 /*
- * Which page table registers, and which TLB, numbered as the driver numbers its VM hubs: shaders and the CP go through SIM_GFX + XCC,
+ * Which page table registers, and which TLB, numbered as the driver numbers its VM hubs: shaders and the CP go
+ * through SIM_GFX + XCC,
  * SDMA through SIM_MM + the die that the engine is on.
  */
 enum sim_hub { SIM_GFX, SIM_MM = SIM_XCCS, SIM_HUBS = SIM_MM + 4 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The TLBs: what was translated once is used until the driver asks for it to be dropped, whatever the page tables say by then. A flush
+ * The TLBs: what was translated once is used until the driver asks for it to be dropped, whatever the page tables say
+ * by then. A flush
  * that was forgotten shows as contents of somebody else's page, or as one that should have been there and is not.
  *
- * Like the hardware a flush is acknowledged only when nothing under way uses a dropped translation any more. The driver asks with
+ * Like the hardware a flush is acknowledged only when nothing under way uses a dropped translation any more. The
+ * driver asks with
  * a spinlock held, so an access is short and cannot be preempted.
  */
 #include "sim.h"

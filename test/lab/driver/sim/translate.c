@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Addresses as the hardware translates them: VMID 0 through the frame buffer aperture and GART, others through the page tables
+ * Addresses as the hardware translates them: VMID 0 through the frame buffer aperture and GART, others through the
+ * page tables
  * whose root the driver has written to the hub's registers.
  */
 #include "sim.h"
@@ -91,7 +92,8 @@ static u64 sim_root(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 }
 
 /*
- * An entry above the last level is a table unless it says that it is a page; with translate_further one of PDB0 is a page unless it
+ * An entry above the last level is a table unless it says that it is a page; with translate_further one of PDB0 is a
+ * page unless it
  * says that it is a table (gmc_v9_0.c:gmc_v9_0_get_vm_pde @ 6.12.117).
  */
 static bool sim_is_page(struct sim_gpu *g, int level, u64 entry)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Of a dispatch that is stopped the wave goes to the save area in the process's own memory; the control stack, which is there, too, or
+ * Of a dispatch that is stopped the wave goes to the save area in the process's own memory; the control stack, which
+ * is there, too, or
  * behind the MQD, says that it is there. Who brings the one back without the other has a queue that faults.
  */
 #include "sim.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Queues in the CRIU blob: a header, the MQD, the control stack. Both are checked against the GPU's, in 7.3 otherwise than
+ * Queues in the CRIU blob: a header, the MQD, the control stack. Both are checked against the GPU's, in 7.3 otherwise
+ * than
  * in 6.12, and the memory a queue is made of must be there.
  */
 #include <linux/slab.h>
@@ -206,7 +207,8 @@ static int sim_load_check(struct sim_queue *q, const struct sim_criu_queue *priv
 }
 
 /*
- * kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117 takes the size of the control stack from the blob, where
+ * kfd_process_queue_manager.c:kfd_criu_restore_queue @ 6.12.117 takes the size of the control stack from the blob,
+ * where
  * it is 0 from gfx10 on: no queue of these can be restored. 7.3 has it from the topology.
  */
 static int sim_load_buffers(struct sim_queue *q, const struct sim_criu_queue *priv)

@@ -250,7 +250,8 @@ int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size)
 }
 
 /*
- * The BO, referenced, of the mapping that begins with the page of va and has this size (less than a page: any); it belongs to
+ * The BO, referenced, of the mapping that begins with the page of va and has this size (less than a page: any); it
+ * belongs to
  * a queue then. NULL if there is none: kfd_queue.c:kfd_queue_buffer_get @ 6.12.117.
  */
 struct sim_bo *sim_vm_queue_get(struct sim_vm *vm, u64 va, u64 size)

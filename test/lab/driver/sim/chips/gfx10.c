@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * RDNA. Its compute units come in pairs (kfd_mqd_manager.c:mqd_symmetrically_map_cu_mask @ 6.12.117), and CHECKPOINT copies no control
- * stack: it is in the save area, which is the process's own memory (kfd_mqd_manager_v10.c:get_wave_state, checkpoint_mqd @ 6.12.117).
+ * RDNA. Its compute units come in pairs (kfd_mqd_manager.c:mqd_symmetrically_map_cu_mask @ 6.12.117), and CHECKPOINT
+ * copies no control
+ * stack: it is in the save area, which is the process's own memory (kfd_mqd_manager_v10.c:get_wave_state,
+ * checkpoint_mqd @ 6.12.117).
  */
 #include "sim.h"
 

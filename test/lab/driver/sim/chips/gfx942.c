@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * gfx942, MI300X: up to four dies with two XCCs, four SDMA engines and an MM hub each. Its discovery table says where registers are; here
+ * gfx942, MI300X: up to four dies with two XCCs, four SDMA engines and an MM hub each. Its discovery table says where
+ * registers are; here
  * they are where there is room.
  */
 #include "sim.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * An AQL queue without ROCr, and micro-operations for it: 64 packets in a GTT buffer of their own, the pointers in another,
+ * An AQL queue without ROCr, and micro-operations for it: 64 packets in a GTT buffer of their own, the pointers in
+ * another,
  * kernel objects, and arguments and a signal per packet in a third, the save area in a fourth.
  */
 #ifndef KFDSIM_TEST_AQL_H

@@ -44,7 +44,8 @@ static void destroy(const struct gpu *g, const struct sdma_queue *q)
 }
 
 /*
- * Engine n has doorbells 256 + 10 n on, every second queue 512 further (vega20_reg_init.c:vega20_doorbell_index_init and
+ * Engine n has doorbells 256 + 10 n on, every second queue 512 further (vega20_reg_init.c:vega20_doorbell_index_init
+ * and
  * kfd_device_queue_manager.c:allocate_doorbell @ 6.12.117).
  */
 static void doorbell_is(const struct sdma_queue *q, uint32_t engine, uint32_t queue)

@@ -206,7 +206,8 @@ static inline int wait_event(const struct gpu *g, uint32_t id, uint32_t ms)
 }
 
 /*
- * An SDMA queue in 64 KiB of addresses: its ring fills a GTT buffer, and the read and write pointers (bytes) begin another
+ * An SDMA queue in 64 KiB of addresses: its ring fills a GTT buffer, and the read and write pointers (bytes) begin
+ * another
  * of one page, with a few words for tests behind them. Queues are made of whole mappings
  * (kfd_queue.c:kfd_queue_acquire_buffers @ 6.12.117).
  */
