@@ -38,7 +38,7 @@ const configSchema = v.strictObject({
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
-  /** Which GPU takes the place of which recorded one, where likeness is not to decide. */
+  /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
 });
 

@@ -66,8 +66,8 @@ export interface SiblingCheck {
 
 export interface ImageVerifier {
   /**
-   * `siblings` learns of the file when it is sound. `index`: path of a new file that gets what of the file tells
-   * which contents it has.
+   * A sound file is added to `siblings`. `index`: path of a file to create. It gets the head and the index of the
+   * pages file, which say which contents the file has, but no frames.
    */
   pagesCheck(siblings: SiblingCheck, index?: string): PagesCheck;
   siblingCheck(): SiblingCheck;
