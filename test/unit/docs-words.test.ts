@@ -19,7 +19,6 @@ const toBeRewritten = [
   'src/session/README.md',
   'test/lab/control/README.md',
   'test/lab/kfdsim/README.md',
-  'test/lab/others/README.md',
 ];
 
 const tracked = (...patterns: string[]) =>
