@@ -10,29 +10,70 @@ import { repository } from './paths.js';
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8');
 
-/** Texts of the log lines that the sources of `folder` write: the last argument of each call of a logger. */
-function loggedIn(folder: string): Set<string> {
+interface Logged {
+  readonly fields: Set<string>;
+  /** Some fields come from another object, whose names are not in the call. */
+  spreads: boolean;
+}
+
+/** Splits the text of an object literal at the commas between its members. */
+function membersOf(literal: string): string[] {
+  const members = [''];
+  let depth = 0;
+  for (const letter of literal) {
+    if ('({['.includes(letter)) depth += 1;
+    if (')}]'.includes(letter)) depth -= 1;
+    if (letter === ',' && depth === 0) members.push('');
+    else members[members.length - 1] += letter;
+  }
+  return members.map((member) => member.trim()).filter((member) => member !== '');
+}
+
+/** Log lines that the sources of `folder` write, by text: the last argument of a logger's call; the first has the fields. */
+function loggedIn(folder: string): Map<string, Logged> {
   const files = readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' });
-  const sources = files
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => read(`${folder}/${name}`));
-  const calls = /\blog\.(?:info|warn|error)\([^;]*?'([^']+)',?\s*\)/gs;
-  return new Set(
-    sources.flatMap((source) => [...source.matchAll(calls)].map(([, text]) => text ?? '')),
-  );
+  const calls = /\blog\.(?:info|warn|error)\(\s*\{([^;]*?)\},\s*'([^']+)',?\s*\)/gs;
+  const lines = new Map<string, Logged>();
+  for (const name of files.filter((file) => file.endsWith('.ts'))) {
+    for (const [, literal = '', text = ''] of read(`${folder}/${name}`).matchAll(calls)) {
+      const logged = lines.get(text) ?? { fields: new Set(), spreads: false };
+      for (const member of membersOf(literal)) {
+        if (member.startsWith('...')) logged.spreads = true;
+        else logged.fields.add(/^\w+/.exec(member)?.[0] ?? member);
+      }
+      lines.set(text, logged);
+    }
+  }
+  return lines;
+}
+
+const codeIn = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? '');
+
+/** Rows of the table of log lines: texts and fields. `lines are missing` is the logger's own. */
+function documentedLines(): { texts: string[]; fields: string[] }[] {
+  const [, rest = ''] = read('docs/observing.md').split('### Lines of a session\n');
+  const [table = ''] = rest.split(/\n`outcome` is/);
+  return [...table.matchAll(/^\| (`[^|]*`) \|([^|]*)\|/gm)]
+    .map(([, texts, fields]) => ({ texts: codeIn(texts), fields: codeIn(fields) }))
+    .filter(({ texts }) => !['msg', 'lines are missing'].includes(texts[0] ?? ''));
 }
 
 test('the lines of a session in docs/observing.md are those of the code', () => {
-  const [, rest = ''] = read('docs/observing.md').split('### Lines of a session\n');
-  const [table = ''] = rest.split(/\n`outcome` is/);
-  const rows = [...table.matchAll(/^\| (`[^|]*`) \|/gm)].map(([, cell]) => cell ?? '');
-  const documented = rows.flatMap((cell) =>
-    [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? ''),
-  );
-  const ofLogger = ['msg', 'lines are missing'];
-  const lines = documented.filter((text) => !ofLogger.includes(text)).sort();
-  assert.ok(lines.length > 20, lines.join());
-  assert.deepEqual(lines, [...loggedIn('src/session')].sort());
+  const documented = documentedLines().flatMap(({ texts }) => texts);
+  assert.ok(documented.length > 20, documented.join());
+  assert.deepEqual(documented.sort(), [...loggedIn('src/session').keys()].sort());
+});
+
+test('the fields of the lines in docs/observing.md are those of the code', () => {
+  const logged = loggedIn('src/session');
+  for (const { texts, fields } of documentedLines()) {
+    for (const text of texts) {
+      const { fields: names, spreads } = logged.get(text) ?? { fields: new Set(), spreads: false };
+      const missing = [...names].filter((name) => !fields.includes(name));
+      const invented = spreads ? [] : fields.filter((name) => !names.has(name));
+      assert.deepEqual({ text, missing, invented }, { text, missing: [], invented: [] });
+    }
+  }
 });
 
 test('the modules in docs/architecture.md are those of src/modules.list', () => {
