@@ -37,7 +37,7 @@ export interface Native {
     new (options: DrainOptions | UploadOptions): TransferJob;
     new (options: SnapshotOptions): TransferJob<Snapshot>;
   };
-  /** `index`: path of a new file that gets all but the frames. `siblings` is told of the file when it is sound. */
+  /** `index`: path of a new file that gets all but the frames. A sound file is added to `siblings`. */
   readonly PagesCheck: new (
     index?: string,
     siblings?: Pick<SiblingCheck, 'problems'>,

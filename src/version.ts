@@ -1,4 +1,4 @@
-/** The version of this package, as the manifest and `kfd-checkpoint version` tell it. */
+/** The version of this package, as the manifest and `kfd-checkpoint version` show it. */
 
 import { readFileSync } from 'node:fs';
 

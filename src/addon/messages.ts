@@ -11,7 +11,7 @@ export interface Descriptor {
 export type Delivery =
   | {
       readonly peer: number;
-      /** Host pid of the sender, as the kernel told when it connected. */
+      /** Host pid of the sender, as reported by the kernel when it connected. */
       readonly pid: number;
       readonly type: number;
       readonly args: readonly number[];

@@ -1,4 +1,4 @@
-/** Whether the GPU's files of a checkpoint are all there, as far as can be told without reading contents. */
+/** Whether the GPU's files of a checkpoint are all there, as far as the headers show. */
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';

@@ -96,7 +96,7 @@ function withArrived(
   return new Set([...found, ...moves.filter(({ to }) => numbers.has(`${to.major}:${to.minor}`))]);
 }
 
-/** Where the node would be on a host that has the device at its new minor; undefined: names do not tell. */
+/** Where the node would be on a host that has the device at its new minor; undefined: the name does not show it. */
 function properName({ header, isRenamed }: RawEntry, { gpu, to }: DeviceMove): string | undefined {
   const [, folder] = /^(.*\/)renderD\d+$/.exec(header.name) ?? [];
   if (gpu === undefined || isRenamed || folder === undefined) return undefined;

@@ -81,7 +81,7 @@ function changedDevices(list: unknown, change: (device: Device) => Device): unkn
   return (list as Device[] | null)?.map(change) ?? list;
 }
 
-/** Of a character device: "c", or "u" for an unbuffered one, which Linux does not tell apart. */
+/** Of a character device: "c", or "u" for an unbuffered one, which Linux treats in the same way. */
 function moveOfNumber({ type, major, minor }: Device, moves: readonly DeviceMove[]) {
   if (type !== 'c' && type !== 'u') return undefined;
   return moves.find(({ from }) => from.major === major && from.minor === minor);

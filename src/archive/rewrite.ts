@@ -125,16 +125,16 @@ function contentOf({ path, offset, size }: FilePart): AsyncIterable<Buffer> {
 /** Tells how many bytes have passed. */
 class Counter extends Transform {
   #bytes = 0;
-  readonly #tell: (bytes: number) => void;
+  readonly #report: (bytes: number) => void;
 
-  constructor(tell: (bytes: number) => void = () => undefined) {
+  constructor(report: (bytes: number) => void = () => undefined) {
     super();
-    this.#tell = tell;
+    this.#report = report;
   }
 
   override _transform(chunk: Buffer, _encoding: string, callback: TransformCallback): void {
     this.#bytes += chunk.length;
-    this.#tell(this.#bytes);
+    this.#report(this.#bytes);
     callback(null, chunk);
   }
 }

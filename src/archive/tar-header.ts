@@ -7,7 +7,7 @@ export const blockBytes = 512;
 export interface TarHeader {
   /** As it stands in the block, with ustar's prefix; a pax or GNU header before it may say another. */
   readonly name: string;
-  /** The type flag: "0" file, "3" character device, "5" directory, "x" pax, ...; "\0" is told as "0". */
+  /** The type flag: "0" file, "3" character device, "5" directory, "x" pax, ...; "\0" is read as "0". */
   readonly type: string;
   /** Bytes of what follows, without padding. */
   readonly size: number;

@@ -19,7 +19,7 @@ export interface PagesFacts {
   readonly references: number;
   /** Frames whose contents are in other pages files of the image. */
   readonly siblings: number;
-  /** It tells its contents apart, so that it can be a parent. */
+  /** It has digests, so that it can be a parent. */
   readonly digests: boolean;
   /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
   readonly root: string;

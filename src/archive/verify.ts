@@ -97,7 +97,7 @@ export async function verifyCheckpoint(
     }
   });
   const problems = contents.ignored.map((name) => `${name}: not a plain file inside the archive`);
-  // Files come in any order: what they take from each other can be told at the end alone.
+  // Files come in any order: so references between them can be checked only at the end.
   for (const { process, gpu, reason } of siblings.problems()) {
     const name = pagesFileName(process, gpu);
     const one = seen.get(name);

@@ -22,7 +22,7 @@ for (const [name, number] of [
 }
 
 const output = outputTo(process.stdout);
-// Nobody can be told that standard error fails. Without a listener the error would end the program.
+// A failure of standard error cannot be reported. Without a listener the error would end the program.
 process.stderr.on('error', () => undefined);
 const err = (text: string) => void process.stderr.write(text);
 

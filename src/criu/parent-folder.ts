@@ -1,5 +1,5 @@
 /**
- * How `kfd-checkpoint checkpoint --parent` tells a session what the parent has: by a folder named after
+ * How `kfd-checkpoint checkpoint --parent` passes the indexes of the parent to a session: by a folder named after
  * its own process. CRIU is a descendant of that one and of no other, so neither a command that was killed
  * nor another one at the same time is mistaken for it.
  */
@@ -7,7 +7,7 @@
 import * as v from 'valibot';
 import { archiveNamePattern, pagesPattern } from '../manifest/names.js';
 
-/** Name of that folder in the run folder; `process`: as `processName` tells it. */
+/** Name of that folder in the run folder; `process`: as `processName` returns it. */
 export function parentFolderName(process: string): string {
   return `parent-${process}`;
 }

@@ -1,4 +1,4 @@
-/** The operator's word on which GPU takes the place of which: it wins over any likeness. */
+/** The operator's choice of GPUs. It overrides the automatic one. */
 
 import { KfdError } from '../errors.js';
 import type { ManifestGpu } from '../manifest/schema.js';
@@ -30,19 +30,19 @@ export function parseGpuMap(text: string): GpuMap {
   return Object.fromEntries(map);
 }
 
-/** What a map says of one image on one host. */
-export interface Orders {
-  /** Ordinal of a recorded GPU to the GPU that must take its place. */
+/** The entries of a map that concern one image on one host. */
+export interface Overrides {
+  /** Ordinal of a recorded GPU to the GPU that must replace it. */
   readonly target: ReadonlyMap<number, HostGpu>;
   readonly mismatches: readonly Mismatch[];
 }
 
-/** Entries for GPUs that the image does not need are no concern of it: the map is the host's. */
-export function ordersOf(
+/** Entries for GPUs that the image does not need are ignored, because the map belongs to the host. */
+export function overridesOf(
   map: GpuMap,
   needed: readonly ManifestGpu[],
   present: readonly HostGpu[],
-): Orders {
+): Overrides {
   const target = new Map<number, HostGpu>();
   const mismatches: Mismatch[] = [];
   const refuse = (message: string, gpu: number) =>

@@ -1,5 +1,5 @@
 /**
- * What can be told of the KFD objects in a state file: its private data is the kernel's own and goes
+ * What can be read of the KFD objects in a state file: its private data is the kernel's own and goes
  * back to it byte for byte, but its layout on x86-64 is known, and for a report it is worth a look.
  * Sizes and offsets are those of the kernel's kfd_priv.h and kfd_svm.h, Linux 5.18 to 7.3
  * (KFD_CRIU_PRIV_VERSION 1).

@@ -1,10 +1,10 @@
-/** Which GPU of this host takes the place of which recorded one. Pure. */
+/** Which GPU of this host replaces which recorded one. Pure. */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { archiveMinor } from './archive-minor.js';
 import { assign } from './assign.js';
 import { misfits, vramNeeded } from './fit.js';
-import { type GpuMap, ordersOf } from './gpu-map.js';
+import { type GpuMap, overridesOf } from './gpu-map.js';
 import { type HiveChoice, hiveChoices } from './hives.js';
 import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
@@ -19,15 +19,15 @@ export interface GpuPair {
 export interface Pairing {
   /** In the order of the recorded ordinals; those without a counterpart are left out. */
   readonly pairs: readonly GpuPair[];
-  /** Why some have none. Empty: every needed GPU has its place. */
+  /** Why some GPUs have no counterpart. Empty: every needed GPU has one. */
   readonly mismatches: readonly Mismatch[];
 }
 
 /**
- * Costs, of which the larger outweighs any sum of smaller ones: no place at all, then each likeness
- * that is given up, then leaving the order of the GPUs.
+ * Costs. Each outweighs any sum of the smaller ones: a GPU without a match, then a lost property of the
+ * score, then another order of the GPUs.
  */
-const cost = { noPlace: 2 ** 41, likeness: 2 ** 25 };
+const cost = { unmatched: 2 ** 41, score: 2 ** 25 };
 
 /** The recorded GPUs that any process could see; the others of the source host do not matter. */
 export function neededGpus(manifest: Manifest): ManifestGpu[] {
@@ -36,36 +36,36 @@ export function neededGpus(manifest: Manifest): ManifestGpu[] {
 }
 
 /**
- * As many pairs that fit as there can be. Among those the ones with the most likeness: the same
- * render node (then the archive fits as it is), the same PCI address, the same id. `map` wins over all.
+ * As many pairs as possible, and among those the lowest sum of scores. A score counts another render node (the
+ * archive must then be rewritten), another PCI address and another id. `map` overrides all scores.
  */
 export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pairing {
   const needed = neededGpus(manifest);
   const present = host.gpus;
-  const orders = ordersOf(map, needed, present);
-  const ordered = new Set(orders.target.values());
+  const overrides = overridesOf(map, needed, present);
+  const overridden = new Set(overrides.target.values());
   const vram = vramNeeded(manifest);
   const against = (recorded: ManifestGpu, one: HostGpu) =>
     misfits(recorded, vram[recorded.ordinal] ?? 0, one);
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
     const [recorded, one] = [needed[row] as ManifestGpu, present[column]];
-    if (one === undefined || fits[row]?.[column] !== true) return cost.noPlace;
-    const order = orders.target.get(recorded.ordinal);
-    if (order === undefined ? ordered.has(one) : order !== one) return cost.noPlace;
-    const hive = order === undefined ? hives.get(recorded.ordinal) : undefined;
-    if (hive !== undefined && hive !== one.record.hive_id) return cost.noPlace;
-    return unlikeness(manifest, recorded, one) * cost.likeness + (row - column) ** 2;
+    if (one === undefined || fits[row]?.[column] !== true) return cost.unmatched;
+    const override = overrides.target.get(recorded.ordinal);
+    if (override === undefined ? overridden.has(one) : override !== one) return cost.unmatched;
+    const hive = override === undefined ? hives.get(recorded.ordinal) : undefined;
+    if (hive !== undefined && hive !== one.record.hive_id) return cost.unmatched;
+    return score(manifest, recorded, one) * cost.score + (row - column) ** 2;
   };
   const solve = (hives: HiveChoice) => {
-    // Columns beyond the host's GPUs are places for those who find none.
+    // Columns beyond the host's GPUs stand for no match.
     const width = Math.max(present.length, needed.length);
     const costs = (row: number, column: number) => costOf(row, column, hives);
     const columns = assign(needed.length, width, costs).map((column, row) =>
-      costs(row, column) === cost.noPlace ? -1 : column,
+      costs(row, column) === cost.unmatched ? -1 : column,
     );
     const sum = columns.reduce(
-      (total, column, row) => total + (column === -1 ? cost.noPlace : costs(row, column)),
+      (total, column, row) => total + (column === -1 ? cost.unmatched : costs(row, column)),
       0,
     );
     return { columns, sum };
@@ -76,14 +76,14 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
     if (found.sum < best.sum) best = found;
   }
   const pairs: GpuPair[] = [];
-  const homeless: ManifestGpu[] = [];
+  const unmatched: ManifestGpu[] = [];
   best.columns.forEach((column, row) => {
     const recorded = needed[row] as ManifestGpu;
     const one = present[column];
-    if (one === undefined) homeless.push(recorded);
+    if (one === undefined) unmatched.push(recorded);
     else pairs.push({ recorded, present: one });
   });
-  const taken = new Set([...ordered, ...pairs.map((pair) => pair.present)]);
+  const taken = new Set([...overridden, ...pairs.map((pair) => pair.present)]);
   const left = present.filter((one) => !taken.has(one));
   const why = (recorded: ManifestGpu): readonly Mismatch[] => {
     const minor = archiveMinor(manifest, recorded);
@@ -95,15 +95,15 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
       .sort(
         (a, b) => Number(b.sameNode) - Number(a.sameNode) || a.reasons.length - b.reasons.length,
       );
-    const order = orders.target.get(recorded.ordinal);
-    if (order !== undefined) return against(recorded, order);
+    const override = overrides.target.get(recorded.ordinal);
+    if (override !== undefined) return against(recorded, override);
     if (closest === undefined) return [nothingLeft(recorded, present.length)];
     return closest.reasons.length > 0 ? closest.reasons : [notLinked(recorded)];
   };
-  return { pairs, mismatches: [...orders.mismatches, ...homeless.flatMap(why)] };
+  return { pairs, mismatches: [...overrides.mismatches, ...unmatched.flatMap(why)] };
 }
 
-function unlikeness(manifest: Manifest, recorded: ManifestGpu, { record }: HostGpu): number {
+function score(manifest: Manifest, recorded: ManifestGpu, { record }: HostGpu): number {
   return (
     (archiveMinor(manifest, recorded) === record.render_minor ? 0 : 4) +
     (recorded.location === record.location ? 0 : 2) +

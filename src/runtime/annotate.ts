@@ -1,6 +1,6 @@
 /**
  * What the precreate hook adds to a spec: annotations that travel with the container and its
- * archive, so that an archive tells which GPUs it wants without being unpacked.
+ * archive, so that an archive shows its GPUs without being unpacked.
  */
 
 import * as v from 'valibot';

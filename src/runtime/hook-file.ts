@@ -1,8 +1,8 @@
-/** The file that tells podman of the precreate hook. */
+/** The file that registers the precreate hook with podman. */
 
 import * as v from 'valibot';
 
-/** The one folder every podman version reads without being told. */
+/** The one folder every podman version reads without configuration. */
 export const hookFilePath = '/usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
 
 const hookSchema = v.object({

@@ -63,7 +63,7 @@ function fail(error: unknown): never {
   try {
     tellLauncher(explain(known, earlyLog));
   } catch {
-    // The launcher has been told before, or is gone.
+    // The launcher has its answer already, or is gone.
   }
   process.exit(1);
 }

@@ -73,7 +73,7 @@ export async function drain(
   return { ...part, result };
 }
 
-/** What a native job is told of the buffers. */
+/** The buffers, as a native job takes them. */
 export function transferBuffers({ buffers, places }: DrainPart): TransferBuffer[] {
   return buffers.map(({ id, size }, i) => ({
     id,

@@ -48,7 +48,7 @@ export interface Staging {
   giveBack(): void;
 }
 
-/** What a transfer tells while it waits for memory, and can be told. */
+/** How a waiting transfer reports, and how it is stopped. */
 export interface StagingWait {
   waiting(is: boolean): void;
   cancelled(): boolean;
@@ -98,7 +98,7 @@ export class HostStaging implements StagingSource {
 
   async #pieces(claim: { poll(): number }, file: string, wait: StagingWait): Promise<number> {
     const began = performance.now();
-    let told = false;
+    let reported = false;
     try {
       for (;;) {
         if (wait.cancelled()) {
@@ -108,11 +108,11 @@ export class HostStaging implements StagingSource {
         const waited = Math.round(performance.now() - began);
         if (pieces > 0) {
           const mib = pieces * pieceMib;
-          if (told) this.#log.info({ file, waited_ms: waited, mib }, 'staging memory is there');
+          if (reported) this.#log.info({ file, waited_ms: waited, mib }, 'staging memory is there');
           return pieces;
         }
-        if (!told && waited >= quietMs) {
-          told = true;
+        if (!reported && waited >= quietMs) {
+          reported = true;
           wait.waiting(true);
           const total = this.#config.staging_total_mib;
           this.#log.info({ file, staging_total_mib: total }, 'waiting for staging memory');
@@ -120,7 +120,7 @@ export class HostStaging implements StagingSource {
         await delay(pollMs);
       }
     } finally {
-      if (told) wait.waiting(false);
+      if (reported) wait.waiting(false);
     }
   }
 }

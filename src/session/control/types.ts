@@ -1,4 +1,4 @@
-/** What a session tells of itself, and what it can be asked for. Names are those of proto/control.proto. */
+/** What a session reports, and what it can be asked to do. Names are those of proto/control.proto. */
 
 import { type ErrorCode, KfdError } from '../../errors.js';
 

@@ -14,7 +14,7 @@ import { planDrain } from './plan-drain.js';
 import type { DumpRecord } from './record.js';
 import { writeStates } from './state-files.js';
 
-/** What is told of contents on their way. */
+/** What is reported of contents in transfer. */
 export interface ContentsEvents {
   /** No buffer of the tree is read any more. */
   released(): void;

@@ -23,7 +23,7 @@ export type DumpPhase =
   | 'sealed'
   /** Short freeze: all that the tree must stand still for is done; CRIU has not said how it ended. */
   | 'unsealed'
-  /** Short freeze: the tree runs, and the engine will be told of success. */
+  /** Short freeze: the tree runs, and the container engine will get a success. */
   | 'resumed'
   /** Short freeze: CRIU waits with its end for the rest of the contents. */
   | 'finishing'
@@ -31,14 +31,14 @@ export type DumpPhase =
   | 'kept'
   /** No process uses a GPU any more: there is nothing to save. */
   | 'empty'
-  /** CRIU is told so when it asks next. */
+  /** The next answer to CRIU says so. */
   | 'failed'
   /** CRIU has ended. */
   | 'over';
 
 export interface DumpState {
   readonly phase: DumpPhase;
-  /** Contents are copied aside, and the tree goes on before the image is sealed. */
+  /** Contents are copied aside, and the tree is resumed before the image is sealed. */
   readonly aside: boolean;
   /** A process may be paused. */
   readonly paused: boolean;
@@ -47,7 +47,7 @@ export interface DumpState {
   readonly writing: boolean;
   /** Post-dump or seal waits for an answer. */
   readonly asked: boolean;
-  /** The tree was told to go on before the seal: states stay, without a manifest. */
+  /** The tree was resumed before the seal: states stay, without a manifest. */
   readonly wentOn: boolean;
   readonly outcome?: 'sealed' | 'abandoned' | 'no_gpu_state';
   readonly failure?: KfdError;
@@ -249,7 +249,7 @@ function criuDead(state: DumpState): DumpStep {
   };
 }
 
-/** An engine that was told of success keeps the image: states without a manifest say what it is. */
+/** A container engine that got a success keeps the image: states without a manifest show that it is unfinished. */
 function removal({ outcome, wentOn }: DumpState): DumpEffect[] {
   if (outcome === 'sealed') return [];
   return [wentOn ? 'remove-pages' : 'remove-image'];
@@ -273,7 +273,7 @@ function answer(state: DumpState): DumpStep {
   return step({ ...state, asked: false }, 'answer');
 }
 
-/** Not before a write has ended: CRIU may remove what it was told has failed. */
+/** Not before a write has ended: CRIU may remove an image that failed. */
 function refuse(state: DumpState): DumpStep {
   if (!state.asked || state.writing) return step(state);
   return step({ ...state, asked: false }, 'refuse');

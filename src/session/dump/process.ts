@@ -1,4 +1,4 @@
-/** A GPU process of the tree, as far as the plugin has told. */
+/** A GPU process of the tree, as far as the plugin has reported it. */
 
 import type { Descriptor, StateSummary } from '../../native.js';
 
@@ -12,7 +12,7 @@ export interface DumpedRender {
   readonly state?: Buffer;
 }
 
-/** A GPU process of the tree, as far as the plugin has told. */
+/** A GPU process of the tree, as far as the plugin has reported it. */
 export interface DumpedProcess {
   readonly ordinal: number;
   readonly pid: number;

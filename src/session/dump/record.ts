@@ -1,4 +1,4 @@
-/** What the plugin has told of the tree: its GPU processes, their states and buffers, the files CRIU came to. */
+/** What the plugin has reported of the tree: its GPU processes, their states and buffers, the files CRIU came to. */
 
 import { KfdError } from '../../errors.js';
 import type { Host, HostGpu } from '../../gpu/host.js';

@@ -72,7 +72,7 @@ export class DumpSession implements Cancellable {
     this.#clock = new DumpClock(context.phases);
   }
 
-  /** Ready to hear from the plugin when it returns. Throws E_IO, E_GPU_IO. */
+  /** Ready for messages of the plugin when it returns. Throws E_IO, E_GPU_IO. */
   async start(): Promise<void> {
     // A container checkpointed before in place leaves its old image in this directory.
     await removeImageFiles(this.#context.image);

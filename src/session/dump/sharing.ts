@@ -1,4 +1,4 @@
-/** BOs that are one buffer: a dma-buf's inode tells. Its contents are saved once, by the BO that made it. */
+/** BOs that are one buffer: their dma-bufs have the same inode. Its contents are saved once, by the BO that made it. */
 
 import { fstatSync } from 'node:fs';
 import type { StateSummary } from '../../native.js';

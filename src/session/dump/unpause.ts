@@ -10,7 +10,7 @@ import type { DumpedProcess } from './process.js';
  */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {
   const { isAlive, kfdUnpause } = native();
-  const told = processes.flatMap(({ kfd, pid, pidfd }) => {
+  const reports = processes.flatMap(({ kfd, pid, pidfd }) => {
     if (kfd === undefined || !isAlive(pidfd)) return [];
     try {
       const paused = kfdUnpause(pid, kfd);
@@ -20,5 +20,5 @@ export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logge
       return [() => log.error({ err, pid }, 'a GPU process stays paused')];
     }
   });
-  for (const tell of told) tell();
+  for (const report of reports) report();
 }

@@ -1,4 +1,4 @@
-/** Reasons against a checkpoint that only the states themselves tell: the pause is undone then. */
+/** Reasons against a checkpoint that only the states show. The pause is undone then. */
 
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';

@@ -2,7 +2,7 @@
  * KFD shows a process the GPUs whose render nodes its cgroup lets it open at the moment when it opens `/dev/kfd`, and
  * RESTORE wants exactly the recorded ones. But crun with cgroupfs sets a container's device rules only after CRIU, so a
  * container that was given some of the host's GPUs would see all of them (runc sets its rules before). So a restored
- * task opens `/dev/kfd` in a cgroup below its own which narrows what it sees, and goes back.
+ * task opens `/dev/kfd` in a cgroup below its own with a device filter, and then returns.
  */
 
 import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
@@ -16,12 +16,12 @@ const cgroups = '/sys/fs/cgroup';
 export class DeviceFilter {
   readonly #pid: number;
   readonly #own: string;
-  readonly #narrow: string;
+  readonly #filtered: string;
 
   private constructor(pid: number, own: string) {
     this.#pid = pid;
     this.#own = own;
-    this.#narrow = join(own, `kfd-checkpoint-${pid}`);
+    this.#filtered = join(own, `kfd-checkpoint-${pid}`);
   }
 
   /**
@@ -30,13 +30,13 @@ export class DeviceFilter {
    */
   static async enter(pid: number, gpus: readonly HostGpu[]): Promise<DeviceFilter> {
     const filter = new DeviceFilter(pid, await cgroupOf(pid));
-    await mkdir(filter.#narrow);
+    await mkdir(filter.#filtered);
     try {
       const minors = gpus.map(({ record }) => record.render_minor);
-      native().attachDeviceFilter(filter.#narrow, minors);
-      await writeFile(join(filter.#narrow, 'cgroup.procs'), String(pid));
+      native().attachDeviceFilter(filter.#filtered, minors);
+      await writeFile(join(filter.#filtered, 'cgroup.procs'), String(pid));
     } catch (error) {
-      await rmdir(filter.#narrow);
+      await rmdir(filter.#filtered);
       throw error;
     }
     return filter;
@@ -49,7 +49,7 @@ export class DeviceFilter {
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
     }
-    await rmdir(this.#narrow);
+    await rmdir(this.#filtered);
   }
 }
 

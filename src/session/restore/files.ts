@@ -40,7 +40,7 @@ export class RestoreFiles {
   async #openKfd(process: Returning, { pid }: Message): Promise<Answer> {
     const { ordinal, state, summary } = process.prepared;
     this.#phases.enter('restore_state');
-    await this.#narrow(process, pid);
+    await this.#filterDevices(process, pid);
     if (!this.#image.hasKfdState(process)) return { args: [fileKind.kfd, ordinal] };
     const ids = summary.devices.map(
       ({ actualGpuId }) => this.#image.pair(actualGpuId).present.record.gpu_id,
@@ -134,7 +134,7 @@ export class RestoreFiles {
     return { fds: [dmabuf] };
   }
 
-  /** What takes the place of the next BO that the process shares, once the buffer is there. */
+  /** The buffer that replaces the next shared BO of the process, as soon as it exists. */
   async importBuffer(message: Message): Promise<Answer> {
     const process = this.#image.process(message);
     const share = this.#image.kfdSharesOf(process)[message.args[1] ?? -1];
@@ -147,7 +147,7 @@ export class RestoreFiles {
   }
 
   /** On a host with more GPUs than the process saw it must not see the others either. */
-  async #narrow(process: Returning, pid: number): Promise<void> {
+  async #filterDevices(process: Returning, pid: number): Promise<void> {
     const { devices } = process.prepared.summary;
     if (process.filter !== undefined || process.upload !== undefined) return; // a further file of it
     if (this.#image.plan.host.gpus.length <= devices.length) return;

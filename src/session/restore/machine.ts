@@ -17,7 +17,7 @@ export type RestorePhase =
   | 'resumed'
   /** CRIU waits, and kills the tree when it is answered: nothing of ours may keep GPU memory alive then. */
   | 'releasing'
-  /** CRIU is told so when it asks next, or was. */
+  /** The next answer to CRIU says so, or the last one did. */
   | 'failed'
   /** CRIU has ended. */
   | 'over';
