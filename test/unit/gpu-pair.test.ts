@@ -158,7 +158,7 @@ test('GPUs that a process had linked by XGMI become GPUs of one hive', () => {
   assert.deepEqual(chosen(hives('1', '2'), manifest), ['0>0', '1>1']);
 });
 
-test('a map wins over likeness, by node, address or id, and is judged', () => {
+test('overrides count more than scores; they name GPUs by node, address or id, and are checked', () => {
   const host = hostWith({ render_minor: 128 }, { render_minor: 129 }, {});
   const map = (text: string) => chosen(host, sampleManifest(), parseGpuMap(text));
   assert.deepEqual(map('renderD128=renderD129,renderD129=renderD128'), ['0>1', '1>0']);
@@ -170,7 +170,7 @@ test('a map wins over likeness, by node, address or id, and is judged', () => {
 
   const refused = (text: string, bent = host) =>
     pairGpus(sampleManifest(), bent, parseGpuMap(text)).mismatches;
-  assert.match(refused('renderD128=renderD160')[0]?.message ?? '', /which is not here/);
+  assert.match(refused('renderD128=renderD160')[0]?.message ?? '', /this host has no renderD160/);
   assert.match(
     refused('renderD128=renderD129,renderD129=renderD129')[0]?.message ?? '',
     /taken twice/,
