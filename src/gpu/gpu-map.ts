@@ -55,8 +55,8 @@ export function overridesOf(
   for (const [from, to] of Object.entries(map)) {
     for (const { ordinal } of needed.filter((gpu) => isNamed(gpu, from))) {
       const chosen = present.find(({ record }) => isNamed(record, to));
-      if (chosen === undefined) refuse(`${from} is to become ${to}, which is not here`, ordinal);
-      else if (target.has(ordinal)) refuse(`${from} is named a second time`, ordinal);
+      if (chosen === undefined) refuse(`this host has no ${to}, the override of ${from}`, ordinal);
+      else if (target.has(ordinal)) refuse(`two overrides name ${from}`, ordinal);
       else if ([...target.values()].includes(chosen)) refuse(`${to} is taken twice`, ordinal);
       else target.set(ordinal, chosen);
     }

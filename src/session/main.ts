@@ -11,14 +11,14 @@ import { SessionContext, type SessionRequest } from './context.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
-import { explain, nativeOrOwn } from './plugin/conversation.js';
+import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
 const readyFd = 3;
 /** Where the launcher sends standard error: for what happens before there is a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
-function tellLauncher(text: string): void {
+function reportToLauncher(text: string): void {
   writeSync(readyFd, text);
   closeSync(readyFd);
 }
@@ -42,13 +42,13 @@ async function main(): Promise<void> {
   try {
     await session.start();
   } catch (error) {
-    const known = nativeOrOwn(error);
+    const known = asSessionError(error);
     context.log.error({ err: known, timings_us: context.phases.timings() }, 'refused');
     context.close();
-    tellLauncher(explain(known, context.logPath));
+    reportToLauncher(explain(known, context.logPath));
     return;
   }
-  tellLauncher('ready\n');
+  reportToLauncher('ready\n');
   // Not before CRIU can go on.
   await control.listen(context.directory);
   await criuEnded;
@@ -58,10 +58,10 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): never {
-  const known = nativeOrOwn(error);
+  const known = asSessionError(error);
   process.stderr.write(`${new Date().toISOString()} session: ${inspect(known)}\n`);
   try {
-    tellLauncher(explain(known, earlyLog));
+    reportToLauncher(explain(known, earlyLog));
   } catch {
     // The launcher has its answer already, or is gone.
   }

@@ -177,7 +177,7 @@ test('overrides count more than scores; they name GPUs by node, address or id, a
   );
   assert.match(
     refused('renderD128=renderD129,51966=renderD128')[0]?.message ?? '',
-    /a second time/,
+    /two overrides name renderD128/,
   );
   const other = hostWith({ render_minor: 128 }, { render_minor: 129, simd_count: 1 });
   assert.deepEqual(

@@ -10,7 +10,7 @@ import { defaultConfig } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
 import { type Delivery, type Descriptor, native } from '../../src/native.js';
 import { SessionContext } from '../../src/session/context.js';
-import { converse, type Handler } from '../../src/session/plugin/conversation.js';
+import { type Handler, serveMessages } from '../../src/session/plugin/serve-messages.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
@@ -41,7 +41,7 @@ async function session(t: TestContext, handlers: readonly [number, Handler][]) {
     config,
   );
   const errors: KfdError[] = [];
-  converse(context, new Map(handlers), (error) => errors.push(error));
+  serveMessages(context, new Map(handlers), (error) => errors.push(error));
   t.after(() => context.close());
   return { context, errors };
 }

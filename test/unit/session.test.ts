@@ -10,7 +10,11 @@ import { frameBytes, stagingRing } from '../../src/session/contents/staging.js';
 import { composeManifest } from '../../src/session/dump/compose-manifest.js';
 import { planDrain } from '../../src/session/dump/plan-drain.js';
 import { Phases } from '../../src/session/phases.js';
-import { explain, nativeOrOwn, reportedFailure } from '../../src/session/plugin/conversation.js';
+import {
+  asSessionError,
+  explain,
+  reportedFailure,
+} from '../../src/session/plugin/serve-messages.js';
 import { boIndices, fileKind, messageType } from '../../src/session/plugin/wire.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { fixtures, repository } from './paths.js';
@@ -74,14 +78,14 @@ test('an explanation has code, reason, next step and the log', () => {
 
 test('errors of the addon, of Node and of ours keep their kind', () => {
   const own = new KfdError('E_TIMEOUT', 'x');
-  assert.equal(nativeOrOwn(own), own);
-  const coded = (code: string) => nativeOrOwn(Object.assign(new Error('why'), { code })).code;
+  assert.equal(asSessionError(own), own);
+  const coded = (code: string) => asSessionError(Object.assign(new Error('why'), { code })).code;
   assert.equal(coded('KFD_CORRUPT'), 'E_IMAGE_CORRUPT');
   assert.equal(coded('KFD_GPU'), 'E_GPU_IO');
   assert.equal(coded('KFD_IO'), 'E_IO');
   assert.equal(coded('ENOENT'), 'E_IO');
-  assert.equal(nativeOrOwn(new Error('why')).code, 'E_INTERNAL');
-  assert.equal(nativeOrOwn('why').code, 'E_INTERNAL');
+  assert.equal(asSessionError(new Error('why')).code, 'E_INTERNAL');
+  assert.equal(asSessionError('why').code, 'E_INTERNAL');
 });
 
 test("a plugin's failure has the code of its kind, a fault of its program E_INTERNAL", () => {

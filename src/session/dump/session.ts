@@ -12,15 +12,15 @@ import { parentIndexes } from '../contents/parent.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
 import { deferred } from '../deferred.js';
-import {
-  type Answer,
-  converse,
-  type Handler,
-  nativeOrOwn,
-  reportedFailure,
-} from '../plugin/conversation.js';
 import type { Message } from '../plugin/message.js';
 import { PendingAnswer } from '../plugin/pending-answer.js';
+import {
+  type Answer,
+  asSessionError,
+  type Handler,
+  reportedFailure,
+  serveMessages,
+} from '../plugin/serve-messages.js';
 import { messageType } from '../plugin/wire.js';
 import { DumpClock } from './clock.js';
 import { DumpImage } from './image.js';
@@ -95,7 +95,7 @@ export class DumpSession implements Cancellable {
       [messageType.dumpUnpaused, () => this.#unpaused()],
       [messageType.dumpSeal, () => this.#pending.ask(() => this.#on({ type: 'seal' }))],
     ];
-    converse(this.#context, new Map(handlers), (error) => this.#on({ type: 'fail', error }));
+    serveMessages(this.#context, new Map(handlers), (error) => this.#on({ type: 'fail', error }));
     this.#context.phases.enter('wait_for_tree');
   }
 
@@ -155,7 +155,7 @@ export class DumpSession implements Cancellable {
     image.start(shares, aside, {
       released: () => this.#on({ type: 'released' }),
       drained: () => this.#on({ type: 'drained' }),
-      failed: (error) => this.#on({ type: 'fail', error: nativeOrOwn(error) }),
+      failed: (error) => this.#on({ type: 'fail', error: asSessionError(error) }),
     });
     return { text: this.#context.logPath };
   }
@@ -183,7 +183,7 @@ export class DumpSession implements Cancellable {
   #write(work: Promise<void> | undefined, done: 'states-written' | 'manifest-written'): void {
     work?.then(
       () => this.#on({ type: done }),
-      (error: unknown) => this.#on({ type: 'write-failed', error: nativeOrOwn(error) }),
+      (error: unknown) => this.#on({ type: 'write-failed', error: asSessionError(error) }),
     );
   }
 

@@ -1,7 +1,7 @@
 /** The answer that CRIU waits for, while what it asked for is still being done. */
 
 import { KfdError } from '../../errors.js';
-import type { Answer } from './conversation.js';
+import type { Answer } from './serve-messages.js';
 
 export class PendingAnswer {
   #waiting: { give: (answer: Answer) => void; refuse: (error: KfdError) => void } | undefined;

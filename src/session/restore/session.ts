@@ -9,9 +9,14 @@ import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
 import { deferred } from '../deferred.js';
-import { type Answer, converse, type Handler, reportedFailure } from '../plugin/conversation.js';
 import type { Message } from '../plugin/message.js';
 import { PendingAnswer } from '../plugin/pending-answer.js';
+import {
+  type Answer,
+  type Handler,
+  reportedFailure,
+  serveMessages,
+} from '../plugin/serve-messages.js';
 import { messageType } from '../plugin/wire.js';
 import { withDeadline } from './deadline.js';
 import { RestoreFiles } from './files.js';
@@ -81,7 +86,7 @@ export class RestoreSession implements Cancellable {
       handlers.set(messageType.sharedBo, (m) => files.sharedBo(m));
       handlers.set(messageType.vmasMapped, (m) => vmasMapped(m, image));
     }
-    converse(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
+    serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
     phases.enter('wait_for_tasks');
   }
 

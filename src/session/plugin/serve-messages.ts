@@ -6,8 +6,8 @@ import { type Delivery, fromNative, type Listener } from '../../native.js';
 import type { Message } from './message.js';
 import { messageType } from './wire.js';
 
-/** What a conversation needs of its session. */
-export interface Conversing {
+/** What serving messages needs of a session. */
+export interface MessageContext {
   readonly log: Logger;
   readonly logPath: string;
   /** Opens the session's socket; every delivery goes to `onDelivery`. Throws KFD_IO. */
@@ -30,8 +30,8 @@ export function explain(error: KfdError, logPath: string): string {
 }
 
 /** Opens the session's socket and answers by `handlers`. */
-export function converse(
-  context: Conversing,
+export function serveMessages(
+  context: MessageContext,
   handlers: ReadonlyMap<number, Handler>,
   onError: (error: KfdError) => void,
 ): Listener {
@@ -61,7 +61,7 @@ export function converse(
         result.fds ?? [],
       );
     } catch (error) {
-      const known = nativeOrOwn(error);
+      const known = asSessionError(error);
       context.log.error({ err: known, message_type: message.type }, 'refused');
       onError(known);
       try {
@@ -84,7 +84,7 @@ export function reportedFailure(
 }
 
 /** Anything caught, thrown by the addon or not, in this project's vocabulary. */
-export function nativeOrOwn(error: unknown): KfdError {
+export function asSessionError(error: unknown): KfdError {
   if (error instanceof KfdError) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return code.startsWith('KFD_') ? fromNative(error, 'session') : asKfdError(error, 'session');
