@@ -12,9 +12,6 @@ const columns = 120;
 const wordsOfASentence = 25;
 const charactersOfACell = 160;
 
-/** Sentences or cells of these are still to be rewritten. One that needs no place here any more may not stay. */
-const toBeRewritten = ['test/lab/kfdsim/README.md'];
-
 const tracked = (...patterns: string[]) =>
   execFileSync('git', ['ls-files', '--', ...patterns], { cwd: repository, encoding: 'utf8' })
     .split('\n')
@@ -46,13 +43,8 @@ function faults(path: string): string[] {
 }
 
 test(`sentences have at most ${wordsOfASentence} words, cells of tables ${charactersOfACell} characters`, () => {
-  const found = documents.filter((path) => !toBeRewritten.includes(path)).flatMap(faults);
+  const found = documents.flatMap(faults);
   assert.equal(found.length, 0, `\n${found.join('\n')}`);
-});
-
-test('a document that was rewritten is no longer listed as one that is to be', () => {
-  const done = toBeRewritten.filter((path) => faults(path).length === 0);
-  assert.deepEqual(done, []);
 });
 
 test(`no line of a document or of the product's sources is wider than ${columns} columns`, () => {
