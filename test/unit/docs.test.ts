@@ -29,7 +29,10 @@ function membersOf(literal: string): string[] {
   return members.map((member) => member.trim()).filter((member) => member !== '');
 }
 
-/** Log lines that the sources of `folder` write, by text: the last argument of a logger's call; the first has the fields. */
+/**
+ * Log lines that the sources of `folder` write, by text: the last argument of a logger's call; the first has the
+ * fields.
+ */
 function loggedIn(folder: string): Map<string, Logged> {
   const files = readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' });
   const calls = /\blog\.(?:info|warn|error)\(\s*\{([^;]*?)\},\s*'([^']+)',?\s*\)/gs;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Looking at the driver and its simulated hardware, and steering them: debugfs simgpu, in the form that kfdsim has, too. */
+/* Looking at the driver and its simulated hardware, and steering them: debugfs simgpu, in the form that kfdsim has,
+ * too. */
 #ifndef SIM_CONTROL_H
 #define SIM_CONTROL_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Packets that move memory. A part at a time: an engine can be stopped between two, and takes the time that its rate asks for. */
+/* Packets that move memory. A part at a time: an engine can be stopped between two, and takes the time that its rate
+ * asks for. */
 #include "sim.h"
 
 #include "control.h"

@@ -72,7 +72,8 @@ bool sim_doorbells_expired(struct sim_gpu *g)
 	return false;
 }
 
-/* Where timers end with a tick of milliseconds not at all: each ring faults, for what is rung between two looks would wait for it. */
+/* Where timers end with a tick of milliseconds not at all: each ring faults, for what is rung between two looks would
+ * wait for it. */
 static u64 sim_open_ns(void)
 {
 	return hrtimer_resolution > SIM_LOOK_NS ? 0 : SIM_OPEN_NS;
@@ -92,7 +93,8 @@ static vm_fault_t sim_doorbell_fault(struct vm_fault *vmf)
 	}
 	if (i == SIM_GPUS)
 		return VM_FAULT_SIGBUS;
-	/* First the page: whoever closes it from now on finds it, and what is written before that is seen by the look behind. */
+	/* First the page: whoever closes it from now on finds it, and what is written before that is seen by the look
+	 * behind. */
 	ret = vmf_insert_pfn(vmf->vma, vmf->address, first + ((vmf->address - vmf->vma->vm_start) >> PAGE_SHIFT));
 	atomic64_inc(&sim_count.doorbell_faults);
 	WRITE_ONCE(g->doorbells_open, ktime_get_ns() + sim_open_ns());

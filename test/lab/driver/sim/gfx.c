@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* GFX block: no rings of the kernel's; the shape of the GPU and its partitions, the queues that are left to KFD, the clock. */
+/* GFX block: no rings of the kernel's; the shape of the GPU and its partitions, the queues that are left to KFD, the
+ * clock. */
 #include "sim.h"
 
 #include "amdgpu_gfx.h"
@@ -52,7 +53,8 @@ static const struct amdgpu_gfx_funcs sim_gfx_funcs = {
 	.ih_node_to_logical_xcc = sim_ih_xcc,
 };
 
-/* There is no RLC; after a reset the driver looks for what it can do (amdgpu_vm.c:amdgpu_vm_flush @ 6.12.117), and @ 7.3.4 always. */
+/* There is no RLC; after a reset the driver looks for what it can do (amdgpu_vm.c:amdgpu_vm_flush @ 6.12.117), and @
+ * 7.3.4 always. */
 static bool sim_rlc_enabled(struct amdgpu_device *adev)
 {
 	return false;

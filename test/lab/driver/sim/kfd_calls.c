@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* KFD's calls into the hardware (kfd2kgd): the driver's own of the chip, which write registers, but for queues, PASIDs and waves. */
+/* KFD's calls into the hardware (kfd2kgd): the driver's own of the chip, which write registers, but for queues, PASIDs
+ * and waves. */
 #include "sim.h"
 
 #include "amdgpu_amdkfd.h"
@@ -117,7 +118,8 @@ int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint
 	return 0;
 }
 
-/* The queue that the hardware scheduler reads. Of the XCCs of a partition the first does; the driver loads it into all. */
+/* The queue that the hardware scheduler reads. Of the XCCs of a partition the first does; the driver loads it into
+ * all. */
 static int sim_hiq_load(struct amdgpu_device *adev, void *mqd, uint32_t pipe, uint32_t queue, uint32_t doorbell, uint32_t inst)
 {
 	struct sim_gpu *g = sim_gpu(adev);

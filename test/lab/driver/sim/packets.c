@@ -75,7 +75,8 @@ static int sim_packet_ptes(struct sim_stream *s, const u32 *dw)
 	return 10;
 }
 
-/* What a request to an engine for invalidations does; Linux 7 flushes so (sdma_v5_2.c:sdma_v5_2_ring_emit_vm_flush @ 7.3.4). */
+/* What a request to an engine for invalidations does; Linux 7 flushes so (sdma_v5_2.c:sdma_v5_2_ring_emit_vm_flush @
+ * 7.3.4). */
 static int sim_packet_invalidate(struct sim_stream *s, const u32 *dw)
 {
 	if ((dw[0] >> 16 & 0x1f) != SIM_NO_ENGINE)

@@ -45,7 +45,8 @@ enum sim_hub sim_xcc_mm(struct sim_gpu *g, u32 xcc)
 	return SIM_MM + (sim_has_dies(g) ? xcc / 2 : 0);
 }
 
-/* The node that an interrupt is of: kfd_device.c:kfd_setup_interrupt_bitmap, gmc_v9_0.c:gmc_v9_0_process_interrupt @ 6.12.117. */
+/* The node that an interrupt is of: kfd_device.c:kfd_setup_interrupt_bitmap, gmc_v9_0.c:gmc_v9_0_process_interrupt @
+ * 6.12.117. */
 u32 sim_ih_node(struct sim_gpu *g, enum sim_hub hub)
 {
 	if (hub >= SIM_MM)
@@ -53,7 +54,8 @@ u32 sim_ih_node(struct sim_gpu *g, enum sim_hub hub)
 	return sim_has_dies(g) ? 4 * (hub / 2) + hub % 2 + 1 : 0;
 }
 
-/* Where two XCCs of a die are of different partitions they share its VMIDs out (kfd_device.c:kgd2kfd_device_init @ 6.12.117). */
+/* Where two XCCs of a die are of different partitions they share its VMIDs out (kfd_device.c:kgd2kfd_device_init @
+ * 6.12.117). */
 u32 sim_pasid(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 {
 	u32 xcc = hub < SIM_MM ? hub : 2 * (hub - SIM_MM);

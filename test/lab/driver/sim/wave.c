@@ -31,7 +31,8 @@ static u64 sim_save_area(const struct sim_queue *q, u32 xcc)
 	return q->save + xcc * q->save_size;
 }
 
-/* The wave state begins behind the control stack's own place in the save area (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117). */
+/* The wave state begins behind the control stack's own place in the save area (kfd_mqd_manager_v9.c:get_wave_state @
+ * 6.12.117). */
 static u64 sim_wave_at(const struct sim_queue *q, u32 xcc)
 {
 	return sim_save_area(q, xcc) + q->stack;
@@ -66,7 +67,8 @@ static void sim_wave_lost(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
 	sim_queue_halt(g, q, sim_wave_at(q, xcc), false);
 }
 
-/* The wave that the MQD says was stopped, by the offset of its control stack; what that has is of no use without the save area. */
+/* The wave that the MQD says was stopped, by the offset of its control stack; what that has is of no use without the
+ * save area. */
 void sim_wave_load(struct sim_gpu *g, struct sim_queue *q, u32 offset)
 {
 	struct sim_stack_entry e;

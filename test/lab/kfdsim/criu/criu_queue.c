@@ -119,7 +119,8 @@ int sim_criu_queues_check(struct sim_process *p)
 	return 0;
 }
 
-/* Those of a GPU after those of another, and of each the newest first (kfd_device_queue_manager.c:create_queue_cpsch @ 6.12.117). */
+/* Those of a GPU after those of another, and of each the newest first (kfd_device_queue_manager.c:create_queue_cpsch @
+ * 6.12.117). */
 static u8 *sim_dump_queues_of(struct sim_pdd *pdd, u8 *at)
 {
 	struct sim_queue *q;

@@ -42,7 +42,8 @@ int sim_queue_buffers_get(struct sim_queue *q)
 	return ret;
 }
 
-/* Another ring for the queue: -EFAULT if it is none (kfd_process_queue_manager.c:pqm_update_queue_properties @ 6.12.117). */
+/* Another ring for the queue: -EFAULT if it is none (kfd_process_queue_manager.c:pqm_update_queue_properties @
+ * 6.12.117). */
 int sim_queue_ring_change(struct sim_queue *q, u64 ring, u64 size)
 {
 	struct sim_bo *bo;

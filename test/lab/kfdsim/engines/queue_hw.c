@@ -8,7 +8,8 @@
 /* SDMA doorbells are a fixed function of the engine and queue, in pairs 512 apart. */
 #define SIM_SDMA_DOORBELL_BASE	256
 #define SIM_DOORBELL_MIRROR	512
-/* Of one engine: amdgpu_doorbell_mgr.c and vega20_reg_init.c:vega20_doorbell_index_init @ 6.12.117; gfx942 and gfx10 have as many. */
+/* Of one engine: amdgpu_doorbell_mgr.c and vega20_reg_init.c:vega20_doorbell_index_init @ 6.12.117; gfx942 and gfx10
+ * have as many. */
 #define SIM_SDMA_DOORBELLS	10
 
 /* The engines of one kind. */

@@ -2,7 +2,8 @@
 /* What user queues of all kinds have in common while they run. */
 #include "kfdsim.h"
 
-/* The process's queues stop, and nothing makes them go on: kfd_debug.c:kfd_set_dbg_ev_from_interrupt @ 6.12.117. Needs run_lock. */
+/* The process's queues stop, and nothing makes them go on: kfd_debug.c:kfd_set_dbg_ev_from_interrupt @ 6.12.117. Needs
+ * run_lock. */
 void sim_queue_fault(struct sim_process *p, struct sim_queue *q, u64 va, bool write)
 {
 	q->halted = true;

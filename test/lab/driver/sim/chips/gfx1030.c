@@ -36,7 +36,8 @@ static void sim_gfx1030_registers(struct amdgpu_device *adev)
 	adev->reg_offset[CLK_HWIP][0] = (u32 *)CLK_BASE.instance[0].segment;
 }
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 10.3.0, without PSP, SMU, UMC, VCN, JPEG, DCN. */
+/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 10.3.0, without PSP, SMU, UMC, VCN,
+ * JPEG, DCN. */
 static int sim_gfx1030_blocks(struct amdgpu_device *adev)
 {
 	sim_gfx1030_registers(adev);

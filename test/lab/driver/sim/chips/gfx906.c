@@ -14,7 +14,8 @@
 #include "soc15.h"
 #include "soc15_common.h"
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_VEGA20, without PSP, SMU, UMC, UVD, VCE, DCE. */
+/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_VEGA20, without PSP, SMU, UMC,
+ * UVD, VCE, DCE. */
 static int sim_gfx906_blocks(struct amdgpu_device *adev)
 {
 	vega20_reg_base_init(adev);

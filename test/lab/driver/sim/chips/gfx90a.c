@@ -15,7 +15,8 @@
 
 #define SIM_GFX90A_SDMA	5	/* 2 for any copy, 3 for XGMI */
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_ALDEBARAN, without PSP, SMU, UMC, VCN. */
+/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_ALDEBARAN, without PSP, SMU, UMC,
+ * VCN. */
 static int sim_gfx90a_blocks(struct amdgpu_device *adev)
 {
 	aldebaran_reg_base_init(adev);

@@ -67,7 +67,8 @@ static void sim_gfx942_caches(struct amdgpu_device *adev)
 	adev->gmc.mall_size = SZ_256M;
 }
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 9.4.3, without PSP, SMU, UMC, VCN, JPEG. */
+/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 9.4.3, without PSP, SMU, UMC, VCN,
+ * JPEG. */
 static int sim_gfx942_blocks(struct amdgpu_device *adev)
 {
 	if (xccs < 2 || xccs > SIM_XCCS || xccs % 2)

@@ -57,7 +57,8 @@ static inline uint32_t ctl_stack_size(const struct gpu *g)
 	return gpu_property(g->id, "ctl_stack_size");
 }
 
-/* What the debugger has of the save area of each XCC; the topology does not tell (kfd_queue.c:kfd_queue_ctx_save_restore_size @ 6.12.117). */
+/* What the debugger has of the save area of each XCC; the topology does not tell
+ * (kfd_queue.c:kfd_queue_ctx_save_restore_size @ 6.12.117). */
 static inline uint64_t debugger_size(const struct gpu *g)
 {
 	uint64_t xccs = gpu_property(g->id, "num_xcc");
