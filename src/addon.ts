@@ -1,7 +1,6 @@
 /**
- * What the native addon offers: shapes are those of native/addon. Types alone, for every module; src/native.ts loads
- * it.
- * Errors thrown by it carry a `code`: KFD_IO, KFD_CORRUPT, KFD_UNSUPPORTED, KFD_PROTOCOL, KFD_GPU, KFD_CANCELLED.
+ * The types of the native addon, as in native/addon. src/native.ts loads it. Its errors have a `code`: KFD_IO,
+ * KFD_CORRUPT, KFD_UNSUPPORTED, KFD_PROTOCOL, KFD_GPU, KFD_CANCELLED.
  */
 
 import type {
@@ -37,7 +36,7 @@ export interface Native {
     new (options: DrainOptions | UploadOptions): TransferJob;
     new (options: SnapshotOptions): TransferJob<Snapshot>;
   };
-  /** `index`: path of a new file that gets all but the frames. A sound file is added to `siblings`. */
+  /** `index`: path of a new file that gets everything but the frames. A valid file is added to `siblings`. */
   readonly PagesCheck: new (
     index?: string,
     siblings?: Pick<SiblingCheck, 'problems'>,
@@ -49,49 +48,47 @@ export interface Native {
   isAlive(pidfd: Descriptor): boolean;
   /** SIGKILL. */
   kill(pidfd: Descriptor): void;
-  /** Calls once when the process has ended; the returned function stops watching. */
+  /** Calls `onExit` once when the process has ended. The returned function stops watching. */
   watchExit(pidfd: Descriptor, onExit: () => void): () => void;
-  /** The processes of the cgroup v2 with directory `cgroup` can open no other render nodes. Throws KFD_IO. */
+  /** Limits the processes of a cgroup v2 (directory `cgroup`) to these render nodes. Throws KFD_IO. */
   attachDeviceFilter(cgroup: string, renderMinors: readonly number[]): void;
   kfdVersion(): { readonly major: number; readonly minor: number };
-  /** Only after a successful RESTORE in `pid`: on any other process kernels oops. */
+  /** Only after a successful RESTORE in `pid`: kernels crash for other processes. */
   kfdResume(pid: number): void;
-  /** Attaches to `pid`, unpauses, lets go. False when it was not paused. */
+  /** Attaches to `pid`, unpauses it, detaches. False when it was not paused. */
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
   /**
-   * What KFD keeps of BOs in a state file can be read, as exchanging one for a shared buffer needs. Throws
-   * KFD_UNSUPPORTED, KFD_CORRUPT.
+   * Checks that KFD's private data of BOs in a state file is readable. Exchanging a BO for a shared buffer needs it.
+   * Throws KFD_UNSUPPORTED, KFD_CORRUPT.
    */
   checkPrivateData(bytes: Buffer): void;
   renderStateSummary(bytes: Buffer): RenderStateSummary;
   /**
-   * A render state as a memfd for the plugin, with the BOs at the positions `shared` named as buffers of others:
-   * `firstBo` and position.
+   * A render state as a memfd for the plugin. The BOs at the positions `shared` become references to buffers of other
+   * processes, by `firstBo` and position.
    */
   renderStateForRestore(bytes: Buffer, firstBo: number, shared: readonly number[]): Descriptor;
   /** The bytes as a memfd for the plugin. */
   memfd(bytes: Buffer): Descriptor;
   /**
-   * The state with this host's GPU ids filled in, as a memfd for the plugin. The BOs at the indices `shared` become
-   * small ones: they will be exchanged for buffers of others.
+   * The state with this host's GPU ids, as a memfd for the plugin. The BOs at the indices `shared` become small: they
+   * will be exchanged for buffers of other processes.
    */
   stateForRestore(
     bytes: Buffer,
     actualGpuIds: readonly number[],
     shared: readonly number[],
   ): Descriptor;
-  /** Where a dma-buf's buffer is mapped through the GPU's render node, bytes. Throws KFD_GPU, KFD_IO. */
+  /** The mmap offset of a dma-buf's buffer in the GPU's render node, bytes. Throws KFD_GPU, KFD_IO. */
   gemMmapOffset(renderNode: string, dmabuf: Descriptor): number;
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesSummary;
   /**
-   * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, that one's parent, to
-   * the
-   * one that has none. What `frames` has, of the image that `target` is for, is referred to there. Rejects with
-   * KFD_CORRUPT
-   * when they do not fit, KFD_IO.
+   * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, and so on to the first
+   * without parent. A frame that `frames` (the image of `target`) has becomes a reference. Rejects with KFD_CORRUPT
+   * when the files do not fit together, KFD_IO.
    */
   flattenPages(chain: readonly ChainPart[], target: string, frames?: ImageFrames): FlattenJob;
 }

@@ -1,4 +1,4 @@
-/** `/etc/kfd-checkpoint/config.json`: strict, every key optional. */
+/** `/etc/kfd-checkpoint/config.json`: unknown keys are refused, every key is optional. */
 
 import * as v from 'valibot';
 import { KfdError } from './errors.js';
@@ -20,20 +20,20 @@ function whole(min: number, max: number) {
 }
 
 const configSchema = v.strictObject({
-  /** Upload contents beside CRIU's own restore; false: after it, while CRIU waits. */
+  /** true: uploads run during CRIU's own restore. false: they run after it, while CRIU waits. */
   parallel: v.optional(v.boolean(), true),
-  /** What is tried on each frame of content; auto: what is small and costs no time. */
+  /** Codecs that are tried on each frame of content. auto: a codec that saves space and costs no time. */
   compress: v.optional(v.picklist(['none', 'auto', 'lz4', 'zstd']), 'auto'),
   zstd_level: v.optional(whole(1, 19), 1),
-  /** Memory for copies per GPU, MiB: the pinned ring, and what its workers keep. */
+  /** Memory for copies per GPU, MiB: the pinned ring and the frames of its workers. */
   staging_mib: v.optional(whole(8, 256), 64),
-  /** The same for all sessions of the host together, MiB. */
+  /** Memory for copies of all sessions of the host together, MiB. */
   staging_total_mib: v.optional(whole(8, 1 << 20), 1024),
-  /** With --leave-running: contents are copied aside, and the container goes on while the copies are written. */
+  /** With --leave-running: contents are copied, and the container runs while the copies are written. */
   short_freeze: v.optional(v.boolean(), true),
-  /** Most host memory for such copies, MiB, where VRAM has no room; never more than half of what is free. */
+  /** The most host memory for such copies, MiB, when VRAM has no room. At most half of the free memory is used. */
   freeze_host_mib: v.optional(whole(0, 1 << 20), 4096),
-  /** How contents move: SDMA, the CPU, or SDMA where it works. */
+  /** The copy engine: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),

@@ -1,19 +1,16 @@
-/**
- * The vocabulary of failure. Everything this project throws on purpose is a `KfdError`; callers
- * switch on `code`, never on text.
- */
+/** Errors. Everything that this project throws on purpose is a `KfdError`. Callers switch on `code`, never on text. */
 
-/** What went wrong, in one word. A new code breaks the build until `exitCodes` knows it. */
+/** The kind of a failure. The build fails until `exitCodes` has an entry for a new code. */
 export type ErrorCode =
   /** The host, or the container, has no usable AMD GPU. */
   | 'E_NO_GPU'
-  /** The GPUs here are not those the image was taken on. */
+  /** The GPUs of this host do not fit the image. */
   | 'E_GPU_MISMATCH'
   /** Not enough free VRAM. */
   | 'E_VRAM'
   /** Another kernel release or KFD interface version: the opaque state is bound to it. */
   | 'E_KERNEL_MISMATCH'
-  /** The GPU is here, but under other device numbers. */
+  /** The GPU is on this host, but under other device numbers. */
   | 'E_DEVICE_MOVED'
   /** Bytes of the image or archive do not match their checksum or format. */
   | 'E_IMAGE_CORRUPT'
@@ -31,7 +28,7 @@ export type ErrorCode =
   | 'E_PROTOCOL'
   /** Asked to stop. */
   | 'E_CANCELLED'
-  /** Asked to stop what cannot be stopped any more. */
+  /** Asked to stop work that can no longer be stopped. */
   | 'E_TOO_LATE'
   /** A deadline passed. */
   | 'E_TIMEOUT'
@@ -120,8 +117,8 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * Anything caught, as a `KfdError`: itself when it is one, E_IO for an errno of Node's, E_INTERNAL
- * for the rest. `subject` starts the message.
+ * Any caught error as a `KfdError`: unchanged if it is one, E_IO for an errno of Node, E_INTERNAL for the rest.
+ * `subject` starts the message.
  */
 export function asKfdError(error: unknown, subject: string): KfdError {
   if (error instanceof KfdError) return error;

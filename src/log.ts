@@ -1,6 +1,6 @@
 /**
- * Logging: pino, JSON lines, synchronous (nothing is lost when the process dies next). A line that cannot be written is
- * dropped: what a session has to undo must never depend on room for its log.
+ * Logging: pino, JSON lines, synchronous, so that no line is lost when the process dies. A line that cannot be written
+ * is dropped: a session must be able to undo its work on a full disk.
  */
 
 import { mkdirSync, openSync, writeSync } from 'node:fs';
@@ -20,9 +20,8 @@ export interface LogOptions {
 }
 
 /**
- * Makes the root logger of a process; everything else takes a `Logger` and uses `child()`.
- * Errors under the key `err` are written with code, hint, details and causes.
- * Throws E_IO when the file cannot be opened.
+ * Makes the root logger of a process. Other modules take a `Logger` and use `child()`. Errors under the key `err` are
+ * written with code, hint, details and causes. Throws E_IO when the file cannot be opened.
  */
 export function createLogger(options: LogOptions = {}): Logger {
   const settings: pino.LoggerOptions = {
@@ -44,10 +43,7 @@ function openLog(file: string): number {
   }
 }
 
-/**
- * Writes lines to a descriptor. Never throws; the next line that can be written follows a count of those that were
- * lost.
- */
+/** Writes lines to a descriptor. Never throws. A count of lost lines is written before the next line. */
 function linesTo(fd: number): pino.DestinationStream {
   let lost = 0;
   return {

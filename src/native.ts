@@ -39,7 +39,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   KFD_CANCELLED: 'E_CANCELLED',
 };
 
-/** An error of the addon in this project's vocabulary; `subject` starts the message. */
+/** An error of the addon as a KfdError; `subject` starts the message. */
 export function fromNative(error: unknown, subject: string): KfdError {
   if (error instanceof KfdError) return error;
   const name = error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -1,4 +1,4 @@
-/** Our errors as statuses of gRPC and ttrpc, which have the same numbers. */
+/** Errors as statuses of gRPC and ttrpc, which have the same numbers. */
 
 import type { ErrorCode } from './errors.js';
 
@@ -24,7 +24,7 @@ export const statusOf = {
   E_DEVICE_MOVED: statusCode.failedPrecondition,
   E_IMAGE_CORRUPT: statusCode.failedPrecondition,
   E_IMAGE_UNSEALED: statusCode.failedPrecondition,
-  // Not "not found": containerd takes that for a container which is gone.
+  // Not "not found": for containerd that means a container that has ended.
   E_IMAGE_MISSING: statusCode.failedPrecondition,
   E_IMAGE_VERSION: statusCode.failedPrecondition,
   E_UNSUPPORTED_STATE: statusCode.failedPrecondition,

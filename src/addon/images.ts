@@ -1,23 +1,23 @@
-/** Image files, as the addon reads, checks and joins them. */
+/** Image files in the addon: reading, checking and joining them. */
 
 export interface PagesSummary {
   readonly contentBytes: number;
   readonly fileBytes: number;
   readonly frames: number;
   readonly zeroFrames: number;
-  /** Frames whose contents are in the parent. */
+  /** Frames stored in the parent. */
   readonly references: number;
-  /** Frames whose contents are in other files of the image. */
+  /** Frames stored in other files of the image. */
   readonly siblings: number;
   /** Frames have digests: the file can be a parent. */
   readonly digests: boolean;
   /** XXH3-128 over the index, hex. */
   readonly root: string;
-  /** The root of the parent, if it has one. */
+  /** The root of the parent, if there is a parent. */
   readonly parent?: string;
 }
 
-/** A file, or a part of one. Bytes. */
+/** A file or a part of a file, in bytes. */
 export interface FilePart {
   readonly path: string;
   readonly offset: number;
@@ -30,7 +30,7 @@ export interface SiblingPart extends FilePart {
   readonly gpu: number;
 }
 
-/** A pages file, and all of its image, which it may refer to. */
+/** A pages file, and the other files of its image, to which it may refer. */
 export interface ChainPart extends FilePart {
   readonly siblings: readonly SiblingPart[];
 }
@@ -52,7 +52,7 @@ export interface StateSummary {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;
     readonly size: number;
-    /** `handle`: another handle of a BO that comes before it. */
+    /** `handle`: a second handle of an earlier BO. */
     readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio' | 'handle';
     /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned; missing for a BO of a render file. */
     readonly allocFlags?: number;
@@ -78,17 +78,17 @@ export interface PagesCheckResult extends PagesSummary {
   readonly buffers: number;
 }
 
-/** Verifies a pages file that comes as a stream: feed() throws as soon as the bytes show damage. */
+/** Verifies a pages file from a stream. feed() throws as soon as the bytes show damage. */
 export interface PagesCheck {
   feed(chunk: Buffer): void;
   finish(): PagesCheckResult;
 }
 
-/** Whether the frames that pages files of an image refer to in each other are there. */
+/** Checks the references between the pages files of an image. */
 export interface SiblingCheck {
   /** Reads a file's index. Throws KFD_IO, KFD_CORRUPT. */
   addFile(path: string): void;
-  /** After the last file: the first of each file that refers to something that is not there; empty when all is well. */
+  /** Call after the last file. Returns the first broken reference of each file. */
   problems(): readonly {
     readonly process: number;
     readonly gpu: number;

@@ -7,7 +7,7 @@ export interface Descriptor {
   close(): void;
 }
 
-/** What a `Listener` delivers: a message, or the end of a peer. */
+/** A delivery of a `Listener`: a message, or the end of a peer. */
 export type Delivery =
   | {
       readonly peer: number;

@@ -1,4 +1,4 @@
-/** Transfers of the addon: contents between buffers and pages files, and the host memory they work with. */
+/** Transfers in the addon: contents between buffers and pages files, and their staging memory. */
 
 import type { PagesSummary } from './images.js';
 import type { Descriptor } from './messages.js';
@@ -8,17 +8,17 @@ export interface TransferBuffer {
   /** Bytes. */
   readonly size: number;
   readonly dmabuf: Descriptor;
-  /** Where its content begins in the dma-buf, bytes; a multiple of 4096. Missing: at 0. */
+  /** Start of its content in the dma-buf, bytes, a multiple of 4096. Missing: 0. */
   readonly offset?: number;
 }
 
 interface TransferOptions {
   readonly renderNode: string;
   readonly engine: 'auto' | 'sdma' | 'cpu';
-  /** Staging ring: `slots` pieces of `slotBytes`, pinned. */
+  /** The staging ring: `slots` pinned pieces of `slotBytes`. */
   readonly slots: number;
   readonly slotBytes: number;
-  /** Threads that read or write and code frames; each may keep two pieces of `slotBytes`. */
+  /** Threads that read or write frames, and code them. Each may keep two pieces of `slotBytes`. */
   readonly workers: number;
   readonly buffers: readonly TransferBuffer[];
 }
@@ -31,34 +31,34 @@ export interface DrainOptions extends TransferOptions {
   readonly gpu: number;
   readonly compress: 'none' | 'auto' | 'lz4' | 'zstd';
   readonly zstdLevel: number;
-  /** Path of the parent's pages file, or of its index: what it has is not stored again. */
+  /** Path of the parent's pages file or of its index. Its frames are not stored again. */
   readonly parent?: string;
-  /** Of the image: what its other files have is not stored again. */
+  /** The frames of the image. A frame of another file is not stored again. */
   readonly frames?: ImageFrames;
 }
 
-/** What the pages files of one image have stored, shared by the jobs that write them. */
+/** The frames stored by the pages files of one image. All jobs that write them share it. */
 export type ImageFrames = object;
 
 export interface UploadOptions extends TransferOptions {
   readonly operation: 'upload';
-  /** The pages file. Others in its folder are read where it refers to them. */
+  /** The pages file. Files in its folder are read when it refers to them. */
   readonly path: string;
 }
 
 export interface SnapshotOptions extends TransferOptions {
   readonly operation: 'snapshot';
-  /** Most of host memory that it may take; VRAM comes first. */
+  /** The most host memory it may use. VRAM comes first. */
   readonly hostBytes: number;
 }
 
-/** Copies of buffers, which go when `memory` is closed. */
+/** Copies of buffers. They end when `memory` is closed. */
 export interface Snapshot {
   /** none: there was no room. */
   readonly place: 'vram' | 'host' | 'none';
   /** dma-bufs, or a memfd. */
   readonly memory: readonly Descriptor[];
-  /** In the order of the buffers: index in `memory`, and offset there. */
+  /** In the order of the buffers: index in `memory`, and offset in it. */
   readonly places: readonly { readonly memory: number; readonly offset: number }[];
   readonly wallUs: number;
 }
@@ -68,16 +68,16 @@ export interface TransferResult extends PagesSummary {
   /** Microseconds in all. */
   readonly wallUs: number;
   readonly workers: number;
-  /** Times of all workers together; waits are those of the thread that drives the copy engine. */
+  /** Sums over all workers. Waits are the waits of the thread that drives the copy engine. */
   readonly stages: {
     readonly file: { readonly bytes: number; readonly busyUs: number };
     readonly code: { readonly bytes: number; readonly busyUs: number };
-    /** Of `code`: checksums. */
+    /** The part of `code` for checksums. */
     readonly hash: { readonly bytes: number; readonly busyUs: number };
     readonly copy: { readonly bytes: number; readonly waitUs: number };
     readonly work: { readonly bytes: number; readonly waitUs: number };
   };
-  /** Stored bytes that went past the page cache. */
+  /** Stored bytes that bypassed the page cache. */
   readonly directBytes: number;
   /** Microseconds in which workers of a drain waited for their turn. */
   readonly turnWaitUs: number;
@@ -85,7 +85,7 @@ export interface TransferResult extends PagesSummary {
   readonly engine: 'sdma' | 'cpu';
 }
 
-/** Starts when made. The dma-bufs are duplicated: close yours whenever you like. */
+/** The job starts at once. The dma-bufs are duplicated: the caller may close its own at any time. */
 export interface TransferJob<Result = TransferResult> {
   readonly done: Promise<Result>;
   /** Bytes moved so far. */
@@ -94,21 +94,21 @@ export interface TransferJob<Result = TransferResult> {
   cancel(): void;
 }
 
-/** Pieces of the host's staging memory; a process that ends, however it does, has none. */
+/** Pieces of the host's staging memory. They are free when their process ends, in any way. */
 export interface StagingClaim {
-  /** Pieces held; 0 while there are none for it. Throws KFD_IO. */
+  /** Pieces held; 0 while none is free. Throws KFD_IO. */
   poll(): number;
-  /** Gives them back. */
+  /** Returns the pieces. */
   close(): void;
 }
 
 export interface StagingRequest {
-  /** The file that is locked; made if it is missing. */
+  /** The lock file. It is created if missing. */
   readonly file: string;
-  /** Pieces on the host, and those that are of use. */
+  /** Pieces on the host, and the most that the transfer can use. */
   readonly total: number;
   readonly wanted: number;
-  /** That the session runs at once. */
+  /** Transfers that the session runs at the same time. */
   readonly transfers: number;
   /** Its pid. */
   readonly session: number;

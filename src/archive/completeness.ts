@@ -1,4 +1,4 @@
-/** Whether the GPU's files of a checkpoint are all there, as far as the headers show. */
+/** Whether all GPU files of a checkpoint are present, as far as the headers show. */
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
@@ -11,13 +11,13 @@ import type { Visit, WalkOptions } from './walk.js';
 
 export interface CompleteContents {
   readonly contents: CheckpointContents;
-  /** What is missing, cut or changed; empty when a restore would find all it needs. */
+  /** Missing, cut or changed files; empty for a complete checkpoint. */
   readonly problems: readonly Mismatch[];
 }
 
 /**
- * Reads a checkpoint but for the contents of buffers: an uncompressed archive of any size in the time its entries
- * take. `also` sees what else is not read. Throws as `readContents`.
+ * Reads a checkpoint without the contents of buffers. For an uncompressed archive the time depends on the number of
+ * entries, not on its size. `also` sees the other entries. Throws the errors of `readContents`.
  */
 export async function readComplete(
   path: string,

@@ -1,4 +1,7 @@
-/** Who was checkpointed, out of the engine's own files. Other people's documents: read loosely. */
+/**
+ * The checkpointed container, from the container engine's files. They are not our documents: unknown members are
+ * accepted.
+ */
 
 import * as v from 'valibot';
 
@@ -13,14 +16,14 @@ export interface ContainerFacts {
   readonly created: string | undefined;
   readonly checkpointed: string | undefined;
   readonly annotations: Readonly<Record<string, string>>;
-  /** What is mounted into it from the host, but for what podman makes anew for each restore. */
+  /** Mounts from the host, without the ones that podman creates for each restore. */
   readonly hostFolders: readonly HostFolder[];
 }
 
 export interface HostFolder {
-  /** In the container. */
+  /** Path in the container. */
   readonly destination: string;
-  /** On the host, absolute. */
+  /** Absolute path on the host. */
   readonly source: string;
 }
 
@@ -43,7 +46,7 @@ const specSchema = v.object({
   annotations: v.fallback(v.optional(v.record(v.string(), v.string())), undefined),
 });
 
-/** From the texts of config.dump and spec.dump; undefined when neither says anything. */
+/** The container in the texts of config.dump and spec.dump; undefined when neither has information. */
 export function containerFacts(
   config: string | undefined,
   spec: string | undefined,
@@ -72,7 +75,7 @@ function hostFoldersOf(mounts: readonly unknown[], id: string | undefined): Host
     if (!known.success) return [];
     const { destination, type, source } = known.output;
     if (type !== 'bind' || source?.startsWith('/') !== true) return [];
-    // Podman's own files of the container (hosts, shm, ...), and named volumes, which come out of the archive.
+    // Podman's own files of the container (hosts, shm, ...), and named volumes, which the archive holds.
     if (id !== undefined && source.includes(`/${id}/`)) return [];
     return /\/volumes\/[^/]+\/_data$/.test(source) ? [] : [{ destination, source }];
   });
@@ -83,7 +86,7 @@ function parsed(document: string | undefined): unknown {
   try {
     return JSON.parse(document);
   } catch {
-    // A damaged file of the engine's is the engine's to report; ours are checked elsewhere.
+    // The container engine reports damage of its own files. Our files are checked elsewhere.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** What a checkpoint holds, learnt in one walk: small files are read, all others only counted. */
+/** The contents of a checkpoint, from one walk. Small files are read, all others only counted. */
 
 import { KfdError } from '../errors.js';
 import { decodeManifest } from '../manifest/codec.js';
@@ -11,16 +11,16 @@ import type { CheckpointEntry, Visit, WalkOptions, WalkResult } from './walk.js'
 
 /** Bytes of the largest config.dump or spec.dump that is read. */
 export const maxJsonBytes = 16 << 20;
-/** First four bytes of inventory.img, little endian; it alone lacks the magic all images share. */
+/** First four bytes of inventory.img, little endian. It is the only image without the common magic. */
 const inventoryMagic = 0x58313116;
 
 export interface CheckpointContents extends WalkResult {
   readonly path: string;
-  /** undefined: no manifest, so either no GPU, or (`imageFiles` not empty) never finished. */
+  /** undefined: no manifest. Either there is no GPU, or, with `imageFiles`, the image was never finished. */
   readonly manifest: Manifest | undefined;
-  /** From config.dump and spec.dump; undefined when neither is there. */
+  /** From config.dump and spec.dump; undefined when both are missing. */
   readonly container: ContainerFacts | undefined;
-  /** Texts of config.dump and spec.dump, as they came. */
+  /** Texts of config.dump and spec.dump, unchanged. */
   readonly documents: { readonly config: string | undefined; readonly spec: string | undefined };
   /** Our state and pages files: name in the image directory to bytes. */
   readonly imageFiles: ReadonlyMap<string, number>;
@@ -39,9 +39,8 @@ export interface CheckpointSizes {
 }
 
 /**
- * Reads a checkpoint. `also` sees every entry that is not read here, e.g. to verify it on the way.
- * Throws as `walkCheckpoint` and `decodeManifest`, and E_IMAGE_CORRUPT for something that is
- * no checkpoint.
+ * Reads a checkpoint. `also` sees every entry that is not read here, for example to verify it. Throws the errors of
+ * `walkCheckpoint` and `decodeManifest`, and E_IMAGE_CORRUPT for a file that is no checkpoint.
  */
 export async function readContents(
   path: string,
@@ -87,7 +86,7 @@ export async function readContents(
   };
 }
 
-/** Largest size of a file whose text is kept; undefined for all others. */
+/** The largest size of a file whose text is kept; undefined for other files. */
 function boundOf(name: string): number | undefined {
   if (name === smallFiles.config || name === smallFiles.spec) return maxJsonBytes;
   return name === imagePrefix + manifestName ? manifestLimits.fileBytes : undefined;
@@ -107,7 +106,7 @@ function count(
   if (/^pages-\d+\.img$/.test(name)) sizes.memoryPages += entry.size;
 }
 
-/** All bytes of an entry. Throws E_IMAGE_CORRUPT beyond `maxBytes`, before keeping them. */
+/** All bytes of an entry. Throws E_IMAGE_CORRUPT before keeping more than `maxBytes`. */
 export async function collect(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,

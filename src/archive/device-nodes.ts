@@ -1,6 +1,6 @@
 /**
- * The device nodes in CRIU's image of a tmpfs, which is a tar file of GNU tar's. Headers of devices
- * get other numbers; every other byte stays, so that nothing tar knows and we do not is lost.
+ * The device nodes in CRIU's image of a tmpfs, which is a file of GNU tar. Headers of devices get new numbers. Every
+ * other byte stays, so that no information of tar is lost.
  */
 
 import { posix } from 'node:path';
@@ -15,31 +15,31 @@ import {
   withDevice,
 } from './tar-header.js';
 
-/** An image of a tmpfs in CRIU's directory; the number is that of the mount. */
+/** An image of a tmpfs in CRIU's directory, with the number of the mount. */
 export const tmpfsImagePattern = /^tmpfs-dev-\d{1,10}\.tar\.gz\.img$/;
 
 export interface RewrittenNodes {
-  /** The tar file; the input itself when nothing in it has moved. */
+  /** The tar file, or the input itself when no device has moved. */
   readonly tar: Buffer;
-  /** Those of `moves` of which there is a node. */
+  /** The elements of `moves` that have a node. */
   readonly found: ReadonlySet<DeviceMove>;
 }
 
-/** One entry with what belongs to it. */
+/** One entry with its headers and contents. */
 interface RawEntry {
   readonly header: TarHeader;
   /** Pax and GNU headers before the block. */
   readonly before: Buffer;
   readonly block: Buffer;
   readonly after: Buffer;
-  /** The name in the block is not that of the entry. */
+  /** Another header has the name of the entry. */
   readonly isRenamed: boolean;
 }
 
 /**
- * Gives every node of a moved device the new number. A render node also gets the name that belongs
- * to its new minor, for programs find it by the topology of the host they are on; its old name
- * stays, as long as that is not the new name of another GPU. Throws E_IMAGE_CORRUPT.
+ * Gives every node of a moved device the new number. A render node also gets the name of its new minor, because
+ * programs find it by the topology of their host. Its old name stays, unless it is the new name of another GPU. Throws
+ * E_IMAGE_CORRUPT.
  */
 export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): RewrittenNodes {
   const { entries, end } = entriesOf(tar);
@@ -48,7 +48,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     header.type === '3' ? byNumber.get(`${header.devMajor}:${header.devMinor}`) : undefined;
 
   const found = new Set<DeviceMove>();
-  /** Names of nodes to be, so that no other keeps or gets them. */
+  /** Names of new nodes. No other node keeps or gets one of them. */
   const proper = new Map<string, DeviceMove>();
   for (const entry of entries) {
     const move = moveOf(entry);
@@ -64,7 +64,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     const move = moveOf(entry);
     const owner = proper.get(plain(entry.header.name));
     if (move === undefined) {
-      // A node of a GPU that no process saw gives way, and so does whatever else has the name.
+      // Any other entry with this name is removed, for example a node of a GPU that no process saw.
       return owner === undefined ? [entry.before, entry.block, entry.after] : [];
     }
     const written: Buffer[] = [];
@@ -82,7 +82,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
   return { tar: Buffer.concat([...pieces, end]), found: withArrived(found, entries, moves) };
 }
 
-/** Also those whose node is there with its new number: this was done before, and interrupted after. */
+/** Also counts nodes that have the new number already: an earlier run was interrupted later. */
 function withArrived(
   found: ReadonlySet<DeviceMove>,
   entries: readonly RawEntry[],
@@ -96,7 +96,7 @@ function withArrived(
   return new Set([...found, ...moves.filter(({ to }) => numbers.has(`${to.major}:${to.minor}`))]);
 }
 
-/** Where the node would be on a host that has the device at its new minor; undefined: the name does not show it. */
+/** The node's name on a host that has the device at its new minor; undefined when the name has no number. */
 function properName({ header, isRenamed }: RawEntry, { gpu, to }: DeviceMove): string | undefined {
   const [, folder] = /^(.*\/)renderD\d+$/.exec(header.name) ?? [];
   if (gpu === undefined || isRenamed || folder === undefined) return undefined;
@@ -132,7 +132,7 @@ function entriesOf(tar: Buffer): { entries: RawEntry[]; end: Buffer } {
     }
     const behind = at + blockBytes;
     let length = sparseBytes(block, (offset) => take(behind + offset, blockBytes));
-    // Links and devices have no contents, whatever their size says.
+    // Links and devices have no contents. Their size is ignored.
     if (!'123456'.includes(header.type)) length += padded(header.size);
     entries.push({
       header,
@@ -147,7 +147,7 @@ function entriesOf(tar: Buffer): { entries: RawEntry[]; end: Buffer } {
   }
 }
 
-/** Bytes of the further headers of a file with holes: GNU's extension of its old format. */
+/** Bytes of the extra headers of a file with holes (GNU's old format). */
 function sparseBytes(block: Buffer, next: (offset: number) => Buffer): number {
   if (block[156] !== 0x53 || block[482] === 0) return 0; // "S", isextended
   let bytes = 0;

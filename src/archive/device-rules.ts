@@ -1,7 +1,7 @@
 /**
- * The engine's documents, with devices of another host: the OCI spec of the archive (spec.dump),
- * whose rules the runtime applies, and podman's own configuration (config.dump), which is what a
- * later start of the container is made from. Only what names a moved device changes.
+ * The container engine's documents with devices of another host. The OCI runtime applies the rules of the OCI spec
+ * (spec.dump). Podman makes later starts of the container from its configuration (config.dump). Only members that name
+ * a moved device change.
  */
 
 import * as v from 'valibot';
@@ -11,7 +11,7 @@ import type { DeviceNumber } from '../gpu/host.js';
 import { withChanged } from '../runtime/json-text.js';
 
 const number = v.optional(v.nullable(v.number()));
-/** Members that are not named here stay as they are. */
+/** Other members stay unchanged. */
 const deviceList = v.nullable(
   v.array(
     v.looseObject({
@@ -24,7 +24,7 @@ const deviceList = v.nullable(
 );
 type Device = NonNullable<v.InferOutput<typeof deviceList>>[number];
 
-/** spec.dump. `annotations`: new values of those it has already. Throws E_IMAGE_CORRUPT. */
+/** spec.dump. `annotations`: new values of existing annotations. Throws E_IMAGE_CORRUPT. */
 export function rewriteSpec(
   text: string,
   moves: readonly DeviceMove[],
@@ -43,7 +43,7 @@ export function rewriteConfig(
     withChanged(
       specText(text, ['spec'], moves, annotations),
       ['device_host_src'],
-      // The host's paths; podman looks up their numbers at every start.
+      // Paths of the host. Podman looks up their numbers at every start.
       (list) => changedDevices(list, (device) => withPath(device, moveOfPath(device, moves))),
     ),
   );
@@ -76,18 +76,18 @@ function specText(
 }
 
 function changedDevices(list: unknown, change: (device: Device) => Device): unknown {
-  // Judged, but not taken from the judge: its members would come in another order.
+  // Validated, but the input is used: the validated object has its members in another order.
   v.parse(deviceList, list);
   return (list as Device[] | null)?.map(change) ?? list;
 }
 
-/** Of a character device: "c", or "u" for an unbuffered one, which Linux treats in the same way. */
+/** The types of a character device: "c", or "u" (unbuffered), which Linux treats as "c". */
 function moveOfNumber({ type, major, minor }: Device, moves: readonly DeviceMove[]) {
   if (type !== 'c' && type !== 'u') return undefined;
   return moves.find(({ from }) => from.major === major && from.minor === minor);
 }
 
-/** A rule for all devices of a major follows it, when they all go to one. */
+/** A rule for all devices of a major changes only when all of them move to one major. */
 function moveOfMajor(
   { type, major, minor }: Device,
   moves: readonly DeviceMove[],
@@ -105,7 +105,7 @@ function moveOfPath({ path }: Device, moves: readonly DeviceMove[]): DeviceMove 
   return moves.find(({ gpu, from }) => gpu !== undefined && path === renderPath(from));
 }
 
-/** A node with the name that belongs to its number goes on having one. */
+/** A node that is named after its number is renamed with it. */
 function withPath(device: Device, move: DeviceMove | undefined): Device {
   if (move?.gpu === undefined || device.path !== renderPath(move.from)) return device;
   return { ...device, path: renderPath(move.to) };

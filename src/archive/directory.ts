@@ -1,4 +1,4 @@
-/** A checkpoint that lies unpacked on disk. */
+/** An unpacked checkpoint on disk. */
 
 import { createReadStream } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { imageFilePattern, manifestName } from '../manifest/names.js';
 import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
 import type { DirectoryKind, Visit, WalkResult } from './walk.js';
 
-/** As `walkCheckpoint`, for a directory; links and special files are ignored. */
+/** `walkCheckpoint` for a directory. Links and special files are ignored. */
 export async function walkDirectory(path: string, visit: Visit): Promise<WalkResult> {
   const kind = await kindOf(path);
   const ignored: string[] = [];
@@ -48,7 +48,7 @@ async function kindOf(path: string): Promise<DirectoryKind> {
   });
 }
 
-/** Opened only when somebody reads. */
+/** Opened on the first read. */
 async function* contentOf(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>;
 }

@@ -1,9 +1,9 @@
-/** What of an archive is believed, by whichever reader it is walked. */
+/** The entries of an archive that are trusted, for all readers. */
 
 import { KfdError } from '../errors.js';
 import { plainName } from './names.js';
 
-/** More than any real checkpoint; a hostile archive ends here. */
+/** Far more than in any real checkpoint: a bound for hostile archives. */
 const limits = { entries: 65_536, entryBytes: 2 ** 50 } as const;
 
 export class Entries {
@@ -11,14 +11,14 @@ export class Entries {
   readonly #names = new Set<string>();
   readonly ignored: string[] = [];
 
-  /** `path`: of the archive, for messages. */
+  /** `path`: the archive's path, for messages. */
   constructor(path: string) {
     this.#path = path;
   }
 
   /**
-   * The plain name of a regular file; undefined for anything that is not to be believed. Throws
-   * E_IMAGE_CORRUPT for a name that came before, and beyond the limits.
+   * The plain name of a regular file; undefined for an entry that is not trusted. Throws E_IMAGE_CORRUPT for a second
+   * entry with this name, and beyond the limits.
    */
   take(name: string, kind: 'file' | 'directory' | 'other', size: number): string | undefined {
     const plain = plainName(name);
@@ -26,7 +26,7 @@ export class Entries {
       if (kind !== 'directory' && this.ignored.length < 20) this.ignored.push(name.slice(0, 200));
       return undefined;
     }
-    // The engine would unpack the later one over what was looked at here.
+    // The container engine would unpack the later entry over the entry that was checked here.
     if (this.#names.has(plain)) {
       throw new KfdError('E_IMAGE_CORRUPT', `${this.#path}: ${plain} is there twice`);
     }

@@ -1,4 +1,4 @@
-/** Ending a chain of checkpoints: pages files that refer to those of a parent get what they refer to. */
+/** Ending a chain of checkpoints: pages files get the contents that they refer to in a parent. */
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -13,9 +13,8 @@ import type { Contents } from './rewrite.js';
 import type { WalkOptions } from './walk.js';
 
 /**
- * Writes the new pages file `target`: of `chain`, a file, its parent, that one's parent and so on. Sizes in bytes.
- * What those
- * have that it wrote before is not stored again: they are files of one image.
+ * Writes the new pages file `target` from `chain`: a file, its parent, its grandparent and so on. Sizes are bytes. All
+ * targets belong to one image: a frame that an earlier target has is not stored again.
  */
 export type FlattenPages = (
   chain: readonly ChainPart[],
@@ -23,27 +22,23 @@ export type FlattenPages = (
   signal: AbortSignal | undefined,
 ) => Promise<{ readonly fileBytes: number; readonly root: string }>;
 
-/** More than anybody keeps; a circle of hostile archives ends here. */
+/** The longest chain. It also ends a circle of hostile archives. */
 const maxChain = 64;
 
-/**
- * What a manifest will be when nothing is in a parent any more; sizes and digests of its pages files are still the
- * old ones.
- */
+/** A manifest without references to a parent. Sizes and digests of its pages files are still the old ones. */
 export function withoutParent(manifest: Manifest): Manifest {
   const { features } = manifest;
   const required = features.required.filter((name) => name !== parentFeature);
   return { ...manifest, features: { ...features, required }, parent: null };
 }
 
-/** A checkpoint and its ancestors, each with the next one's contents at hand. */
+/** A checkpoint and its ancestors, with readable contents. */
 export type Chain = readonly CheckpointWithPages[];
 
 /**
- * Finds the ancestors of the checkpoint at `path`: each is the next one of `parents`, or, when these are used up,
- * lies beside
- * the archive that names it. Throws E_IMAGE_MISSING when one is not there, or is not the one that is needed;
- * E_USAGE when there is one too many; as `readContents`.
+ * Finds the ancestors of the checkpoint at `path`. Each is the next element of `parents`; after the last element it
+ * lies beside the archive that names it. Throws E_IMAGE_MISSING for a missing or wrong ancestor, E_USAGE for unused
+ * elements, and the errors of `readContents`.
  */
 export async function findChain(
   path: string,
@@ -86,7 +81,7 @@ async function beside(child: string, { archive }: ManifestParent): Promise<strin
   }
 }
 
-/** By the roots of its pages files, which cover all contents. */
+/** Compares the roots of its pages files, which cover all contents. */
 function assertParent(
   { files }: ManifestParent,
   { contents }: CheckpointWithPages,
@@ -102,18 +97,17 @@ function assertParent(
   );
 }
 
-/** A checkpoint that needs no parent any more. */
+/** A checkpoint without a parent. */
 export interface Flattened {
   readonly manifest: Manifest;
-  /** New contents of its archive, by entry name: pages files and the manifest. */
+  /** New pages files and manifest of its archive, by entry name. */
   readonly files: ReadonlyMap<string, Contents>;
 }
 
 /**
- * New contents for the first checkpoint of `chain`, by entry name, and its new manifest: its pages files without
- * references to a parent, in `folder`. All are written anew, also those without a parent, for what they refer to in
- * each
- * other may be stored elsewhere then. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ * Writes the pages files of the first checkpoint of `chain` without references to a parent, in `folder`. Returns them
+ * by entry name, with the new manifest. Files without a parent are written anew, too: frames that they refer to may
+ * move to another file. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
  */
 export async function flattened(
   chain: Chain,
@@ -148,7 +142,7 @@ function siblingsOf(pages: CheckpointWithPages['pages']): ChainPart['siblings'] 
   });
 }
 
-/** A pages file, its parent, and so on, each found by the root that the one before names. */
+/** A pages file, its parent, and so on. Each file names the root of its parent. */
 function partsOf(chain: Chain, first: string): FilePart[] {
   const parts: FilePart[] = [];
   let name: string | undefined = first;

@@ -1,4 +1,7 @@
-/** A checkpoint in place, in the engine's own bundle: what an archive would have, and giving it other contents. */
+/**
+ * A checkpoint in place, in the container engine's own bundle: reading and changing the files that an archive would
+ * have.
+ */
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +10,7 @@ import { maxJsonBytes } from './contents.js';
 import { imagePrefix, smallFiles } from './names.js';
 import type { Replacements } from './relocate.js';
 
-/** What the runtime reads at a restore in place: the OCI spec of the container as it was last started. */
+/** The OCI runtime reads this file at a restore in place: the OCI spec of the container's last start. */
 const bundleSpec = 'config.json';
 
 /** The spec of a bundle. Throws Node's error, E_IMAGE_CORRUPT when it is too large. */
@@ -16,9 +19,9 @@ export async function readBundleSpec(bundle: string): Promise<string> {
 }
 
 /**
- * Gives a bundle the contents an archive would get. The manifest comes last: until then it says the old numbers, and
- * what was interrupted can be done again. Podman's own configuration is in its database, and looks up
- * devices at the next start. Throws Node's error.
+ * Gives a bundle the contents that an archive would get. The manifest is written last: an interrupted change can be
+ * repeated, because the manifest still has the old numbers. Podman's own configuration is in its database; podman looks
+ * up devices at the next start. Throws Node's error.
  */
 export async function replaceInPlace(bundle: string, replacements: Replacements): Promise<void> {
   const isImage = ([name]: [string, Buffer]) => name.startsWith(imagePrefix);

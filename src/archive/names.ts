@@ -14,8 +14,8 @@ export const smallFiles = {
 export const rootfsDiff = 'rootfs-diff.tar';
 
 /**
- * The plain form of an entry's name, without "./" and doubled slashes. `undefined` for a name that
- * is absolute, leaves the archive, or is not text: such an entry is never believed.
+ * The plain form of an entry's name, without "./" and doubled slashes. `undefined` for a name that is absolute, leaves
+ * the archive, or is not text: such an entry is never trusted.
  */
 export function plainName(name: string): string | undefined {
   if (name.length === 0 || name.length > 1024 || name.includes('\0')) return undefined;

@@ -1,4 +1,4 @@
-/** Where the pages files of a checkpoint can be read at any place: in it, or unpacked. */
+/** Random access to the pages files of a checkpoint, in the archive or unpacked. */
 
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -17,8 +17,8 @@ export interface CheckpointWithPages {
 }
 
 /**
- * Reads a checkpoint. Pages files that cannot be read where they are, for the archive is compressed, are unpacked into
- * `folder`, under names that begin with `prefix`. Throws as `readContents`, and Node's error.
+ * Reads a checkpoint. Pages files of a compressed archive are unpacked into `folder`, under names that begin with
+ * `prefix`. Throws the errors of `readContents`, and Node's error.
  */
 export async function readWithPages(
   path: string,

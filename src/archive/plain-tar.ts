@@ -1,4 +1,4 @@
-/** An uncompressed archive: its headers are read, its contents only where somebody wants them. */
+/** An uncompressed archive: headers are read, contents only on request. */
 
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -9,10 +9,10 @@ import type { Visit, WalkOptions, WalkResult } from './walk.js';
 
 /** Bytes of the largest pax header or GNU long name. */
 const maxExtensionBytes = 1 << 20;
-/** Headers of directories, links and devices in a row: a hostile archive ends here. */
+/** The most headers of directories, links and devices in a row: a bound for hostile archives. */
 const maxHeaders = 1 << 20;
 
-/** As `walkCheckpoint`, for an uncompressed archive. Takes as long as it has entries. */
+/** `walkCheckpoint` for an uncompressed archive. The time depends on the number of entries. */
 export async function walkPlainTar(
   path: string,
   { signal }: WalkOptions,
@@ -40,7 +40,7 @@ function kindOf(type: string): 'file' | 'directory' | 'other' {
   return type === '5' ? 'directory' : 'other';
 }
 
-/** All entries with their effective names and sizes; `at`: where the contents begin. */
+/** All entries with their effective names and sizes; `at`: offset of the contents. */
 async function* headers(
   handle: FileHandle,
   path: string,
@@ -56,7 +56,7 @@ async function* headers(
     return buffer;
   };
   let at = 0;
-  /** From pax and GNU headers, for the entry behind them. */
+  /** Values of pax and GNU headers, for the entry that follows. */
   let extended: { name?: string; size?: number } = {};
   for (let count = 0; ; count++) {
     if (count > maxHeaders) throw corrupt('more entries than any checkpoint has');
@@ -76,14 +76,14 @@ async function* headers(
       const bytes = await read(at, header.size);
       if (header.type === 'L') extended.name = bytes.toString('utf8').replace(/\0.*$/s, '');
       if (header.type === 'x') extended = { ...extended, ...paxFields(decodePax(bytes)) };
-      // Nobody writes names or sizes for all entries; whoever does means to be misread.
+      // No tool writes a name or a size for all entries: such an archive is hostile.
       if (header.type === 'g' && Object.keys(paxFields(decodePax(bytes))).length > 0) {
         throw corrupt('a global header with a name or size');
       }
       at += padded(header.size);
       continue;
     }
-    // Links and devices have no contents, whatever their size says.
+    // Links and devices have no contents. Their size is ignored.
     const content = '01234567'.indexOf(header.type) > 0 && header.type !== '7' ? 0 : size;
     yield { header: { ...header, name: extended.name ?? header.name, size: content }, at };
     at += padded(content);
@@ -104,7 +104,7 @@ async function* headers(
   }
 }
 
-/** Opened only when somebody reads. */
+/** Opened on the first read. */
 async function* contentOf(
   path: string,
   start: number,

@@ -1,6 +1,6 @@
 /**
- * What an archive has to say instead, so that the engine restores its container with the devices of
- * this host: new contents for a few of its entries. GPU contents and states stay byte for byte.
+ * New contents of a few entries of an archive, so that the container engine restores its container with the devices of
+ * this host. GPU contents and states stay byte for byte.
  */
 
 import { promisify } from 'node:util';
@@ -22,10 +22,10 @@ import type { Visit } from './walk.js';
 /** New contents by entry name. */
 export type Replacements = ReadonlyMap<string, Buffer>;
 
-/** Podman's /dev has room for 64 MiB; an image that is larger is another mount, and not looked into. */
+/** Podman's /dev has room for 64 MiB. A larger image is another mount and is not read. */
 const limits = { packed: 16 << 20, unpacked: 80 << 20 } as const;
 
-/** What is known of an archive before it is rewritten. */
+/** Facts about an archive before it is rewritten. */
 export interface Source {
   readonly manifest: Manifest;
   /** Texts of config.dump and spec.dump. */
@@ -35,7 +35,7 @@ export interface Source {
   readonly tmpfs: ReadonlyMap<string, Buffer>;
 }
 
-/** A visitor that keeps CRIU's images of tmpfs mounts in `images`. */
+/** A visitor that stores CRIU's images of tmpfs mounts in `images`. */
 export function tmpfsCollector(images: Map<string, Buffer>): Visit {
   return async (entry, content) => {
     if (!entry.name.startsWith(imagePrefix) || entry.size > limits.packed) return;
@@ -45,8 +45,8 @@ export function tmpfsCollector(images: Map<string, Buffer>): Visit {
 }
 
 /**
- * Entries with other contents. Throws E_IMAGE_CORRUPT for what cannot be read, E_UNSUPPORTED_STATE
- * when a node that has to change is not in the archive.
+ * Entries with new contents. Throws E_IMAGE_CORRUPT for an unreadable entry, E_UNSUPPORTED_STATE when the archive lacks
+ * a node that must change.
  */
 export async function relocate(
   source: Source,
@@ -93,7 +93,7 @@ export async function relocate(
   return replacements;
 }
 
-/** undefined: nothing in it has to change. */
+/** undefined: nothing in it must change. */
 async function relocateNodes(
   name: string,
   image: Buffer,

@@ -1,4 +1,4 @@
-/** Writing an archive anew with other contents for some of its entries, as a stream. */
+/** Writing an archive as a stream, with new contents for some entries. */
 
 import { createReadStream, write } from 'node:fs';
 import { type Duplex, Transform, type TransformCallback, Writable } from 'node:stream';
@@ -19,14 +19,14 @@ export interface RewriteOptions extends WalkOptions {
   readonly onProgress?: (bytesRead: number) => void;
 }
 
-/** What an entry gets: bytes, or those of a file. */
+/** The new contents of an entry: bytes, or a file. */
 export type Contents = Buffer | FilePart;
 
 type EntryStream = ExtractEvents['entry'][1];
 
 /**
- * Copies the archive at `path` into the descriptor `target`, in the compression it came with; every name
- * of `replacements` must be in it. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ * Copies the archive at `path` into the descriptor `target`, with the same compression. The archive must have every
+ * name of `replacements`. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
  */
 export async function rewriteArchive(
   path: string,
@@ -48,7 +48,7 @@ export async function rewriteArchive(
     );
   });
   reading.on('finish', () => writing.finalize());
-  // Told by the pipeline it is in, and by whoever reads the entry: these are for what nobody awaits any more.
+  // The pipeline and the reader of the entry report errors. These handlers are for errors that nobody awaits.
   reading.on('error', () => undefined);
   writing.on('error', () => undefined);
 
@@ -70,7 +70,7 @@ export async function rewriteArchive(
     }
     left.delete(name);
     for await (const _ of content) {
-      // Passes; the new contents take its place.
+      // The old contents pass unread. The new contents replace them.
     }
     if (Buffer.isBuffer(replacement)) {
       return fill(writing, withSize(header, replacement.length), [replacement]);
@@ -79,13 +79,13 @@ export async function rewriteArchive(
   }
 
   const signal = options.signal === undefined ? {} : { signal: options.signal };
-  // The first failure is the reason, the other one its consequence.
+  // The first failure is the reason, the second its consequence.
   let failure: unknown;
   const failed = (error: unknown, other: typeof reading | typeof writing): void => {
     failure ??= error;
     other.destroy(error as Error);
   };
-  // Both have to have ended before the descriptor may be closed.
+  // Both must end before the descriptor may be closed.
   await Promise.all([
     pipeline(
       [
@@ -122,7 +122,7 @@ function contentOf({ path, offset, size }: FilePart): AsyncIterable<Buffer> {
   }) as AsyncIterable<Buffer>;
 }
 
-/** Tells how many bytes have passed. */
+/** Reports how many bytes have passed. */
 class Counter extends Transform {
   #bytes = 0;
   readonly #report: (bytes: number) => void;
@@ -139,7 +139,7 @@ class Counter extends Transform {
   }
 }
 
-/** Writes to a descriptor that stays its owner's: Node's own stream closes it on errors. */
+/** Writes to a descriptor without ever closing it. Node's own stream closes it on errors. */
 class DescriptorWriter extends Writable {
   readonly #fd: number;
 
@@ -175,7 +175,7 @@ async function fill(
   });
 }
 
-/** A size in a pax header would win over that of the entry. */
+/** A size in a pax header overrides the size of the entry. */
 function withSize(header: Header, size: number): Header {
   const { size: _, ...pax } = (header.pax ?? {}) as Record<string, string>;
   return { ...header, size, pax: header.pax ? pax : null };
@@ -186,7 +186,7 @@ function decoder(compression: Compression, options: RewriteOptions): Transform[]
   return compression === 'zstd' ? [options.zstdDecoder()] : [];
 }
 
-/** Read by the engine three times and thrown away: what is written fast is right. */
+/** The container engine reads it three times and removes it: fast compression is best. */
 function encoder(compression: Compression, options: RewriteOptions): Duplex[] {
   if (compression === 'gzip') return [createGzip({ level: 1 })];
   return compression === 'zstd' ? [options.zstdEncoder()] : [];

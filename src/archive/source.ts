@@ -7,9 +7,8 @@ import { walkArchive } from './tar.js';
 import type { Visit, WalkOptions, WalkResult } from './walk.js';
 
 /**
- * Walks all files of a checkpoint once, without unpacking. Throws E_NOT_FOUND, E_IMAGE_CORRUPT for
- * anything damaged, hostile or not a checkpoint at all, E_IO when reading fails, and whatever
- * `visit` throws.
+ * Walks all files of a checkpoint once, without unpacking. Throws E_NOT_FOUND, E_IMAGE_CORRUPT for a damaged, hostile
+ * or foreign file, E_IO when reading fails, and the errors of `visit`.
  */
 export async function walkCheckpoint(
   path: string,

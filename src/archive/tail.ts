@@ -1,6 +1,4 @@
-/**
- * The end of an archive that passes as a stream: tar-stream takes one that was cut between two entries for complete.
- */
+/** The end of a streamed archive: for tar-stream an archive that was cut between two entries is complete. */
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { Header } from 'tar-stream';
@@ -10,10 +8,10 @@ import { blockBytes, padded } from './tar-header.js';
 /** Two zero blocks end an archive. */
 const endMarkerBytes = 2 * blockBytes;
 
-/** What to do about an archive whose bytes are wrong. */
+/** The hint for an archive with wrong bytes. */
 export const damaged = 'the archive is damaged or incomplete; use another copy';
 
-/** Passes everything through and remembers how much it was and whether it ended in zeros. */
+/** Passes everything through. It remembers the number of bytes, and whether the last bytes were zeros. */
 export class Tail extends Transform {
   #bytes = 0;
   #last: Buffer = Buffer.alloc(0);

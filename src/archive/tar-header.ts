@@ -5,11 +5,11 @@ import { KfdError } from '../errors.js';
 export const blockBytes = 512;
 
 export interface TarHeader {
-  /** As it stands in the block, with ustar's prefix; a pax or GNU header before it may say another. */
+  /** The name in the block, with ustar's prefix. A pax or GNU header before it may override it. */
   readonly name: string;
   /** The type flag: "0" file, "3" character device, "5" directory, "x" pax, ...; "\0" is read as "0". */
   readonly type: string;
-  /** Bytes of what follows, without padding. */
+  /** Size of the contents in bytes, without padding. */
   readonly size: number;
   readonly devMajor: number;
   readonly devMinor: number;
@@ -27,7 +27,7 @@ export function decodeTarHeader(block: Buffer): TarHeader | undefined {
   if (magic !== 'ustar\0' && magic !== 'ustar ') throw corrupt('not a ustar header');
   const flag = String.fromCharCode(block[156] ?? 0);
   const name = text(block, 0, 100);
-  // GNU keeps times where POSIX has the prefix.
+  // GNU has times at the place of the POSIX prefix.
   const prefix = magic === 'ustar\0' ? text(block, 345, 155) : '';
   const isDevice = flag === '3' || flag === '4';
   return {
@@ -66,7 +66,7 @@ export function withDevice(
 export function decodePax(bytes: Buffer): ReadonlyMap<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < bytes.length; ) {
-    // GNU tar pads with zeros where it shortened a record.
+    // GNU tar pads shortened records with zeros.
     const space = bytes.indexOf(0x20, at);
     const digits = space === -1 ? '' : bytes.toString('latin1', at, Math.min(space, at + 10));
     const end = /^[1-9]\d*$/.test(digits) ? at + Number(digits) : -1;
@@ -84,7 +84,7 @@ export function decodePax(bytes: Buffer): ReadonlyMap<string, string> {
   return records;
 }
 
-/** Bytes an entry of `size` takes behind its header. Sizes are below 2^50, so this is exact. */
+/** Bytes of an entry of `size` after its header. Sizes are below 2^50, so this is exact. */
 export function padded(size: number): number {
   return Math.ceil(size / blockBytes) * blockBytes;
 }

@@ -13,7 +13,7 @@ import type { Compression, Visit, WalkOptions, WalkResult } from './walk.js';
 
 type EntryStream = ExtractEvents['entry'][1];
 
-/** As `walkCheckpoint`, for an archive. */
+/** `walkCheckpoint` for an archive. */
 export async function walkArchive(
   path: string,
   options: WalkOptions,
@@ -75,11 +75,11 @@ function kindOf({ type }: Header): 'file' | 'directory' | 'other' {
 
 async function drain(content: AsyncIterable<Buffer>): Promise<void> {
   for await (const _ of content) {
-    // Skipped, but it has to pass.
+    // Skipped contents must still be read.
   }
 }
 
-/** Told by the first bytes. Throws E_IMAGE_CORRUPT for what is none of them. */
+/** The compression, by the first bytes. Throws E_IMAGE_CORRUPT for an unknown one. */
 export async function compressionOf(path: string): Promise<Compression> {
   const handle = await open(path, 'r');
   try {
@@ -95,7 +95,7 @@ export async function compressionOf(path: string): Promise<Compression> {
   });
 }
 
-/** Whatever reading an archive ended with, in this project's vocabulary. */
+/** Any error of reading an archive, as a KfdError. */
 export function asArchiveError(error: unknown, path: string): KfdError {
   if (error instanceof KfdError) return error;
   if (error instanceof Error && error.name === 'AbortError') {
@@ -103,7 +103,7 @@ export function asArchiveError(error: unknown, path: string): KfdError {
   }
   const known = asKfdError(error, path);
   if (known.code === 'E_IO') return known;
-  // What is left comes from a decoder or the tar reader: the bytes are wrong.
+  // Other errors come from a decoder or the tar reader: the bytes are wrong.
   const reason = error instanceof Error ? error.message : String(error);
   return new KfdError('E_IMAGE_CORRUPT', `${path}: ${reason}`, { cause: error, hint: damaged });
 }

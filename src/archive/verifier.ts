@@ -1,11 +1,11 @@
 /**
- * What this room needs from native code. `src/native.ts` implements it; commands inject it, so that
- * nothing here loads the addon.
+ * Native functions that this module needs. `src/native.ts` implements them. Commands inject them, so that nothing here
+ * loads the addon.
  */
 
 import type { Transform } from 'node:stream';
 
-/** What a complete and sound pages file says of itself. Sizes in bytes. */
+/** Facts about a complete and valid pages file. Sizes are bytes. */
 export interface PagesFacts {
   /** Ordinals, as in the manifest. */
   readonly process: number;
@@ -15,27 +15,27 @@ export interface PagesFacts {
   readonly fileBytes: number;
   readonly frames: number;
   readonly zeroFrames: number;
-  /** Frames whose contents are in the parent. */
+  /** Frames stored in the parent. */
   readonly references: number;
   /** Frames whose contents are in other pages files of the image. */
   readonly siblings: number;
-  /** It has digests, so that it can be a parent. */
+  /** It has digests: it can be a parent. */
   readonly digests: boolean;
   /** XXH3-128 over the index, 32 hex digits: the digest the manifest keeps. */
   readonly root: string;
-  /** The root of the parent's pages file, if there is one. */
+  /** The root of the parent's pages file, if there is a parent. */
   readonly parent?: string;
 }
 
-/** Checks one pages file that arrives front to back: every frame, then the index. */
+/** Checks one streamed pages file: every frame, then the index. */
 export interface PagesCheck {
-  /** The next bytes, cut anywhere. Throws as soon as they show that the file is not sound. */
+  /** The next bytes, cut anywhere. Throws as soon as they show that the file is damaged. */
   feed(chunk: Buffer): void;
   /** After the last byte. Throws when the file is not complete. */
   finish(): PagesFacts;
 }
 
-/** What a state file says of itself. */
+/** Facts about a state file. */
 export interface StateFacts {
   readonly ordinal: number;
   readonly nsPid: number;
@@ -43,7 +43,7 @@ export interface StateFacts {
   readonly bos: readonly { readonly size: number; readonly kind: string }[];
 }
 
-/** What a render state file says of itself. */
+/** Facts about a render state file. */
 export interface RenderStateFacts {
   readonly ordinal: number;
   /** How many there are. */
@@ -54,9 +54,9 @@ export interface RenderStateFacts {
   readonly bos: readonly (StateFacts['bos'][number] & { readonly handle: number })[];
 }
 
-/** Whether the frames that pages files of an image refer to in each other are there. */
+/** Checks the references between the pages files of an image. */
 export interface SiblingCheck {
-  /** After the last file: what is wrong, by the ordinals in the header of the file that refers. */
+  /** Call after the last file. Returns problems by the ordinals in the header of the referring file. */
   problems(): readonly {
     readonly process: number;
     readonly gpu: number;
@@ -73,7 +73,7 @@ export interface ImageVerifier {
   siblingCheck(): SiblingCheck;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
   stateFacts(bytes: Buffer): StateFacts;
-  /** The same for a render state file. */
+  /** Decodes a whole render state file. Throws when its checksum, counts or version are wrong. */
   renderStateFacts(bytes: Buffer): RenderStateFacts;
 }
 

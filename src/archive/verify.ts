@@ -35,10 +35,10 @@ export interface FileVerdict {
   readonly size: number;
   /** Frames checked, of a pages file. */
   readonly frames?: number;
-  /** Of them, those whose contents are in the parent, and in other files of the image. */
+  /** How many of these frames are stored in the parent, and in other files of the image. */
   readonly references?: number;
   readonly siblings?: number;
-  /** Of a pages file: whether it can be the parent of another. */
+  /** For a pages file: whether it can be the parent of another. */
   readonly digests?: boolean;
   /** Empty: sound. */
   readonly problems: readonly string[];
@@ -55,11 +55,11 @@ export interface VerifyOptions extends WalkOptions {
   readonly verifier: ImageVerifier;
   /** Keeps the indexes of sound pages files in this folder, under their names. */
   readonly keepIndexes?: string;
-  /** Told as bytes of our files go by. */
+  /** Called as bytes of our files are read. */
   readonly onProgress?: (name: string, bytesDone: number, bytesTotal: number) => void;
 }
 
-/** What was learnt of a file while its bytes passed. */
+/** Facts about a file from its bytes. */
 interface Seen {
   readonly size: number;
   readonly pages?: PagesFacts;
@@ -70,8 +70,8 @@ interface Seen {
 }
 
 /**
- * Checks each state and pages file by itself, then all of them against the sealed manifest. Damage
- * is a result, not an exception; throws only as `readContents` does.
+ * Checks each state and pages file by itself, then all of them against the sealed manifest. Damage is a result, not an
+ * exception. Throws only the errors of `readContents`.
  */
 export async function verifyCheckpoint(
   path: string,
@@ -138,7 +138,7 @@ async function checkPages(
   check: PagesCheck,
 ): Promise<Seen> {
   let problem: string | undefined;
-  // On damage the rest is still read: the other files behind it deserve a verdict too.
+  // After damage the rest is still read, so that the other files get a verdict, too.
   for await (const chunk of content) {
     problem ??= failureOf(() => check.feed(chunk));
   }
@@ -193,14 +193,14 @@ function alone(name: string, seen: Seen): FileVerdict {
   };
 }
 
-/** The manifest by file, made once: a hostile one has many files and many buffers. */
+/** The manifest indexed by file, built once: a hostile manifest has many files and many buffers. */
 interface Expectations {
   readonly process: ReadonlyMap<string, ManifestProcess>;
-  /** Root of the parent of a pages file. */
+  /** For a pages file: the root of its parent. */
   readonly parents: ReadonlyMap<string, string>;
-  /** Of the process of a state file, and of a pages file. */
+  /** The process of a state file or pages file. */
   readonly buffers: ReadonlyMap<string, readonly ManifestBuffer[]>;
-  /** Of a process, by its state file: the BOs of its render files, behind its own. */
+  /** For each state file: the BOs of the process's render files, which follow its own BOs. */
   readonly renderBos: ReadonlyMap<string, StateFacts['bos']>;
 }
 

@@ -1,4 +1,4 @@
-/** What a walk through a checkpoint gives, wherever its files are. */
+/** Results of a walk through a checkpoint, for all kinds of checkpoints. */
 
 import type { FilePart } from '../addon.js';
 import type { ZstdDecoderFactory } from './verifier.js';
@@ -13,13 +13,13 @@ export interface CheckpointEntry {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Where it can be read at any place; missing in a compressed archive. */
+  /** For random access; missing in a compressed archive. */
   readonly place?: FilePart;
 }
 
 /**
- * Called once per regular file, in order. Reads `content` to its end, or not at all: a loop left
- * half way ends the whole walk.
+ * Called once per regular file, in order. It must read `content` to its end, or not at all. Leaving the loop early ends
+ * the whole walk.
  */
 export type Visit = (entry: CheckpointEntry, content: AsyncIterable<Buffer>) => Promise<void>;
 
@@ -32,6 +32,6 @@ export interface WalkResult {
   readonly kind: 'archive' | DirectoryKind;
   /** undefined for a directory. */
   readonly compression: Compression | undefined;
-  /** Names that were not believed: absolute, with "..", or no regular file; at most 20. */
+  /** Names that are not trusted: absolute, with "..", or no regular file; at most 20. */
   readonly ignored: readonly string[];
 }

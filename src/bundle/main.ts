@@ -1,7 +1,6 @@
 /**
- * `main.js FOLDER`: the programs of an installation, from what tsc made. Each is one file with all it needs, for
- * starts that open many modules are slow, and those of the session and of podman's hook are on the way of every
- * container with a GPU.
+ * `main.js FOLDER` makes the programs of an installation from the output of tsc. Each program is one file: opening many
+ * modules makes a start slow. The session and podman's hook start for every container with a GPU.
  */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +13,7 @@ import { notices, packageOf } from './notices.js';
 import { dist, repository } from './places.js';
 import { json, modulePlaces, slim } from './plugins.js';
 
-// Its types are those of its CommonJS form, where the function is a member.
+// Its types describe the CommonJS form, where the function is a member.
 const commonjs = commonjsModule as unknown as typeof commonjsModule.default;
 
 const programs = [
@@ -26,7 +25,7 @@ const programs = [
   'src/cli/main.js',
 ];
 
-/** Makes one program. Throws on every warning, and when something would be looked for at run time. */
+/** Makes one program. Throws on every warning, and for a module that would be resolved at run time. */
 async function bundle(program: string, folder: string): Promise<OutputChunk> {
   const build = await rollup({
     input: join(dist, program),
@@ -37,10 +36,10 @@ async function bundle(program: string, folder: string): Promise<OutputChunk> {
       commonjs({ ignoreTryCatch: false, extensions: ['.js', '.json'] }),
       modulePlaces(program),
     ],
-    // Others of Node.js's own are known to nodeResolve, which comes after slim.
+    // nodeResolve, after slim, knows the other modules of Node.js.
     external: (id) => id.startsWith('node:'),
     onLog: (level, log) => {
-      // Cycles in a dependency are its own affair; they are resolved as Node.js would.
+      // Cycles inside a dependency are resolved as in Node.js.
       const foreignCycle =
         log.code === 'CIRCULAR_DEPENDENCY' && log.ids?.every((id) => packageOf(id) !== undefined);
       if (level === 'warn' && !foreignCycle) throw new Error(`${program}: ${log.message}`);
@@ -48,11 +47,11 @@ async function bundle(program: string, folder: string): Promise<OutputChunk> {
   });
   const { output } = await build.write({
     file: join(folder, 'dist', program),
-    // Node.js loads its own loader of ES modules only when a program needs it.
+    // Node.js loads its ES module loader only for programs that need it.
     format: 'cjs',
     generatedCode: 'es2015',
     interop: 'default',
-    // The same for what is loaded late.
+    // The same for modules that are loaded late.
     dynamicImportInCjs: false,
   });
   await build.close();
@@ -61,7 +60,7 @@ async function bundle(program: string, folder: string): Promise<OutputChunk> {
   return output[0];
 }
 
-/** The installation's package.json: what is read at run time, and that its programs are CommonJS. */
+/** The installation's package.json: members that are read at run time, and the module type CommonJS. */
 function description(): string {
   const source = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as object;
   const kept = ['name', 'version', 'description', 'license', 'private', 'engines', 'bin'];

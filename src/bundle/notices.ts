@@ -1,4 +1,4 @@
-/** The licences of the packages whose code is in a bundle: theirs ask that they go along with it. */
+/** The licences of the packages in a bundle. They require that their text is distributed with the code. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export function packageOf(moduleId: string): Package | undefined {
   return match === null ? undefined : { path: match[1] as string, name: match[2] as string };
 }
 
-/** Licences that allow this use and ask for nothing but their text. */
+/** Licences that allow this use and require only their text. */
 const known = new Set(['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD']);
 
 /** The text of THIRD-PARTY-NOTICES. Throws when a package has no licence text, or an unknown licence. */

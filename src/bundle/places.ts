@@ -1,9 +1,9 @@
-/** Where things are in the repository. */
+/** Folders of the repository. */
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Seen from dist/src/bundle. */
+/** Relative to dist/src/bundle. */
 export const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
-/** What tsc makes. */
+/** The output of tsc. */
 export const dist = join(repository, 'dist');

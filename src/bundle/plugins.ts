@@ -1,4 +1,4 @@
-/** What our bundles need beside the usual plugins of rollup. */
+/** Plugins of rollup for the bundles. */
 
 import { dirname, join, relative } from 'node:path';
 import type { Plugin } from '@rollup/wasm-node';
@@ -6,7 +6,7 @@ import { packageOf } from './notices.js';
 import { dist } from './places.js';
 
 interface StandIn {
-  /** The package that asks, and what it asks for. */
+  /** The importing package, and the import. */
   readonly asker: string;
   readonly module: RegExp;
   /** CommonJS. */
@@ -14,18 +14,18 @@ interface StandIn {
 }
 
 /**
- * Modules that dependencies ask for and never use here. They are a quarter of the instructions that loading
- * the session takes beyond those of Node.js itself (callgrind, Node.js 20).
+ * Modules that dependencies import and never use here. They cost a quarter of the instructions for loading the session,
+ * without those of Node.js itself (callgrind, Node.js 20).
  */
 const standIns: readonly StandIn[] = [
   {
-    // Our log lines are written by the process itself; transports need threads and files of their own.
+    // The process writes its log lines itself. Transports need threads and files.
     asker: 'pino',
     module: /\/transport$/,
     code: 'module.exports = () => { throw new Error("pino: an installation has no transports"); };',
   },
   {
-    // Whether to write at exit what a thread might have left: no program of ours has threads in JavaScript.
+    // Flushes lines of threads at exit. These programs have no threads in JavaScript.
     asker: 'pino',
     module: /^worker_threads$/,
     code: 'exports.isMainThread = true;',
@@ -37,7 +37,7 @@ const standIns: readonly StandIn[] = [
   },
 ];
 
-/** Puts the stand-ins in the place of what they stand for. */
+/** Replaces modules by the stand-ins. */
 export function slim(): Plugin {
   const path = (index: number) => join(dist, `stand-in-${index}.js`); // of no file
   return {
@@ -51,7 +51,7 @@ export function slim(): Plugin {
   };
 }
 
-/** JSON files that dependencies ask for, as CommonJS modules. */
+/** JSON files that dependencies import, as CommonJS modules. */
 export function json(): Plugin {
   return {
     name: 'json',
@@ -60,7 +60,7 @@ export function json(): Plugin {
   };
 }
 
-/** `import.meta.url` names the place of the module, not that of the program it became a part of. */
+/** `import.meta.url` is the place of the module, not of the program that it is part of. */
 export function modulePlaces(program: string): Plugin {
   return {
     name: 'module-places',

@@ -1,9 +1,9 @@
-/** Whether a file of the package is whole enough to be given to every CRIU and podman of the host. */
+/** Whether a file of the package is complete. All CRIUs and podmans of the host will use it. */
 
 /**
- * False for what a full disk or a broken download leaves of a 64-bit little-endian ELF file: CRIU
- * fails every dump when its plugin does not load. `text` has one character per byte. Offsets are
- * those of Elf64_Ehdr; linkers put the section headers, which are looked for, at the end.
+ * False for a cut 64-bit little-endian ELF file, as a full disk or a broken download leaves it. CRIU fails every dump
+ * when its plugin does not load. `text` has one character per byte. Offsets are those of Elf64_Ehdr. The check looks
+ * for the section headers, which linkers put at the end.
  */
 export function isWholeElf(text: string): boolean {
   const bytes = Buffer.from(text, 'latin1');
@@ -13,7 +13,7 @@ export function isWholeElf(text: string): boolean {
   return end <= BigInt(bytes.length);
 }
 
-/** False for an empty, cut or foreign text in the place of one of our shell scripts. */
+/** False for an empty, cut or foreign text instead of a shell script of this package. */
 export function isWholeScript(text: string): boolean {
   return /^#!\/bin\/sh\n[^\0]*\nexit [01]\n$/.test(text);
 }

@@ -1,6 +1,6 @@
 /**
- * Our lines in `/etc/criu/default.conf`, as one marked block at its top. All else in the file is
- * somebody else's and stays byte for byte; texts are Latin-1 strings so that any byte survives.
+ * Our lines in `/etc/criu/default.conf`, as one marked block at its top. All other bytes of the file stay. Texts are
+ * Latin-1 strings, so that any byte survives.
  */
 
 import { KfdError } from '../errors.js';
@@ -13,8 +13,8 @@ const end = '# END kfd-checkpoint\n';
 const ourBlock = `${begin}libdir ${libdir}\n${end}`;
 
 /**
- * The text with our block in it, new or renewed. Throws E_CONFIG when somebody else's line already
- * sets our option, or when the markers are damaged.
+ * The text with our block, new or renewed. Throws E_CONFIG when another line sets our option, or when the markers are
+ * damaged.
  */
 export function withBlock(text: string): string {
   const { before, after } = aroundBlock(text);
@@ -63,7 +63,7 @@ function aroundBlock(text: string): { before: string; block: string | undefined;
   return { before: text.slice(0, from), block: match[0], after: text.slice(to) };
 }
 
-/** Lines that set libdir, also abbreviated, which getopt_long accepts. */
+/** Lines that set libdir, also in the abbreviated forms that getopt_long accepts. */
 function foreignLines(text: string): string[] {
   return text
     .split('\n')

@@ -1,24 +1,24 @@
 /**
- * What CRIU loads, and what that starts at once. It is outside the package: CRIU fails every dump
- * and restore of the host when its libdir is not there or a plugin in it does not load, and a
- * package may be removed or damaged without asking us.
+ * The plugin that CRIU loads, and the programs that the plugin starts. They are outside the package, which may be
+ * removed or damaged. CRIU fails every dump and restore of the host when its libdir is missing or a plugin in it does
+ * not load.
  */
 
 export const stateFolder = '/var/lib/kfd-checkpoint';
 
 /**
- * Sessions listen below it, by the pid of their CRIU; native/core/wire/session_socket.cc and hooks/criu-action have it,
- * too.
+ * The folder of the sessions' sockets, one folder per CRIU pid. native/core/wire/session_socket.cc and
+ * hooks/criu-action have it, too.
  */
 export const runFolder = '/run/kfd-checkpoint';
 
 /**
- * Sessions share the host's staging memory by locks on it. Not in the folder, which is for sessions alone; never
- * removed.
+ * Locks on this file share the host's staging memory among sessions. It is never removed, and is outside the folder of
+ * sessions.
  */
 export const stagingFile = '/run/kfd-checkpoint.staging';
 
-/** Folder with our plugin alone: CRIU loads every .so in it, and only those. */
+/** Folder with only our plugin: CRIU loads every .so in it, and no other. */
 export const libdir = `${stateFolder}/criu`;
 
 const pluginName = 'kfd_checkpoint.so';
@@ -27,10 +27,13 @@ const launcherName = 'kfd-checkpoint-launch';
 /** The copy of the plugin that CRIU loads. */
 export const loadedPlugin = `${libdir}/${pluginName}`;
 
-/** What CRIU runs at every stage, once the plugin has found a GPU; native/criu-plugin/action_script.cc has it, too. */
+/**
+ * The script that CRIU runs at every stage after the plugin has found a GPU. native/criu-plugin/action_script.cc has
+ * it, too.
+ */
 export const actionScriptPath = `${stateFolder}/criu-action`;
 
-/** The copy of the launcher that the action script runs; it looks for it beside itself. */
+/** The copy of the launcher, beside the action script that runs it. */
 export const launcherPath = `${stateFolder}/${launcherName}`;
 
 /** The plugin of an installation. */
@@ -43,12 +46,12 @@ export function packagedLauncher(prefix: string): string {
   return `${prefix}/libexec/${launcherName}`;
 }
 
-/** What becomes the script at `actionScriptPath`. */
+/** The template of the script at `actionScriptPath`. */
 export function actionScriptTemplate(prefix: string): string {
   return `${prefix}/hooks/criu-action`;
 }
 
-/** Text of that script for `prefix`, which has to be free of what a shell expands in quotes. */
+/** Text of that script. `prefix` must have no character that a shell expands in quotes. */
 export function renderActionScript(template: string, prefix: string): string {
   return template.replaceAll('@PREFIX@', prefix);
 }

@@ -1,8 +1,8 @@
-/** The render node of a recorded GPU, as its archive has it now. */
+/** The render node of a recorded GPU in its archive. */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 
-/** Minor of the render node that stands for a recorded GPU in the archive. */
+/** Minor of a recorded GPU's render node in the archive. */
 export function archiveMinor(
   { devices }: Manifest,
   { ordinal, render_minor }: ManifestGpu,

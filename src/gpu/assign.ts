@@ -1,6 +1,6 @@
 /**
- * Who goes where at the least cost: the assignment problem, solved by shortest augmenting paths
- * (the Hungarian method). O(rows^2 * columns), and there are as many as a host has GPUs.
+ * The assignment problem, solved by shortest augmenting paths (the Hungarian method): O(rows^2 * columns). Rows and
+ * columns are GPUs.
  */
 
 /**
@@ -24,7 +24,7 @@ export function assign(
     const done = new Array<boolean>(columns + 1).fill(false);
     rowOf[0] = row;
     let column = 0;
-    // Until a free column is reached: then the path back to `row` changes hands.
+    // Runs until a free column is reached. Then the assignments on the path back to `row` are exchanged.
     do {
       done[column] = true;
       const current = at(rowOf, column);

@@ -1,7 +1,4 @@
-/**
- * Can this image be restored on this host? All reasons against are listed at once, before any task
- * exists. Pure: everything was read before.
- */
+/** Whether an image can be restored on a host. All reasons against it are listed, before any task exists. Pure. */
 
 import { parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
@@ -11,16 +8,16 @@ import type { Host } from './host.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
 
-/** What a restore of an image on a host would be. */
+/** The result of the comparison of an image with a host. */
 export interface Placement {
   readonly pairs: readonly GpuPair[];
-  /** Every reason why it cannot be, whatever is done to the archive; empty when it can. */
+  /** Every reason against a restore that no change of the archive removes; empty when a restore is possible. */
   readonly mismatches: readonly Mismatch[];
-  /** What in the archive does not fit yet: `kfd-checkpoint restore` makes it fit. */
+  /** Parts of the archive that `kfd-checkpoint restore` must rewrite. */
   readonly moves: readonly DeviceMove[];
 }
 
-/** Where each recorded GPU could go, if the archive may be rewritten for it. */
+/** The GPU for each recorded GPU, if the archive may be rewritten. */
 export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
   const general = [...featureMismatches(manifest), ...kernelMismatches(manifest, host)];
   if (host.kfdDevice === undefined) {
@@ -35,8 +32,8 @@ export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): P
 }
 
 /**
- * As `placeOnHost` for an image that is being restored as it is: a move is a reason against. An
- * archive that was rewritten says where its GPUs go; that was decided here, and holds.
+ * `placeOnHost` for an archive that is restored unchanged: a move is a reason against it. The GPU pairs of a rewritten
+ * archive are used again.
  */
 export function placeAsIs(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
   const { assigned } = manifest.devices;
@@ -68,7 +65,7 @@ function featureMismatches({ features, parent }: Manifest): Mismatch[] {
   });
 }
 
-/** A restore reads one image. What another has must be put into it first. */
+/** A restore reads one image. Contents of a parent must be added first. */
 function parentMissing({ archive }: ManifestParent): Mismatch {
   return {
     code: 'E_IMAGE_MISSING',

@@ -1,6 +1,6 @@
 /**
- * Device numbers an archive carries, against those of this host. CRIU brings back `/dev` and the
- * engine the device rules as they are in the archive, so numbers that differ need another archive.
+ * Device numbers of an archive, compared with this host. CRIU restores `/dev`, and the container engine the device
+ * rules, as they are in the archive. Other numbers need a rewritten archive.
  */
 
 import type { Manifest } from '../manifest/schema.js';
@@ -9,7 +9,7 @@ import type { DeviceNumber, Host } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import type { GpuPair } from './pair.js';
 
-/** A device whose number, or whose node's name, is another here. */
+/** A device with another number, or another name of its node, on this host. */
 export interface DeviceMove {
   /** "/dev/kfd", or the recorded GPU. */
   readonly what: string;
@@ -19,7 +19,7 @@ export interface DeviceMove {
   readonly gpu?: number;
 }
 
-/** What has to be rewritten in the archive before these pairs can be. */
+/** The changes of the archive that these pairs need. */
 export function deviceMoves(
   manifest: Manifest,
   host: Host,

@@ -1,11 +1,11 @@
-/** Whether one GPU of this host can take the place of one recorded GPU. */
+/** Whether a GPU of this host can replace a recorded GPU. */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import type { HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { gfxName } from './properties.js';
 
-/** Every reason against; empty when it fits. `vramBytes`: what the image will allocate on it. */
+/** Every reason against it; empty when it fits. `vramBytes`: VRAM that the image will allocate. */
 export function misfits(recorded: ManifestGpu, vramBytes: number, present: HostGpu): Mismatch[] {
   const found = [
     ...modelMisfits(recorded, present.record),
@@ -58,7 +58,7 @@ function nodeMisfit(recorded: ManifestGpu, present: HostGpu): Mismatch[] {
   ];
 }
 
-/** What is needed counts, not what there was: a smaller GPU with room enough will do. */
+/** The needed VRAM counts, not the size of the recorded GPU: a smaller GPU with enough room fits. */
 function vramMisfit(recorded: ManifestGpu, needed: number, present: HostGpu): Mismatch[] {
   const free = present.vramFreeBytes ?? present.record.vram_bytes;
   if (needed <= free) return [];

@@ -11,7 +11,7 @@ import type { Mismatch } from './mismatch.js';
  */
 export type GpuMap = Readonly<Record<string, string>>;
 
-/** What a GPU can be named by. */
+/** The forms of a GPU's name. */
 export const gpuSelector =
   /^(renderD\d{1,7}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|\d{1,10})$/;
 

@@ -1,20 +1,20 @@
 /**
- * GPUs of one hive are linked by XGMI: each can use the memory of the others. Processes that had
- * several of one hive may have mapped it so, and need GPUs that are linked again.
+ * GPUs of one hive are linked by XGMI: each can use the memory of the others. A process with several GPUs of one hive
+ * may have mapped such memory. It needs linked GPUs again.
  */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import type { HostGpu } from './host.js';
 
-/** Ordinal of a recorded GPU to the hive here that it has to be in; others may be anywhere. */
+/** Recorded GPU to the hive of this host that it must be in. Other GPUs may be in any hive. */
 export type HiveChoice = ReadonlyMap<number, string>;
 
-/** Far more than real hosts have; where there are more, those beyond are not tried. */
+/** Far more than on real hosts. Further combinations are not tried. */
 const maxChoices = 4096;
 
 /**
- * Every way to give each group of linked GPUs a hive of this host; one, empty, when there are no groups, or when
- * there are too few GPUs anyway: then a manifest may claim as many groups as it likes.
+ * Every way to assign groups of linked GPUs to hives of this host. Without groups, or with too few GPUs, there is one
+ * empty assignment. A hostile manifest may have any number of groups.
  */
 export function* hiveChoices(
   manifest: Manifest,
@@ -37,7 +37,7 @@ export function* hiveChoices(
   }
 }
 
-/** Ordinals of GPUs of one hive of which some process saw more than one. */
+/** Groups of GPUs of one hive, where some process saw at least two of them. */
 function linkedGroups(manifest: Manifest, needed: readonly ManifestGpu[]): number[][] {
   const groups = new Map<string, Set<number>>();
   for (const { gpus } of manifest.processes) {

@@ -1,5 +1,7 @@
-/** What this host has: kernel, KFD, GPUs. Read from sysfs and procfs under a root, so that tests
- * bring their own. Nothing is opened that would count as using the GPU. */
+/**
+ * The host: kernel, KFD, GPUs. Read from sysfs and procfs below a root folder, which tests replace. Nothing is opened
+ * that counts as using a GPU.
+ */
 
 import { access, readdir, readlink } from 'node:fs/promises';
 import * as os from 'node:os';
@@ -13,9 +15,9 @@ import { hiveId, parseProperties } from './properties.js';
 export interface HostGpu {
   /** As the manifest records it. */
   readonly record: ManifestGpu;
-  /** Numbers of its render node; undefined when the driver made none or it is out of our reach. */
+  /** Numbers of its render node; undefined without one, or when it is not accessible. */
   readonly renderDevice: DeviceNumber | undefined;
-  /** Bytes of VRAM not in use now; undefined when the driver does not say. */
+  /** Bytes of free VRAM; undefined when the driver does not report it. */
   readonly vramFreeBytes: number | undefined;
 }
 
@@ -28,7 +30,7 @@ export interface Host {
   readonly hostname: string;
   readonly kernelRelease: string;
   readonly machine: string;
-  /** "major.minor" of AMDKFD_IOC_GET_VERSION; undefined when nobody asked the kernel. */
+  /** "major.minor" of AMDKFD_IOC_GET_VERSION; undefined when it was not read. */
   readonly kfdVersion: string | undefined;
   /** undefined: no KFD here. */
   readonly kfdDevice: DeviceNumber | undefined;
@@ -37,9 +39,9 @@ export interface Host {
 }
 
 export interface HostOptions {
-  /** Where `/sys`, `/proc` and `/dev` are looked for; "/" by default. */
+  /** Root folder of `/sys`, `/proc` and `/dev`; "/" by default. */
   readonly root?: string;
-  /** From the addon; not readable from a file. */
+  /** From the addon: no file has it. */
   readonly kfdVersion?: string;
 }
 
@@ -143,7 +145,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
       vendor_id: value('vendor_id'),
       vram_bytes: total,
       render_minor: minor,
-      // Kernels before 6.5 have one compute die per node and do not say so.
+      // Kernels before 6.5 have one XCC per node and do not report the number.
       num_xcc: properties.get('num_xcc') ?? 1,
       simd_count: value('simd_count'),
       location: await location(drm, value('domain'), value('location_id')),
@@ -169,7 +171,7 @@ async function readNumber(path: string): Promise<number | undefined> {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** VRAM by the topology: memory banks of heap type 1 (visible to the CPU) and 2 (not). */
+/** VRAM in the topology: memory banks of heap type 1 (visible to the CPU) and 2 (invisible). */
 async function bankBytes(node: string): Promise<number> {
   const banks = join(node, 'mem_banks');
   let sum = 0;
@@ -183,7 +185,7 @@ async function bankBytes(node: string): Promise<number> {
   return sum;
 }
 
-/** The PCI address: the name of the DRM device's parent, or what KFD's location_id says. */
+/** The PCI address: the name of the DRM device's parent, or KFD's location_id. */
 async function location(drm: string, domain: number, locationId: number): Promise<string> {
   const parent = await readlink(join(drm, 'device')).catch(() => '');
   const name = /([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/.exec(parent)?.[1];

@@ -1,7 +1,6 @@
 /**
- * What can be read of the KFD objects in a state file: its private data is the kernel's own and goes
- * back to it byte for byte, but its layout on x86-64 is known, and for a report it is worth a look.
- * Sizes and offsets are those of the kernel's kfd_priv.h and kfd_svm.h, Linux 5.18 to 7.3
+ * The KFD objects in a state file, for reports and rules. The private data belongs to the kernel and returns to it byte
+ * for byte. Its layout on x86-64 is known. Sizes and offsets are from kfd_priv.h and kfd_svm.h, Linux 5.18 to 7.3
  * (KFD_CRIU_PRIV_VERSION 1).
  */
 
@@ -18,7 +17,7 @@ const file = {
 
 const bytesOf = { process: 8, device: 8, bo: 272, queue: 120, event: 64, range: 24, attribute: 8 };
 const typeOf = { queue: 0, event: 1, range: 2 } as const;
-/** Attributes of an SVM range besides one for each device. */
+/** Attributes of an SVM range without the one for each device. */
 const fixedAttributes = 4;
 
 /** enum kfd_queue_type: SDMA, SDMA over XGMI, SDMA on a chosen engine. */
@@ -35,11 +34,11 @@ export interface KfdQueue {
   /** Bytes of its ring. */
   readonly ringBytes: number;
   readonly priority: number;
-  /** Bytes of its state as the hardware has it, of all compute dies together. */
+  /** Bytes of its MQDs, for all XCCs together. */
   readonly mqdBytes: number;
 }
 
-/** How many there are, and their bytes. */
+/** Their number and their bytes. */
 export interface Sum {
   readonly count: number;
   readonly bytes: number;
@@ -53,7 +52,7 @@ export interface KfdObjects {
   readonly svmRanges: Sum;
 }
 
-/** undefined when the bytes are not laid out like this: another kernel, or damage. */
+/** undefined for bytes with another layout: another kernel, or damage. */
 export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
   if (state.length < file.header || state.toString('latin1', 0, 8) !== file.magic) return undefined;
   const count = (part: { readonly at: number }) => state.readUInt32LE(part.at);
@@ -75,7 +74,7 @@ export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
     if (type === typeOf.queue && at + bytesOf.queue <= end) {
       const queue = state.subarray(at, at + bytesOf.queue);
       queues.push(queueOf(queue));
-      // Behind it: the control stack and the MQD, of the sizes it says.
+      // The control stack and the MQDs follow, with the sizes in the record.
       at += bytesOf.queue + queue.readUInt32LE(108) + queue.readUInt32LE(112);
     } else if (type === typeOf.event && at + bytesOf.event <= end) {
       events.count += 1;

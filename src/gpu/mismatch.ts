@@ -1,4 +1,4 @@
-/** The vocabulary of "would not restore here". */
+/** Reasons against a restore on a host. */
 
 import type { ErrorCode } from '../errors.js';
 import type { ManifestGpu } from '../manifest/schema.js';
@@ -10,11 +10,11 @@ export interface Mismatch {
   readonly message: string;
   /** What to do next. */
   readonly hint: string;
-  /** Ordinal of the recorded GPU, when it is about one. */
+  /** Ordinal of the recorded GPU, if the reason concerns one. */
   readonly gpu?: number;
 }
 
-/** How a recorded GPU is named in sentences: with its render node at the source. */
+/** The name of a recorded GPU in messages: with its render node on the source host. */
 export function gpuName(gpu: ManifestGpu): string {
   return `gpu ${gpu.ordinal} (renderD${gpu.render_minor})`;
 }

@@ -10,16 +10,16 @@ import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { gfxName } from './properties.js';
 
-/** A recorded GPU and the one of this host that takes its place. */
+/** A recorded GPU, and the GPU of this host that replaces it. */
 export interface GpuPair {
   readonly recorded: ManifestGpu;
   readonly present: HostGpu;
 }
 
 export interface Pairing {
-  /** In the order of the recorded ordinals; those without a counterpart are left out. */
+  /** In the order of the recorded ordinals, without unmatched GPUs. */
   readonly pairs: readonly GpuPair[];
-  /** Why some GPUs have no counterpart. Empty: every needed GPU has one. */
+  /** Why some GPUs are unmatched; empty when every needed GPU is matched. */
   readonly mismatches: readonly Mismatch[];
 }
 
@@ -111,7 +111,7 @@ function score(manifest: Manifest, recorded: ManifestGpu, { record }: HostGpu): 
   );
 }
 
-/** GPUs that fit are left, so only the links are against them. */
+/** Free GPUs fit, so only their links are the reason. */
 function notLinked(recorded: ManifestGpu): Mismatch {
   return {
     code: 'E_GPU_MISMATCH',

@@ -1,8 +1,8 @@
 /** The "key decimal" lines of KFD's topology files. */
 
 /**
- * Keys with values up to 2^53; larger values (unique_id, hive_id) and malformed lines are left out,
- * as the files grow with every kernel.
+ * Keys with values up to 2^53. Larger values (unique_id, hive_id) and malformed lines are left out. New kernels add
+ * lines to these files.
  */
 export function parseProperties(text: string): ReadonlyMap<string, number> {
   const properties = new Map<string, number>();
@@ -15,7 +15,7 @@ export function parseProperties(text: string): ReadonlyMap<string, number> {
   return properties;
 }
 
-/** The hive a GPU belongs to, a number of 64 bits in decimal; undefined when it is linked by PCIe only. */
+/** A GPU's hive, a 64-bit number in decimal; undefined for a GPU with PCIe links only. */
 export function hiveId(text: string): string | undefined {
   const id = /^hive_id (\d{1,20})$/m.exec(text)?.[1];
   return id === '0' ? undefined : id;

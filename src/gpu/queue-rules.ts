@@ -5,7 +5,7 @@ import type { KfdQueue } from './kfd-objects.js';
 import { gfxName } from './properties.js';
 
 /**
- * From this gfx version on GPUs schedule queues by themselves (MES): RESTORE fails there, or crashes the kernel
+ * From this gfx version on the GPU's firmware schedules queues (MES). RESTORE fails there, or crashes the kernel
  * (6.12).
  */
 const firstWithMes = 110000;
@@ -13,7 +13,7 @@ const firstWithMes = 110000;
 /** Bytes of one MQD on gfx9: v9_structs.h, struct v9_mqd and v9_sdma_mqd. Each compute die (XCC) has one. */
 const mqdBytes = { compute: 2048, sdma: 512, other: 0 } as const;
 
-/** A reason for each queue that this kernel would lose. `gpuOf` finds the GPU by the id that the process knows. */
+/** A reason for each queue that this kernel cannot restore. `gpuOf` finds the GPU by the id that the process knows. */
 export function lostQueues(
   queues: readonly KfdQueue[],
   gpuOf: (gpuId: number) => ManifestGpu | undefined,
@@ -26,7 +26,7 @@ export function lostQueues(
   });
 }
 
-/** What cannot be judged is not let pass: the container would be gone before RESTORE says no. */
+/** An unknown queue is refused: otherwise the container is gone before RESTORE fails. */
 function unknownGpu({ gpuId }: KfdQueue): string {
   return `is on GPU ${gpuId}, which the topology of this host does not have`;
 }

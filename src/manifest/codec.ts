@@ -12,8 +12,8 @@ const corruptHint = 'the image was damaged or changed after the checkpoint; use 
 const problemsShown = 5;
 
 /**
- * The sealed text of a manifest: one line per member, one per array element, `seal` last.
- * Throws E_INTERNAL when the document itself is not valid: what cannot be read is never written.
+ * The sealed text of a manifest: one line per member, one per array element, `seal` last. Throws E_INTERNAL for an
+ * invalid document: no unreadable manifest is written.
  */
 export function encodeManifest(manifest: Manifest): string {
   const problems = problemsOf(manifest);
@@ -61,7 +61,7 @@ export function decodeManifest(text: string, subject = manifestName): Manifest {
       hint: 'use the release of kfd-checkpoint that wrote it, or a later one',
     });
   }
-  // The shape comes first: hashing walks the document, which may be hostile in depth or size.
+  // The shape is checked first: hashing walks the document, which may be hostile in depth or size.
   const shape = v.safeParse(manifestSchema, document);
   if (!shape.success) throw corrupt(subject, shapeProblems(shape.issues));
   if (seal !== sealOf(document)) {

@@ -1,4 +1,4 @@
-/** What a schema cannot say: the parts of a manifest must agree with each other. */
+/** Checks beyond the schema: the parts of a manifest must agree with each other. */
 
 import { pagesPattern, parentFeature, renderStatePattern, statePattern } from './names.js';
 import { isRenderFile, type Manifest } from './schema.js';

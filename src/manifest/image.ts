@@ -8,7 +8,7 @@ import { decodeManifest, encodeManifest } from './codec.js';
 import { imageFilePattern, manifestName } from './names.js';
 import { type Manifest, manifestLimits } from './schema.js';
 
-/** What an image directory holds of ours. */
+/** Our files in an image directory. */
 export type ImageState =
   /** No file of ours: a checkpoint without a GPU. */
   | { readonly state: 'none' }
@@ -17,8 +17,8 @@ export type ImageState =
   | { readonly state: 'sealed'; readonly manifest: Manifest };
 
 /**
- * Looks into an image directory. Throws E_IMAGE_CORRUPT or E_IMAGE_VERSION when there is a manifest
- * that cannot be used, E_IMAGE_MISSING when there is no such directory.
+ * Looks into an image directory. Throws E_IMAGE_CORRUPT or E_IMAGE_VERSION for an unusable manifest, E_IMAGE_MISSING
+ * when there is no such directory.
  */
 export async function imageState(directory: string): Promise<ImageState> {
   let names: string[];
@@ -37,7 +37,7 @@ export async function imageState(directory: string): Promise<ImageState> {
   return files.length === 0 ? { state: 'none' } : { state: 'unsealed', files };
 }
 
-/** Reads the manifest of an image directory. Throws as `decodeManifest`, and E_IMAGE_MISSING. */
+/** Reads the manifest of an image directory. Throws the errors of `decodeManifest`, and E_IMAGE_MISSING. */
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
@@ -52,16 +52,16 @@ export async function readManifest(directory: string): Promise<Manifest> {
 }
 
 /**
- * Seals an image: writes the manifest under a temporary name, syncs, renames. Every file it names
- * must be complete before. Throws E_INTERNAL for an invalid document, else Node's error.
+ * Seals an image: writes the manifest under a temporary name, syncs, renames. All files in the manifest must be
+ * complete. Throws E_INTERNAL for an invalid document, else Node's error.
  */
 export async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
   await replaceFile(join(directory, manifestName), encodeManifest(manifest), 0o600);
 }
 
 /**
- * Removes every file of ours from an image directory, the manifest first (what is left is unsealed,
- * never a lie), or those alone whose names `only` fits; other files stay. Returns the names removed.
+ * Removes our files from an image directory, or only names that match `only`. The manifest goes first: a partly removed
+ * image is unsealed. Other files stay. Returns the removed names.
  */
 export async function removeImageFiles(directory: string, only = /(?:)/): Promise<string[]> {
   const names = await readdir(directory);

@@ -2,19 +2,19 @@
 
 export const manifestName = 'kfd-manifest.json';
 
-/** Feature an image requires when contents of it are in another one: `parent` of the manifest. */
+/** The feature that an image requires when some of its contents are in its parent. */
 export const parentFeature = 'parent';
 
-/** A file name that can be looked for beside another file, and shown: no folder, no control characters. */
+/** A safe file name: without folder and control characters. */
 export const archiveNamePattern = /^(?!\.{1,2}$)[^/\p{C}]{1,255}$/u;
 
-/** Every file a manifest may name; nothing else is ever opened on a manifest's word. */
+/** The files that a manifest may name. No other file is opened because of a manifest. */
 export const imageFilePattern =
   /^(kfd-state-\d+|render-state-\d+|amdgpu-pages-\d+-[0-9a-f]{4})\.img$/;
 export const statePattern = /^kfd-state-(\d{1,6})\.img$/;
-/** The number is that of the render file among all of the image. */
+/** The number of the render file, counted over the whole image. */
 export const renderStatePattern = /^render-state-(\d{1,6})\.img$/;
-/** The prefix makes stock checkpointctl count these as GPU memory. */
+/** Because of the prefix, checkpointctl counts these files as GPU memory. */
 export const pagesPattern = /^amdgpu-pages-(\d{1,6})-([0-9a-f]{4})\.img$/;
 
 /** State file of one process, by its ordinal in the manifest. */

@@ -3,16 +3,16 @@
 import * as v from 'valibot';
 import { archiveNamePattern, imageFilePattern } from './names.js';
 
-/** Upper bounds of what a manifest may claim; far above any real checkpoint. */
+/** Upper bounds of the numbers in a manifest; far above any real checkpoint. */
 export const manifestLimits = {
-  /** Bytes of the file itself. */
+  /** Size of the manifest, bytes. */
   fileBytes: 64 << 20,
   gpus: 256,
   processes: 4096,
   buffers: 500_000,
-  /** Bytes of one buffer or one file: 1 PiB. */
+  /** Size of one buffer or one file, bytes: 1 PiB. */
   bytes: 2 ** 50,
-  /** Bytes of a state file: they are held in memory. */
+  /** Size of a state file, bytes. State files are held in memory. */
   stateBytes: 1 << 30,
 } as const;
 
@@ -44,13 +44,13 @@ const gpu = v.strictObject({
   simd_count: u32,
   /** PCI address, "0000:03:00.0". */
   location: v.pipe(v.string(), v.regex(/^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/)),
-  /** GPUs with the same one are linked by XGMI; a 64-bit number in decimal. */
+  /** A 64-bit number in decimal. GPUs with the same number are linked by XGMI. */
   hive_id: v.exactOptional(v.pipe(v.string(), v.regex(/^[1-9]\d{0,19}$/, 'not a decimal number'))),
 });
 
 const process = v.strictObject({
   ordinal: processOrdinal,
-  /** Pid on the source host, and in the innermost pid namespace. */
+  /** Pid on the source host, and pid in the innermost pid namespace. */
   pid: u32,
   ns_pid: u32,
   comm: text(64),
@@ -64,22 +64,22 @@ const process = v.strictObject({
   gtt_bytes: bytes,
 });
 
-/** A descriptor CRIU's image knows only as "external file, ask the plugin". */
+/** A descriptor that CRIU's image has as an external file of the plugin. */
 const extFile = v.strictObject({
   criu_id: u32,
-  /** `render`: the file that carries KFD's memory on that GPU; `drm`: any other of a render node. */
+  /** `render`: the file with KFD's memory on that GPU; `drm`: any other file of a render node. */
   kind: v.picklist(['kfd', 'render', 'drm', 'dmabuf']),
-  /** Whose file it is; of a dma-buf: whose buffer. */
+  /** Ordinal of the file's process; for a dma-buf, of the process that owns the buffer. */
   process: processOrdinal,
   gpu: v.exactOptional(gpuOrdinal),
-  /** What a render file holds beside KFD's memory; missing: nothing. */
+  /** Contents of a render file beside KFD's memory; missing: none. */
   render_state: v.exactOptional(imageFile),
-  /** Of a dma-buf: id of its buffer. */
+  /** For a dma-buf: the id of its buffer. */
   buffer: v.exactOptional(u32),
 });
 
 const buffer = v.strictObject({
-  /** Names the content in the pages file. */
+  /** The id of the content in the pages file. */
   id: u32,
   process: processOrdinal,
   /** Index into the BOs of the process: the BO buckets of its state file, then the BOs of its render state files. */
@@ -90,11 +90,11 @@ const buffer = v.strictObject({
   pages_file: imageFile,
 });
 
-/** A BO that is the same buffer as one among `buffers`. */
+/** A BO that shares a buffer of `buffers`. */
 const share = v.strictObject({
   process: processOrdinal,
   bo_index: u32,
-  /** Its id. */
+  /** The id of that buffer. */
   buffer: u32,
 });
 
@@ -110,11 +110,11 @@ const featureList = v.pipe(
   v.maxLength(64),
 );
 
-/** Where contents are that did not change since. */
+/** The checkpoint that stores the unchanged contents. */
 const parent = v.strictObject({
-  /** Name of the archive, without folder: a hint where to look. */
+  /** Name of the archive, without folder. It is a hint for the search. */
   archive: v.pipe(text(255), v.regex(archiveNamePattern, 'not the name of a file')),
-  /** Pages files of this image that refer to one of the parent, known by its root. */
+  /** Pages files that refer to a pages file of the parent, which its root identifies. */
   files: v.pipe(
     v.array(v.strictObject({ name: imageFile, root: hex(32) })),
     v.minLength(1),
@@ -124,23 +124,23 @@ const parent = v.strictObject({
 
 const microseconds = count(Number.MAX_SAFE_INTEGER);
 
-/** How one pages file was written, for humans. Times in microseconds; those of workers are of all of them together. */
+/** How one pages file was written, for humans. Times are microseconds; times of workers are sums over all workers. */
 const transfer = v.strictObject({
   file: imageFile,
-  /** How contents were copied. */
+  /** The copy engine. */
   engine: v.picklist(['sdma', 'cpu']),
   workers: u32,
-  /** Of contents, as they were in buffers; of frames as they were written. */
+  /** Bytes of contents in buffers; bytes of frames as written. */
   bytes,
   stored_bytes: bytes,
-  /** From its begin to its end. */
+  /** From the start to the end of the file. */
   wall_us: microseconds,
-  /** Waits of the thread that drives the copy engine: for copies, and for workers. */
+  /** Waits of the thread that drives the copy engine, for copies and for workers. */
   copy_wait_us: microseconds,
   work_wait_us: microseconds,
   /**
-   * What workers did: writing; testing for zeros, checksums, compression; of that checksums. And their wait for their
-   * turn.
+   * Work of the workers: writing; coding (tests for zeros, checksums, compression); the part for checksums; waits for
+   * their turn.
    */
   file_us: microseconds,
   code_us: microseconds,
@@ -149,7 +149,7 @@ const transfer = v.strictObject({
   slowest: v.picklist(['copy', 'file', 'code']),
 });
 
-/** Members in the order they are written. `seal` follows them in the file. */
+/** Members in the order of the file. `seal` follows them. */
 export const manifestSchema = v.strictObject({
   schema_version: v.literal(1),
   tool: v.strictObject({ name: text(64), version: text(64) }),
@@ -171,8 +171,8 @@ export const manifestSchema = v.strictObject({
       v.maxLength(manifestLimits.gpus),
     ),
     /**
-     * Which render node took the place of a recorded GPU when the archive was rewritten for another
-     * host; the numbers above are then those of that host.
+     * The render nodes that replaced recorded GPUs when the archive was rewritten for another host. The numbers above
+     * are then of that host.
      */
     assigned: v.exactOptional(
       v.pipe(
@@ -187,19 +187,19 @@ export const manifestSchema = v.strictObject({
   /** Missing: none. */
   shares: v.exactOptional(v.pipe(v.array(share), v.maxLength(manifestLimits.buffers))),
   files: v.pipe(v.array(file), v.maxLength(65536)),
-  /** Names of what a restorer must know (required) or may ignore (optional). */
+  /** Names of features that a restorer must know (required) or may ignore (optional). */
   features: v.strictObject({ required: featureList, optional: featureList }),
-  /** Where the time of the checkpoint went, microseconds. */
+  /** Times of the checkpoint, microseconds. */
   timings_us: v.record(
     v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]{0,63}$/, 'not a timing name')),
     v.pipe(v.number(), v.finite(), v.minValue(0)),
   ),
-  /** Of each pages file; missing: not known. */
+  /** One entry for each pages file; missing: not known. */
   transfers: v.exactOptional(v.pipe(v.array(transfer), v.maxLength(65536))),
   parent: v.nullable(parent),
 });
 
-/** The content of a manifest; the seal is added by the writer and checked by the reader. */
+/** The content of a manifest. The writer adds the seal, the reader checks it. */
 export type Manifest = v.InferOutput<typeof manifestSchema>;
 export type ManifestGpu = Manifest['gpus'][number];
 export type ManifestProcess = Manifest['processes'][number];
@@ -210,7 +210,7 @@ export type ManifestShare = v.InferOutput<typeof share>;
 export type ManifestTransfer = v.InferOutput<typeof transfer>;
 export type ManifestFile = Manifest['files'][number];
 
-/** A file of a render node, whichever memory it carries. */
+/** A file of a render node, with any kind of memory. */
 export function isRenderFile({ kind }: Pick<ManifestExtFile, 'kind'>): boolean {
   return kind === 'render' || kind === 'drm';
 }

@@ -1,4 +1,4 @@
-/** Processes by pid and start time, which no other ever has together, and their parents. */
+/** Processes by pid and start time, and their parents. No two processes ever have both in common. */
 
 import { readFileSync } from 'node:fs';
 import { isMissing } from '../errors.js';
@@ -19,8 +19,8 @@ function isGone(error: unknown): boolean {
 }
 
 /**
- * When a process began, in clock ticks since boot: a pid alone may be another's by now. Throws Node's error when
- * there is none.
+ * When a process began, in clock ticks since boot. A pid alone may belong to another process by now. Throws Node's
+ * error when there is none.
  */
 export function startTime(pid: number): string {
   return statOf(pid).start;
@@ -41,7 +41,7 @@ export function processNameIfAny(pid: number): string | undefined {
   }
 }
 
-/** The names of a process and of its ancestors, up to where they cannot be seen. */
+/** The names of a process and of its visible ancestors. */
 export function lineage(pid: number): string[] {
   const names: string[] = [];
   try {

@@ -5,7 +5,7 @@ import { constants } from 'node:os';
 import { KfdError } from '../errors.js';
 
 export interface RunResult {
-  /** Exit status; undefined when it was killed, by the deadline say. */
+  /** Exit status; undefined when it was killed, for example by the deadline. */
   readonly status: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
@@ -30,9 +30,9 @@ export const run: Run = (command, args, options = {}) =>
   });
 
 /**
- * Runs a program with our standard streams and, if given, `descriptor` as its descriptor 3, to its end. Resolves with
- * its status, 128 plus the number of the signal that ended it. `signal`: passed on as SIGTERM. Rejects with E_HOST when
- * there is no such program.
+ * Runs a program with our standard streams to its end. `descriptor` becomes its descriptor 3. Resolves with its status,
+ * or 128 plus the number of the signal that ended it. `signal` sends SIGTERM. Rejects with E_HOST when there is no such
+ * program.
  */
 export type RunThrough = (
   command: string,
@@ -58,7 +58,7 @@ export const runThrough: RunThrough = (command, args, descriptor, signal) =>
     });
   });
 
-/** For an error of `spawn`. */
+/** The error for a failed `spawn`. */
 export function missing(command: string, cause: Error): KfdError {
   return new KfdError('E_HOST', `${command}: cannot be started: ${cause.message}`, {
     cause,

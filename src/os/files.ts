@@ -1,7 +1,6 @@
-/** Small files, read with a bound and replaced without a torn state. */
+/** Small files: reading with a bound, replacing atomically. */
 
-// Not from node:fs/promises: the shim's long-lived process has this module, and most often never needs what that one
-// loads.
+// Not from node:fs/promises: the shim's long-lived process loads this module, and rarely needs the other.
 import { constants, promises } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
@@ -35,7 +34,7 @@ export async function readBounded(path: string, maxBytes: number): Promise<Buffe
   }
 }
 
-/** As `readBounded`, as text; `undefined` when the file does not exist. */
+/** The file as text, with the errors of `readBounded`; `undefined` when it does not exist. */
 export async function readTextIfAny(path: string, maxBytes = 1 << 20): Promise<string | undefined> {
   try {
     return (await readBounded(path, maxBytes)).toString('utf8');

@@ -1,4 +1,4 @@
-/** A program as a stream: what is written goes to its standard input, what it prints is read. */
+/** A program as a stream between its standard input and its standard output. */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { Duplex, type Readable, type Writable } from 'node:stream';
@@ -16,14 +16,14 @@ export class ProgramFilter extends Duplex {
     this.#child.stdout.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) this.#child.stdout.pause();
     });
-    // A broken pipe says less than the status that follows.
+    // The exit status that follows says more than a broken pipe.
     this.#child.stdin.on('error', () => undefined);
     this.#child.on('error', (error) => this.destroy(missing(command, error)));
     this.#child.on('close', (status) => {
       if (status !== 0) {
         this.destroy(new KfdError('E_IO', `${command}: ended with status ${status}`));
       } else if (!this.#inputEnded) {
-        // A write would wait for it for ever.
+        // A write would wait for ever.
         this.destroy(new KfdError('E_IO', `${command}: ended before its input did`));
       } else {
         this.push(null);

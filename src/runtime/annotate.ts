@@ -1,6 +1,6 @@
 /**
- * What the precreate hook adds to a spec: annotations that travel with the container and its
- * archive, so that an archive shows its GPUs without being unpacked.
+ * The annotations that the precreate hook adds to a spec. They stay with the container and its archive, so that an
+ * archive shows its GPUs without being unpacked.
  */
 
 import * as v from 'valibot';
@@ -40,7 +40,7 @@ export function annotateSpec(text: string, host: Host, version: string): string 
   });
 }
 
-/** Which devices a container has: what changes when it goes to other ones. */
+/** The annotations about a container's devices. They change when its devices change. */
 export function deviceAnnotations(
   kfd: DeviceNumber,
   gpus: readonly HostGpu[],

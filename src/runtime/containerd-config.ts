@@ -6,7 +6,7 @@ import { KfdError } from '../errors.js';
 export const dropInPath = '/etc/containerd/conf.d/50-kfd-checkpoint.toml';
 /** containerd's own file. */
 export const containerdConfigPath = '/etc/containerd/config.toml';
-/** What makes containerd read the drop-in, in its own file. */
+/** The line of containerd's own file that makes containerd read the drop-in. */
 export const dropInPattern = '/etc/containerd/conf.d/*.toml';
 
 /**

@@ -25,8 +25,8 @@ export interface HookParts {
 }
 
 /**
- * The text of the hook file for `prefix`, which has to be free of what a shell expands in quotes.
- * Throws when it is not valid: podman would start no container.
+ * The text of the hook file. `prefix` must have no character that a shell expands in quotes. Throws when the result is
+ * invalid: podman would start no container.
  */
 export function renderHookFile({ template, script }: HookParts, prefix: string): string {
   const command = JSON.stringify(script.replaceAll('@PREFIX@', prefix));
@@ -50,7 +50,7 @@ export function hookScript(prefix: string): string {
   return `${prefix}/hooks/precreate`;
 }
 
-/** What that script starts for containers with `/dev/kfd`. */
+/** The program that the script starts for containers with `/dev/kfd`. */
 export function precreateProgram(prefix: string): string {
   return `${prefix}/dist/hooks/precreate.js`;
 }

@@ -1,4 +1,4 @@
-/** What engines and tools say about themselves on `--version`. */
+/** Versions of container engines and tools, from `--version`. */
 
 import type { Run } from '../os/exec.js';
 

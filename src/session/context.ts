@@ -1,4 +1,4 @@
-/** What a dump and a restore session share: who asked, where the image is, where to log. */
+/** What dump and restore sessions share: the CRIU that asked, the image directory, the log. */
 
 import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,9 +27,9 @@ export class SessionContext {
   readonly transfers: Transfers;
   readonly log: Logger;
   readonly logPath: string;
-  /** The image directory by a descriptor of our own: CRIU closes its own before we are done. */
+  /** The image directory by the session's own descriptor: CRIU closes its descriptor earlier. */
   readonly image: string;
-  /** Of the session's sockets. */
+  /** The folder of the session's sockets. */
   readonly directory: string;
   #listener: Listener | undefined;
 
@@ -55,7 +55,7 @@ export class SessionContext {
     return this.#listener;
   }
 
-  /** Closes the socket and removes the directory: later stages see that no session is there. */
+  /** Closes the socket and removes its folder. Later stages of CRIU then see that there is no session. */
   close(): void {
     this.#listener?.close();
     rmSync(this.directory, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** A promise that somebody else fulfils. */
+/** A promise and the functions that settle it. */
 
 export interface Deferred {
   readonly promise: Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The session daemon. `main.js dump|restore CRIU_PID IMAGE_DIRECTORY`, started by the
- * launcher with a pipe as descriptor 3: "ready" or the reason why not goes there.
+ * The session daemon: `main.js dump|restore CRIU_PID IMAGE_DIRECTORY`. The launcher starts it with a pipe as descriptor
+ * 3, which gets "ready" or the reason of a failure.
  */
 
 import { closeSync, writeSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
 const readyFd = 3;
-/** Where the launcher sends standard error: for what happens before there is a log. */
+/** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
 function reportToLauncher(text: string): void {
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     return;
   }
   reportToLauncher('ready\n');
-  // Not before CRIU can go on.
+  // CRIU continues first.
   await control.listen(context.directory);
   await criuEnded;
   controlled.end(await session.finish());
@@ -63,10 +63,10 @@ function fail(error: unknown): never {
   try {
     reportToLauncher(explain(known, earlyLog));
   } catch {
-    // The launcher has its answer already, or is gone.
+    // The launcher has its answer already, or has ended.
   }
   process.exit(1);
 }
 
-// Native threads that watch for things of no interest any more must not keep the daemon alive.
+// Watching native threads must not keep the daemon alive.
 main().then(() => process.exit(0), fail);

@@ -1,4 +1,4 @@
-/** BOs by their place in the image, and those that are one buffer. */
+/** BOs by their place in the image, and BOs that are the same buffer. */
 
 /** A BO of one process, by its index in the state file. */
 export interface BoPlace {
@@ -6,15 +6,14 @@ export interface BoPlace {
   readonly bo_index: number;
 }
 
-/** A BO that was imported, and the one that takes its contents with it. */
+/** An imported BO, and the BO that stores the contents of the buffer. */
 export interface SharedBo extends BoPlace {
   readonly owner: BoPlace;
 }
 
 /**
- * Processes that would wait for each other at a restore, if there are any. A process makes the BOs of its render
- * files one
- * after the other, and waits for those that others make of theirs; BOs of KFD are there before anybody waits.
+ * Processes that would wait for each other at a restore, if there are any. A process makes the BOs of its render files
+ * in order. It waits for shared BOs that another process makes. KFD's BOs exist before any process waits.
  */
 export function waitingCircle(
   shares: readonly SharedBo[],

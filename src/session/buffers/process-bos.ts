@@ -1,4 +1,4 @@
-/** The BOs of a process counted through: those of KFD, then those of its render files. docs/image-format.md. */
+/** The numbering of a process's BOs: KFD's BOs first, then the BOs of its render files (docs/image-format.md). */
 
 import type { RenderStateSummary, StateSummary } from '../../native.js';
 
@@ -9,7 +9,7 @@ export interface HeldRender {
   readonly summary: RenderStateSummary;
 }
 
-/** `summary` with the BOs of `files`, which are in the order of their numbers, behind its own. */
+/** `summary`, followed by the BOs of `files`. `files` are in the order of their numbers. */
 export function withRenderBos(summary: StateSummary, files: readonly HeldRender[]): StateSummary {
   const held = files.flatMap(({ gpuId, summary: { bos } }) =>
     bos.map(({ size, kind }) => ({ gpuId, size, kind })),
@@ -17,7 +17,7 @@ export function withRenderBos(summary: StateSummary, files: readonly HeldRender[
   return { ...summary, bos: [...summary.bos, ...held] };
 }
 
-/** How many BOs of a recorded process are in its KFD state: they come first. */
+/** How many BOs of a recorded process are in its KFD state. They come first. */
 export function kfdBos(process: {
   readonly summary: StateSummary;
   readonly renderStates: readonly { readonly firstBo: number }[];

@@ -11,9 +11,8 @@ export interface NamedPages {
 }
 
 /**
- * All pages files of the image in `directory`: what one takes from another is there, by their indexes. Throws
- * E_IMAGE_CORRUPT
- * with every file that refers to something that is not.
+ * Checks, by their indexes, that all references between pages files of the image in `directory` lead to a frame. Throws
+ * E_IMAGE_CORRUPT with every file that has a broken reference.
  */
 export function checkSiblings(directory: string, files: readonly NamedPages[]): void {
   if (files.every(({ summary }) => summary.siblings === 0)) return;

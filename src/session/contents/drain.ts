@@ -13,19 +13,19 @@ import type { ParentIndexes } from './parent.js';
 import type { TransferContext } from './transfer-context.js';
 import type { TransferFile } from './transfers.js';
 
-/** One pages file to be. */
+/** A pages file that will be written. */
 export interface DrainPart {
   readonly process: number;
   readonly gpu: HostGpu;
   readonly name: string;
   readonly buffers: readonly ManifestBuffer[];
-  /** Where their bytes are, in the order of `buffers`. */
+  /** The memory with their bytes, in the order of `buffers`. */
   readonly places: readonly Pick<TransferBuffer, 'dmabuf' | 'offset'>[];
-  /** The one engine that reaches them; missing: the configured one. */
+  /** The only copy engine that reaches them. Missing: the configured engine. */
   readonly engine?: 'sdma' | 'cpu';
 }
 
-/** A pages file that is complete. */
+/** A complete pages file. */
 export interface DrainedFile extends DrainPart {
   readonly result: TransferResult;
 }
@@ -41,9 +41,8 @@ export function transferFile({ name, process, gpu, buffers }: DrainPart): Transf
 }
 
 /**
- * Writes one pages file, without what `parent` and other files of the image have, as `frames` tells, after the others
- * of its
- * GPU. Throws E_GPU_IO, E_IO, E_CANCELLED.
+ * Writes one pages file, after the other files of its GPU. Frames that `parent` or another file of the image stores are
+ * not written again. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function drain(
   context: TransferContext,
@@ -73,7 +72,7 @@ export async function drain(
   return { ...part, result };
 }
 
-/** The buffers, as a native job takes them. */
+/** The buffers in the form of a native job. */
 export function transferBuffers({ buffers, places }: DrainPart): TransferBuffer[] {
   return buffers.map(({ id, size }, i) => ({
     id,

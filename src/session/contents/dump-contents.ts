@@ -1,6 +1,6 @@
 /**
- * The contents of a dump on their way into pages files: straight from the buffers, or from copies that are made first
- * while the tree stands still, so that it goes on while they are coded and written.
+ * The contents of a dump on their way into pages files. They come straight from the buffers, or from copies (short
+ * freeze). Copies are made while the tree is stopped. The tree runs while they are coded and written.
  */
 
 import { type ImageFrames, native, type Snapshot } from '../../native.js';
@@ -14,18 +14,18 @@ export class DumpContents {
   readonly #context: TransferContext;
   readonly #parts: readonly DrainPart[];
   readonly #parent: ParentIndexes | undefined;
-  /** Missing where there is one file only, which has no others to refer to. */
+  /** Missing for an image with one pages file: it has no other file to refer to. */
   readonly #frames: ImageFrames | undefined;
   readonly #copies = new Map<DrainPart, Snapshot>();
   readonly #goesOn = deferred();
   readonly #began = performance.now();
   #copiedAt: number | undefined;
   #drainedAt: number | undefined;
-  /** No buffer of the tree is read any more: it may go on. */
+  /** The tree's buffers have been read: it may run. */
   readonly released: Promise<void>;
   readonly drained: Promise<readonly DrainedFile[]>;
 
-  /** Begins. `aside`: with copies, as far as there is room for them. */
+  /** Begins. `aside`: copies contents first, as far as there is room. */
   constructor(
     context: TransferContext,
     parts: readonly DrainPart[],
@@ -46,14 +46,14 @@ export class DumpContents {
     this.drained.catch(() => undefined);
   }
 
-  /** Copies are drained from now on: until then CRIU has the processors, for the tree stands still. */
+  /** Copies are drained from now on. Before this call CRIU has the processors, because the tree is stopped. */
   treeGoesOn(): void {
     this.#goesOn.resolve();
   }
 
   /**
-   * Microseconds since the beginning, up to now for what has not ended. `gate`: when the tree could have gone on, had
-   * all been drained.
+   * Microseconds since the beginning, up to now for steps that have not ended. `gate`: the moment from which the tree
+   * waits for contents alone.
    */
   timings(gate: number): Record<string, number> {
     const now = performance.now();
@@ -66,7 +66,7 @@ export class DumpContents {
     };
   }
 
-  /** Bytes by where their copies were made. */
+  /** Bytes copied to each kind of memory. */
   get copied(): Record<Snapshot['place'], number> {
     const bytes = { vram: 0, host: 0, none: 0 };
     for (const part of this.#parts) {
@@ -75,14 +75,14 @@ export class DumpContents {
     return bytes;
   }
 
-  /** After a cancel, or when all is drained. */
+  /** Called after a cancel, or when everything is drained. */
   async end(): Promise<void> {
     this.treeGoesOn();
     await Promise.allSettled([this.released, this.drained]);
     this.#forget(this.#parts);
   }
 
-  /** All at once; those of one GPU follow each other. */
+  /** Starts all files. Files of one GPU follow each other. */
   async #copyAside(): Promise<void> {
     const budget = new HostBudget(this.#context.config.freeze_host_mib);
     const copies = this.#parts.map(async (part) => {
@@ -94,7 +94,7 @@ export class DumpContents {
     this.#copiedAt = performance.now();
   }
 
-  /** Begins with what the tree waits for; the rest follows when it goes on. */
+  /** Begins with the work that the tree waits for. The rest follows when the tree runs. */
   #drain(): { direct: Promise<void>; all: Promise<DrainedFile[]> } {
     const begun = new Map<DrainPart, Promise<DrainedFile>>();
     const isDirect = (part: DrainPart) => !this.#copies.has(part);
@@ -125,7 +125,7 @@ export class DumpContents {
     }
   }
 
-  /** Closes the copies' memory, but not that they were there. */
+  /** Closes the memory of the copies. Their statistics stay. */
   #forget(parts: readonly DrainPart[]): void {
     for (const part of parts)
       this.#copies.get(part)?.memory.forEach((memory) => void memory.close());

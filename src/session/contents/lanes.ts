@@ -7,7 +7,8 @@ export class Lanes {
   #closed = false;
 
   /**
-   * Starts `work` when the earlier work of `lane` is done. When that failed it is not started and fails the same way.
+   * Starts `work` when the earlier work of `lane` is done. If the earlier work failed, `work` is not started and
+   * rejects with the same error.
    */
   run<T>(lane: number, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(lane) ?? Promise.resolve();
@@ -19,7 +20,7 @@ export class Lanes {
     return done;
   }
 
-  /** What has not begun is not started any more, and rejects with E_CANCELLED. */
+  /** Work that has not begun is never started. It rejects with E_CANCELLED. */
   close(): void {
     this.#closed = true;
   }

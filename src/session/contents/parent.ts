@@ -1,4 +1,4 @@
-/** What the parent of a checkpoint has, where the checkpoint was given one. */
+/** The contents of a checkpoint's parent. */
 
 import { join } from 'node:path';
 import { decodeParentFile, parentFileName, parentFolderName } from '../../criu/parent-folder.js';
@@ -7,7 +7,7 @@ import { asKfdError } from '../../errors.js';
 import { lineage } from '../../os/ancestors.js';
 import { readTextIfAny } from '../../os/files.js';
 
-/** Bytes of the largest list of a parent's files. */
+/** The largest list of a parent's files, bytes. */
 const maxListBytes = 4 << 20;
 
 export class ParentIndexes {
@@ -22,15 +22,15 @@ export class ParentIndexes {
     this.#files = new Set(files);
   }
 
-  /** For the drain of a pages file: the index of the one that had its name. */
+  /** The path of the parent's index with the name of this pages file. */
   optionFor(name: string): { parent?: string } {
     return this.#files.has(name) ? { parent: join(this.#folder, name) } : {};
   }
 }
 
 /**
- * The parent given to the command that CRIU with pid `criuPid` runs for; undefined when there is none. Throws E_IO for
- * one that cannot be read: what was asked for is not left out silently.
+ * The parent given to the command that started CRIU `criuPid`; undefined without one. Throws E_IO when it cannot be
+ * read: a requested parent is never left out silently.
  */
 export async function parentIndexes(
   criuPid: number,

@@ -1,20 +1,20 @@
-/** Copies of contents that are made while the tree stands still, to be drained when it goes on. */
+/** Copies of contents for a short freeze: made while the tree is stopped, drained when it runs again. */
 
 import { freemem } from 'node:os';
 import { native, type Snapshot, type TransferBuffer } from '../../native.js';
 import { type DrainPart, renderNode, transferBuffers } from './drain.js';
 import type { TransferContext } from './transfer-context.js';
 
-/** Host memory that copies may still take, bytes. Takes what is asked for, or nothing. */
+/** Host memory that copies may still take, bytes. A request is granted as a whole or not at all. */
 export class HostBudget {
   #left: number;
 
-  /** `available`: bytes of host memory that are free, or could be at once; half of them stay so. */
+  /** `available`: bytes of host memory that are free or can be freed at once. Copies use half of it at most. */
   constructor(configuredMib: number, available = freemem()) {
     this.#left = Math.min(configuredMib * 2 ** 20, Math.floor(available / 2));
   }
 
-  /** Bytes that were given: `bytes`, or 0. */
+  /** Bytes granted: `bytes`, or 0. */
   take(bytes: number): number {
     if (bytes > this.#left) return 0;
     this.#left -= bytes;
@@ -29,9 +29,8 @@ export class HostBudget {
 const page = 4096;
 
 /**
- * Copies the contents of `part` aside, after those of others on its GPU. `undefined`: there is no room, neither in
- * VRAM nor
- * in `budget`. Throws E_GPU_IO, E_IO, E_CANCELLED.
+ * Copies the contents of `part`, after earlier copies on its GPU. `undefined`: there is no room, neither in VRAM nor in
+ * `budget`. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function takeSnapshot(
   context: TransferContext,
@@ -57,11 +56,11 @@ export async function takeSnapshot(
   return place === 'none' ? undefined : snapshot;
 }
 
-/** `part`, to be drained from its copies. */
+/** `part` with its copies as the source of the drain. */
 export function fromSnapshot(part: DrainPart, snapshot: Snapshot): DrainPart {
   const places = snapshot.places.map(({ memory, offset }): DrainPart['places'][number] => {
     return { dmabuf: snapshot.memory[memory] as TransferBuffer['dmabuf'], offset };
   });
-  // A memfd is none of the GPU's, and VRAM none of the CPU's.
+  // The GPU cannot read a memfd, and the CPU cannot read VRAM.
   return { ...part, places, engine: snapshot.place === 'host' ? 'cpu' : 'sdma' };
 }

@@ -1,4 +1,4 @@
-/** The staging ring of one transfer and its workers: by the configured budgets, of a GPU and of the host. */
+/** Sizes of a transfer's staging ring and its number of workers, by the budgets of a GPU and of the host. */
 
 import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,16 +11,16 @@ import { native } from '../../native.js';
 /** Content per frame and per slot, bytes (docs/image-format.md allows 1 to 4 MiB). */
 export const frameBytes = 2 << 20;
 
-/** More copies in flight than this gain nothing and cost memory. */
+/** More copies in flight gain nothing and cost memory. */
 const maxSlots = 32;
-/** Workers wait for disks as well as for cores, and from here on only for each other. */
+/** Workers wait for disks and for cores. More than this wait only for each other. */
 const minWorkers = 4;
 const maxWorkers = 16;
-/** What a worker may keep beside its slot, frames: compressed content, and that of several buffers. */
+/** Frames that a worker may keep beside its slot: compressed content, and content of several buffers. */
 const framesPerWorker = 2;
-/** What the host's staging memory is given out in, MiB: the least that a transfer works with. */
+/** The unit of the host's staging memory, MiB. It is the least that a transfer works with. */
 const pieceMib = 8;
-/** How often those that wait look, ms. One that waits less than `quietMs` is not worth a word. */
+/** How often a waiting transfer looks, ms. A wait shorter than `quietMs` is not logged. */
 const pollMs = 20;
 const quietMs = 100;
 
@@ -30,7 +30,7 @@ export interface StagingRing {
   readonly workers: number;
 }
 
-/** `cores`: those this process may use. Half of the budget at most is for the workers. */
+/** `cores`: the cores that this process may use. Workers take half of the budget at most. */
 export function stagingRing(
   config: Pick<Config, 'staging_mib'>,
   cores = availableParallelism(),
@@ -42,7 +42,7 @@ export function stagingRing(
   return { slots, slotBytes: frameBytes, workers };
 }
 
-/** Staging memory for one transfer, until it is given back. */
+/** Staging memory of one transfer, until giveBack(). */
 export interface Staging {
   readonly ring: StagingRing;
   giveBack(): void;
@@ -54,13 +54,13 @@ export interface StagingWait {
   cancelled(): boolean;
 }
 
-/** Where transfers get their staging memory from. */
+/** The source of staging memory for transfers. */
 export interface StagingSource {
-  /** For one of `transfers` that this session runs at once. Rejects with E_CANCELLED, E_IO. */
+  /** Memory for one of the `transfers` that this session runs at the same time. Rejects with E_CANCELLED, E_IO. */
   claim(file: string, transfers: number, wait: StagingWait): Promise<Staging>;
 }
 
-/** The staging memory that all sessions of this host share. */
+/** The staging memory of this host, shared by all sessions. */
 export class HostStaging implements StagingSource {
   readonly #config: Pick<Config, 'staging_mib' | 'staging_total_mib'>;
   readonly #log: Pick<Logger, 'info'>;
@@ -76,7 +76,7 @@ export class HostStaging implements StagingSource {
     this.#file = file;
   }
 
-  /** In turn with those of other sessions, at least 8 MiB and at most this session's share. */
+  /** Waits its turn among all sessions. Grants at least 8 MiB and at most this session's share. */
   async claim(file: string, transfers: number, wait: StagingWait): Promise<Staging> {
     const { staging_mib: mib, staging_total_mib: total } = this.#config;
     const claim = new (native().StagingClaim)({

@@ -1,4 +1,4 @@
-/** What moving contents needs of its session. */
+/** The parts of a session that a transfer needs. */
 
 import type { Config } from '../../config.js';
 import type { Logger } from '../../log.js';

@@ -1,6 +1,6 @@
 /**
- * The transfers of a session: on each GPU one file after the other, all GPUs at once; how far they are, and a way to
- * stop them.
+ * The transfers of a session, their progress, and their cancellation. All GPUs work at once; files of one GPU follow
+ * each other.
  */
 
 import { KfdError } from '../../errors.js';
@@ -8,20 +8,20 @@ import { fromNative, type TransferJob } from '../../native.js';
 import { Lanes } from './lanes.js';
 import type { StagingRing, StagingSource } from './staging.js';
 
-/** A pages file that is to be written or read. */
+/** A pages file that is written or read. */
 export interface TransferFile {
   readonly name: string;
   /** Ordinal of the GPU process. */
   readonly process: number;
-  /** Of the GPU on this host. */
+  /** Render minor of the GPU on this host. */
   readonly renderNode: string;
-  /** Of contents, as long as they are in buffers. */
+  /** Bytes of contents, as they are in buffers. */
   readonly bytes: number;
 }
 
 export interface TransferProgress extends TransferFile {
   readonly done: number;
-  /** For staging memory, which other sessions have. */
+  /** It waits for staging memory that other sessions use. */
   readonly waiting: boolean;
 }
 
@@ -39,7 +39,7 @@ export class Transfers {
     this.#staging = staging;
   }
 
-  /** What will be moved. Called when somebody asks for the progress, and not before. */
+  /** The files that will be moved. Called only when somebody asks for the progress. */
   expect(files: () => readonly TransferFile[]): void {
     let known: readonly TransferFile[] | undefined;
     this.#expected = () => {
@@ -49,9 +49,8 @@ export class Transfers {
   }
 
   /**
-   * `start` begins the transfer of `file` when the earlier ones of `lane`, a GPU, are done: they share its link and the
-   * staging budget; and when the host has staging memory for it. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT,
-   * E_CANCELLED.
+   * Calls `start` when the earlier transfers of `lane` are done and the host has staging memory. A lane is a GPU: its
+   * transfers share a link and a budget. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
   run<Result>(
     lane: number,
@@ -78,7 +77,7 @@ export class Transfers {
     });
   }
 
-  /** All GPUs of the session move contents at once. */
+  /** All GPUs of the session transfer at the same time. */
   #claim(file: string) {
     const gpus = new Set(this.#expected().map(({ renderNode }) => renderNode));
     return this.#staging.claim(file, Math.max(1, gpus.size), {
@@ -87,7 +86,7 @@ export class Transfers {
     });
   }
 
-  /** Stops what runs; what has not begun never does. They reject with E_CANCELLED. */
+  /** Stops running transfers; waiting ones never start. All of them reject with E_CANCELLED. */
   cancel(): void {
     this.#cancelled = true;
     this.#lanes.close();

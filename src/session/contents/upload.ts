@@ -9,7 +9,7 @@ import { renderNode } from './drain.js';
 import type { TransferContext } from './transfer-context.js';
 import type { TransferFile } from './transfers.js';
 
-/** The image, and the GPUs that take the place of the recorded ones. */
+/** The image, and the GPUs that replace the recorded ones. */
 export interface UploadPlan {
   readonly manifest: Manifest;
   readonly pairs: readonly GpuPair[];
@@ -35,9 +35,8 @@ export class Uploads {
   }
 
   /**
-   * Fills the buffers of process `ordinal`; `dmabufs` go by BO index. On each GPU one file
-   * follows the other, for they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT,
-   * E_CANCELLED.
+   * Fills the buffers of process `ordinal`; the keys of `dmabufs` are BO indices. Files of one GPU follow each other,
+   * because they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
   start(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
     this.#began ??= performance.now();
@@ -46,13 +45,16 @@ export class Uploads {
     return upload;
   }
 
-  /** Stops what runs and waits for its end: no descriptor is in use any more then. */
+  /** Stops running uploads and waits for their end. Afterwards no descriptor is in use. */
   async cancel(): Promise<void> {
     this.#context.transfers.cancel();
     await Promise.allSettled(this.#running);
   }
 
-  /** Microseconds; `gate`: when post-restore came, by performance.now(). Empty before the first upload has ended. */
+  /**
+   * Timings in microseconds. `gate`: the time of post-restore by performance.now(). Empty before the first upload has
+   * ended.
+   */
   timings(gate: number | undefined): Record<string, number> {
     if (this.#began === undefined || this.#ended === 0) return {};
     const us = (from: number, to: number) => Math.max(0, Math.round((to - from) * 1000));

@@ -1,6 +1,6 @@
 /**
- * The sessions of this host, from outside. What comes from their sockets is checked here; text in it is printed with
- * care.
+ * The sessions of this host, for other programs. Everything from their sockets is checked here. Text in it may be
+ * hostile when printed.
  */
 
 import { readdirSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { statusCode } from '../../rpc-status.js';
 import { loadGrpcPart } from './load.js';
 import { controlSocketName, type SessionStatus } from './types.js';
 
-/** A session may have gRPC to load, on a busy host; milliseconds. */
+/** Milliseconds. A session loads gRPC first, perhaps on a busy host. */
 const answerMs = 30_000;
 
 /** CRIU's pids of the sessions that have a folder below `root`, dead ones included. Throws E_IO. */
@@ -28,10 +28,7 @@ export function sessionPids(root: string): number[] {
   }
 }
 
-/**
- * Every call throws E_NOT_FOUND when no session is there (any more), E_TIMEOUT, E_PROTOCOL, or what the session
- * throws.
- */
+/** Every call throws E_NOT_FOUND without a session, E_TIMEOUT, E_PROTOCOL, or the error of the session. */
 export class SessionClient {
   readonly #criuPid: number;
   readonly #grpc: Awaited<ReturnType<typeof loadGrpcPart>>;
@@ -47,7 +44,7 @@ export class SessionClient {
     this.#client = new grpc.GrpcClient(join(root, runFolder, String(criuPid), controlSocketName));
   }
 
-  /** Calls `use` with a client of the session of this CRIU. */
+  /** Calls `use` with a client of this CRIU's session. */
   static async with<T>(
     root: string,
     criuPid: number,
@@ -71,12 +68,12 @@ export class SessionClient {
     return this.#client.cancel(reason, answerMs);
   }
 
-  /** Statuses as they come, until the session has ended or `signal` is aborted. */
+  /** Yields statuses until the session ends or `signal` is aborted. */
   async *watch(signal: AbortSignal): AsyncGenerator<SessionStatus> {
     if (signal.aborted) return;
     const stream = this.#client.watch();
     const stop = () => stream.cancel();
-    // Also of what comes when nobody waits any more.
+    // An error may also come when nobody waits.
     stream.on('error', () => undefined);
     signal.addEventListener('abort', stop, { once: true });
     try {

@@ -1,4 +1,4 @@
-/** gRPC on demand: a session that nobody looks at does without it, for CRIU waits for its start. */
+/** gRPC on demand. CRIU waits for the start of a session, and most sessions have no client. */
 
 import { fileURLToPath } from 'node:url';
 
@@ -9,7 +9,7 @@ let loading: Promise<GrpcPart> | undefined;
 /** Throws what Node.js throws when an installation lacks it. */
 export function loadGrpcPart(): Promise<GrpcPart> {
   const path = fileURLToPath(new URL('./grpc/main.js', import.meta.url));
-  // By a name that the bundler cannot know: it is another program there.
+  // The bundler must not follow this name: the module is a separate program there.
   loading ??= import(path) as Promise<GrpcPart>;
   return loading;
 }

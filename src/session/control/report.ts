@@ -1,4 +1,4 @@
-/** The one view of a running session that those outside have. */
+/** The status of a running session, for clients. */
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { KfdError } from '../../errors.js';
@@ -12,7 +12,7 @@ import {
   tooLate,
 } from './types.js';
 
-/** Of a reason, characters. */
+/** The longest reason, characters. */
 const maxReason = 1024;
 /** Podman's and CRI's container ids. */
 const containerId = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
@@ -69,12 +69,12 @@ export class ControlledSession implements Controlled {
     this.#context.log.warn({ reason: text }, 'cancelled');
   }
 
-  /** The session is over. */
+  /** The session has ended. */
   end(result: SessionResult): void {
     this.#result = result;
   }
 
-  /** Looked for when somebody wants to know; kept, for the processes end before the session does. */
+  /** Found on the first request, then kept: the processes may end before the session. */
   #idOfContainer(): string {
     const places = [
       () => readlinkSync(this.#context.image),
@@ -89,7 +89,7 @@ export class ControlledSession implements Controlled {
   }
 }
 
-/** The innermost: an engine may be in a container itself. */
+/** The innermost one: a container engine may itself run in a container. */
 function idIn(read: () => string): string | undefined {
   try {
     return read().match(containerId)?.at(-1);

@@ -1,4 +1,4 @@
-/** The socket on which a session can be watched and cancelled. What goes wrong here is logged and stops no session. */
+/** The socket for watching and cancelling a session. A failure here is logged and stops no session. */
 
 import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
@@ -8,13 +8,10 @@ import type { Logger } from '../../log.js';
 import { loadGrpcPart } from './load.js';
 import { type Controlled, controlSocketName } from './types.js';
 
-/**
- * More clients at once are turned away. Those that broke HTTP/2 count for as long as it takes to notice that they are
- * gone.
- */
+/** The most clients at once. A client that broke HTTP/2 counts until its end is noticed. */
 const maxClients = 256;
 
-/** That clients have at the end for reading the last status, milliseconds. */
+/** Time that clients have for reading the last status, milliseconds. */
 const graceMs = 2000;
 
 type Service = InstanceType<Awaited<ReturnType<typeof loadGrpcPart>>['ControlService']>;
@@ -30,12 +27,12 @@ export class ControlSocket {
     this.#log = log;
   }
 
-  /** Listens in `directory`, which is root's alone. */
+  /** Listens in `directory`, which only root can enter. */
   async listen(directory: string): Promise<void> {
     const path = join(directory, controlSocketName);
     try {
       const { createServer } = await import('node:net');
-      // Of a session that was killed: ours is the only one in this directory.
+      // The socket of a killed session: this folder belongs to one CRIU.
       rmSync(path, { force: true });
       const server = createServer((socket) => void this.#serve(socket));
       this.#server = server;
@@ -48,7 +45,7 @@ export class ControlSocket {
     }
   }
 
-  /** Gives who watches the last status. */
+  /** Sends watchers the last status. */
   async end(): Promise<void> {
     this.#server?.close();
     try {
@@ -59,7 +56,7 @@ export class ControlSocket {
   }
 
   async #serve(socket: Socket): Promise<void> {
-    // A client that goes away, or talks of something else, is its own affair.
+    // A client that goes away or breaks the protocol harms only itself.
     socket.on('error', () => undefined);
     try {
       this.#service ??= loadGrpcPart().then(

@@ -14,7 +14,7 @@ export interface SessionStatus extends Bytes {
   readonly phase: string;
   readonly elapsed_us: number;
   readonly phase_us: number;
-  /** Since the first transfer of contents began; 0: none has. */
+  /** Microseconds since the first transfer of contents began; 0 before. */
   readonly transfer_us: number;
   readonly processes: number;
   readonly gpus: readonly (Bytes & { readonly render_node: string })[];
@@ -22,7 +22,7 @@ export interface SessionStatus extends Bytes {
     readonly name: string;
     readonly process: number;
     readonly render_node: string;
-    /** For staging memory, which other sessions have. */
+    /** It waits for staging memory that other sessions use. */
     readonly waiting: boolean;
   })[];
   readonly log_path: string;
@@ -45,11 +45,11 @@ export interface Controlled {
   cancel(reason: string): void;
 }
 
-/** A dump or a restore, as far as it is controlled. */
+/** The part of a dump or restore that can be controlled. */
 export interface Cancellable {
   /** GPU processes known so far; pids are those of the host. */
   readonly processes: readonly { readonly pid?: number }[];
-  /** It fails with `reason` from now on. Throws E_TOO_LATE. */
+  /** Makes the session fail with `reason`. Throws E_TOO_LATE. */
   cancel(reason: KfdError): void;
 }
 
@@ -63,10 +63,12 @@ export function resultOf(
   return { outcome, success, code, message };
 }
 
-/** A cancel comes after `what`. */
+/** The error of a cancel that comes after `what`. */
 export function tooLate(what: string): KfdError {
   return new KfdError('E_TOO_LATE', `session: cannot be cancelled: ${what}`);
 }
 
-/** The socket beside that for plugin and launcher. native/core/wire/session_socket.cc has it, too. */
+/**
+ * The control socket's name, beside the socket for plugin and launcher. native/core/wire/session_socket.cc has it, too.
+ */
 export const controlSocketName = 'control.sock';

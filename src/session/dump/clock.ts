@@ -1,9 +1,9 @@
-/** The times of a checkpoint: its phases, and how long the tree stood still. */
+/** The times of a checkpoint: its phases, and how long the tree was stopped. */
 
 import type { Phases } from '../phases.js';
 import type { DumpPhase } from './machine.js';
 
-/** What the phases of the machine are called in timings. Those that are not here go on with the one before. */
+/** Names of the machine's phases in timings. A phase without a name counts as part of the phase before it. */
 const names: Partial<Record<DumpPhase, string>> = {
   draining: 'overlap',
   gate: 'gate',
@@ -30,24 +30,24 @@ export class DumpClock {
     if (name !== undefined && name !== this.#phases.current.name) this.#phases.enter(name);
   }
 
-  /** When post-dump came, by performance.now(); now, before it has. */
+  /** The time of post-dump by performance.now(); before post-dump, the current time. */
   get gateAt(): number {
     return this.#gateAt ?? performance.now();
   }
 
-  /** A process is going to be paused: the first one counts. */
+  /** A process will be paused: the first call counts. */
   pause(): void {
     this.#pausedAt ??= performance.now();
     this.#phases.enter('read_state');
   }
 
-  /** All go on. */
+  /** All processes run again. */
   unpause(): void {
     if (this.#pausedAt === undefined) return;
     this.#freezeUs = Math.round((performance.now() - this.#pausedAt) * 1000);
   }
 
-  /** Microseconds: of each phase, and `freeze` from the first pause to the end of all. */
+  /** Microseconds of each phase, and `freeze`: from the first pause to the last resume. */
   timings(): Record<string, number> {
     const freeze = this.#freezeUs;
     return { ...this.#phases.timings(), ...(freeze !== undefined && { freeze }) };

@@ -1,7 +1,6 @@
 /**
- * The dma-bufs that processes of the tree hold open, at a checkpoint. A dma-buf has one file and one inode as long as
- * it
- * lives, whoever holds it: the inode leads to its buffer.
+ * The dma-bufs that processes of the tree hold open at a checkpoint. A dma-buf has one file and one inode in all
+ * processes. The inode leads to its buffer.
  */
 
 import { KfdError } from '../../errors.js';
@@ -10,7 +9,7 @@ import type { Message } from '../plugin/message.js';
 import type { DumpedProcess } from './process.js';
 import { buffersByInode } from './sharing.js';
 
-/** CRIU's file, and the BO that takes the contents of its buffer with it. */
+/** CRIU's file, and the BO that stores the contents of its buffer. */
 export interface DmabufFile {
   readonly criuId: number;
   readonly owner: BoPlace;
@@ -18,11 +17,11 @@ export interface DmabufFile {
 
 export class HeldDmabufs {
   readonly files: DmabufFile[] = [];
-  /** What holds it, by inode. */
+  /** Holders by the dma-buf's inode. */
   readonly #holders = new Map<number, string>();
   #buffers: ReadonlyMap<number, BoPlace> = new Map();
 
-  /** A process has one open. */
+  /** A process has a dma-buf open. */
   hold({ args: [inode = -1, pid, fd], body }: Message): void {
     const holder = `pid ${pid} (${body.toString('utf8')}) holds open as descriptor ${fd}`;
     if (!this.#holders.has(inode)) this.#holders.set(inode, holder);
@@ -36,7 +35,7 @@ export class HeldDmabufs {
       .map(([inode, holder]) => foreign(inode, holder));
   }
 
-  /** CRIU has come to the file of one. Throws E_UNSUPPORTED_STATE. */
+  /** CRIU dumps the file of a dma-buf. Throws E_UNSUPPORTED_STATE. */
   file(criuId: number, inode: number): void {
     const owner = this.#buffers.get(inode);
     if (owner === undefined) {

@@ -1,4 +1,4 @@
-/** The image directory of a checkpoint: contents on their way into it, state files, the seal, its removal. */
+/** The image directory of a checkpoint: contents, state files, manifest, removal. */
 
 import { removeImageFiles, writeManifest } from '../../manifest/image.js';
 import { pagesPattern } from '../../manifest/names.js';
@@ -14,9 +14,9 @@ import { planDrain } from './plan-drain.js';
 import type { DumpRecord } from './record.js';
 import { writeStates } from './state-files.js';
 
-/** What is reported of contents in transfer. */
+/** Events of the transfer of contents. */
 export interface ContentsEvents {
-  /** No buffer of the tree is read any more. */
+  /** The tree's buffers have been read. */
   released(): void;
   drained(): void;
   failed(error: unknown): void;
@@ -38,7 +38,7 @@ export class DumpImage {
     this.#parent = parent;
   }
 
-  /** Begins to drain. `aside`: with copies, as far as there is room. Throws E_PROTOCOL, E_GPU_MISMATCH. */
+  /** Begins to drain. `aside`: copies contents first, as far as there is room. Throws E_PROTOCOL, E_GPU_MISMATCH. */
   start(shares: readonly SharedBo[], aside: boolean, events: ContentsEvents): void {
     const { host, processes } = this.#record;
     const parts = planDrain(host, processes, shares);
@@ -62,7 +62,7 @@ export class DumpImage {
     this.#contents?.treeGoesOn();
   }
 
-  /** Throws Node's errors, E_PROTOCOL when a state never came. */
+  /** Writes the state files. Throws Node's errors, E_PROTOCOL when a state never came. */
   writeStates(): Promise<void> {
     return writeStates(this.#context.image, this.#record.processes);
   }
@@ -96,7 +96,7 @@ export class DumpImage {
     );
   }
 
-  /** Once contents have stopped moving. `pages`: its pages files and manifest alone. */
+  /** Removes the image after the transfers have stopped. `pages`: removes only pages files and the manifest. */
   remove(pages: boolean): void {
     const { image, log } = this.#context;
     const remove = async () => {

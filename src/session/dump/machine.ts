@@ -11,7 +11,7 @@ import { KfdError } from '../../errors.js';
 export type DumpPhase =
   /** The plugin pauses processes and sends their states. */
   | 'reading'
-  /** CRIU dumps host memory, contents move. */
+  /** CRIU dumps host memory; contents are drained. */
   | 'draining'
   /** CRIU waits for contents. */
   | 'gate'
@@ -19,31 +19,31 @@ export type DumpPhase =
   | 'states'
   /** CRIU waits for the manifest. */
   | 'manifest'
-  /** Sealed; CRIU has not said how it ended. */
+  /** Sealed. CRIU has not reported its result. */
   | 'sealed'
-  /** Short freeze: all that the tree must stand still for is done; CRIU has not said how it ended. */
+  /** Short freeze: the work that needs a stopped tree is done. CRIU has not reported its result. */
   | 'unsealed'
   /** Short freeze: the tree runs, and the container engine will get a success. */
   | 'resumed'
-  /** Short freeze: CRIU waits with its end for the rest of the contents. */
+  /** Short freeze: CRIU's exit waits for the rest of the contents. */
   | 'finishing'
   /** The image stays. */
   | 'kept'
-  /** No process uses a GPU any more: there is nothing to save. */
+  /** No process uses a GPU now: there is nothing to save. */
   | 'empty'
-  /** The next answer to CRIU says so. */
+  /** The next answer to CRIU reports the failure. */
   | 'failed'
   /** CRIU has ended. */
   | 'over';
 
 export interface DumpState {
   readonly phase: DumpPhase;
-  /** Contents are copied aside, and the tree is resumed before the image is sealed. */
+  /** Short freeze: contents are copied, and the tree is resumed before the image is sealed. */
   readonly aside: boolean;
   /** A process may be paused. */
   readonly paused: boolean;
   readonly contents: 'none' | 'moving' | 'released' | 'drained';
-  /** A write that is under way: files cannot be removed before it ends. */
+  /** The current write. Files cannot be removed before it ends. */
   readonly writing: boolean;
   /** Post-dump or seal waits for an answer. */
   readonly asked: boolean;
@@ -64,12 +64,12 @@ export const initialDump: DumpState = {
 };
 
 export type DumpEvent =
-  /** A process is going to be paused, or is. */
+  /** A process will be paused, or is paused. */
   | { readonly type: 'pause' }
-  /** Contents begin to move. */
+  /** The drains begin. */
   | { readonly type: 'begin'; readonly aside: boolean }
   | { readonly type: 'post-dump'; readonly processes: number }
-  /** No buffer of the tree is read any more. */
+  /** The tree's buffers have been read. */
   | { readonly type: 'released' }
   | { readonly type: 'drained' }
   | { readonly type: 'states-written' }
@@ -79,7 +79,7 @@ export type DumpEvent =
   | { readonly type: 'end'; readonly success: boolean }
   | { readonly type: 'seal' }
   | { readonly type: 'unpaused' }
-  /** A refusal, a message that cannot be, a transfer that failed. */
+  /** A refusal, an invalid message, or a failed transfer. */
   | { readonly type: 'fail'; readonly error: KfdError }
   | { readonly type: 'cancel'; readonly error: KfdError }
   | { readonly type: 'criu-dead' };
@@ -89,20 +89,20 @@ export type DumpEffect =
   | 'write-manifest'
   /** Copies are drained from now on. */
   | 'drain-copies'
-  /** Those of the tree. */
+  /** The tree's processes. */
   | 'close-buffers'
   | 'cancel-transfers'
   | 'unpause'
   | 'remove-image'
   | 'remove-pages'
-  /** To post-dump or seal: go on. */
+  /** To post-dump or seal: success. */
   | 'answer'
   /** To post-dump or seal: the failure. */
   | 'refuse'
-  /** The last one. */
+  /** The result of the session. */
   | 'report';
 
-/** To `end`: the tree is unpaused, it may stay paused, it goes on before the seal. */
+/** To `end`: unpause the tree, leave it paused, or unpause it before the seal. */
 export type EndAnswer = 'unpause' | 'stay' | 'go-on';
 
 export interface DumpStep {
@@ -144,7 +144,7 @@ export function transition(state: DumpState, event: DumpEvent): DumpStep {
   }
 }
 
-/** Why it cannot be cancelled any more, if so. */
+/** The reason why a cancel comes too late, if it does. */
 export function whyTooLate({ phase }: DumpState): string | undefined {
   switch (phase) {
     case 'failed':
@@ -161,7 +161,7 @@ export function whyTooLate({ phase }: DumpState): string | undefined {
   }
 }
 
-/** One that is heard of only when CRIU is dead was paused all the same. */
+/** A pause may be reported only after CRIU's death; the process is paused nevertheless. */
 function pause(state: DumpState): DumpStep {
   if (state.phase === 'over') return step(state, 'unpause');
   const paused = { ...state, paused: true };
@@ -187,7 +187,7 @@ function seal(state: DumpState): DumpStep {
   return { state: next, effects: ['drain-copies', ...effects] };
 }
 
-/** Goes on when contents are where CRIU waits for them to be. */
+/** Goes to the next phase when the contents that CRIU waits for are ready. */
 function moved(state: DumpState): DumpStep {
   const { phase, aside, contents } = state;
   const enough = contents === 'drained' || (aside && contents === 'released');
@@ -200,7 +200,7 @@ function write(state: DumpState, phase: 'states' | 'manifest'): DumpStep {
   return step({ ...state, phase, writing: true }, `write-${phase}`);
 }
 
-/** `state` is that without the write. */
+/** `state`: without the write. */
 function written(state: DumpState, event: DumpEvent): DumpStep {
   if (state.phase === 'over') return { state, effects: [...removal(state), 'report'] };
   if (state.phase === 'failed') return refuse(state);
@@ -208,7 +208,7 @@ function written(state: DumpState, event: DumpEvent): DumpStep {
   if (event.type === 'states-written') {
     return state.aside ? answer({ ...state, phase: 'unsealed' }) : write(state, 'manifest');
   }
-  // With a short freeze CRIU has said before how it ended.
+  // With a short freeze CRIU has already reported its result.
   return answer({ ...state, phase: state.aside ? 'kept' : 'sealed' });
 }
 
@@ -220,7 +220,7 @@ function end(state: DumpState, success: boolean): DumpStep {
   if (phase === 'sealed' && success)
     return { ...step({ ...state, phase: 'kept' }), answer: 'stay' };
   if (phase === 'unsealed' && success) {
-    // What the tree frees from now on is free.
+    // Memory that the tree frees from now on must become free.
     return {
       ...step({ ...state, phase: 'resumed', wentOn: true }, 'close-buffers'),
       answer: 'go-on',
@@ -229,7 +229,7 @@ function end(state: DumpState, success: boolean): DumpStep {
   return { ...fail(state), answer: 'unpause' };
 }
 
-/** Nothing stays paused, and no half image stays behind: nor one of a checkpoint that CRIU did not end well. */
+/** No process stays paused. An unfinished image is removed, and so is the image of a checkpoint that failed in CRIU. */
 function criuDead(state: DumpState): DumpStep {
   if (state.phase === 'over') return step(state);
   const outcome = { kept: 'sealed', empty: 'no_gpu_state' } as const;
@@ -249,7 +249,10 @@ function criuDead(state: DumpState): DumpStep {
   };
 }
 
-/** A container engine that got a success keeps the image: states without a manifest show that it is unfinished. */
+/**
+ * A container engine that was told of success keeps the image. State files without a manifest show that it is
+ * unfinished.
+ */
 function removal({ outcome, wentOn }: DumpState): DumpEffect[] {
   if (outcome === 'sealed') return [];
   return [wentOn ? 'remove-pages' : 'remove-image'];
@@ -273,7 +276,7 @@ function answer(state: DumpState): DumpStep {
   return step({ ...state, asked: false }, 'answer');
 }
 
-/** Not before a write has ended: CRIU may remove an image that failed. */
+/** Answers only after a write has ended, because CRIU may remove a failed image. */
 function refuse(state: DumpState): DumpStep {
   if (!state.asked || state.writing) return step(state);
   return step({ ...state, asked: false }, 'refuse');

@@ -1,4 +1,4 @@
-/** Which pages files a dump is going to write. */
+/** The pages files that a dump will write. */
 
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
@@ -10,9 +10,8 @@ import { type DrainPart, hasContents } from '../contents/drain.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * The pages files of all processes: of each one per GPU that holds contents of it. Buffers are numbered
- * across the whole image; BOs in `shares` have no contents of their own. Throws E_PROTOCOL when a BO with contents
- * came without dma-buf.
+ * The pages files of all processes: one for each process and GPU with contents. Buffers are numbered across the whole
+ * image. BOs in `shares` have no contents of their own. Throws E_PROTOCOL when a BO with contents came without dma-buf.
  */
 export function planDrain(
   host: Host,

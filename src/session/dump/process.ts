@@ -1,4 +1,4 @@
-/** A GPU process of the tree, as far as the plugin has reported it. */
+/** What the plugin has reported about a GPU process of the tree. */
 
 import type { Descriptor, StateSummary } from '../../native.js';
 
@@ -6,23 +6,23 @@ import type { Descriptor, StateSummary } from '../../native.js';
 export interface DumpedRender {
   readonly number: number;
   readonly minor: number;
-  /** Its GPU address space is the one KFD uses. */
+  /** KFD uses the GPU address space of this file. */
   readonly carriesKfd: boolean;
-  /** Bytes of its state file, when it holds anything. */
+  /** Contents of its state file; missing when it holds nothing. */
   readonly state?: Buffer;
 }
 
-/** A GPU process of the tree, as far as the plugin has reported it. */
+/** What the plugin has reported about a GPU process of the tree. */
 export interface DumpedProcess {
   readonly ordinal: number;
   readonly pid: number;
   readonly comm: string;
-  /** Missing when it uses render nodes alone: it is not paused. */
+  /** Missing for a process that uses only render nodes: it is not paused. */
   readonly kfd?: Descriptor;
   readonly pidfd: Descriptor;
   /** Bytes of its state file. */
   state?: Buffer;
-  /** With the BOs of its render files, which are behind those of KFD. */
+  /** KFD's BOs, followed by the BOs of its render files. */
   summary?: StateSummary;
   kfdBos?: number;
   readonly renderFiles: DumpedRender[];

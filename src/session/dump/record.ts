@@ -1,4 +1,4 @@
-/** What the plugin has reported of the tree: its GPU processes, their states and buffers, the files CRIU came to. */
+/** What the plugin has reported about the tree: GPU processes, states, buffers, and the files that CRIU dumped. */
 
 import { KfdError } from '../../errors.js';
 import type { Host, HostGpu } from '../../gpu/host.js';
@@ -13,7 +13,7 @@ import { boIndices, fileKind } from '../plugin/wire.js';
 import { HeldDmabufs } from './held-dmabufs.js';
 import type { DumpedProcess } from './process.js';
 
-/** Each method takes a message of its kind, and throws E_PROTOCOL for one that cannot be. */
+/** Each method takes a message of its kind. It throws E_PROTOCOL for an invalid one. */
 export class DumpRecord {
   readonly host: Host;
   readonly dmabufs = new HeldDmabufs();
@@ -30,7 +30,7 @@ export class DumpRecord {
     return [...this.#processes.values()];
   }
 
-  /** A process that is going to be paused, or one that uses render nodes alone. */
+  /** A process that will be paused, or a process that uses only render nodes. */
   addProcess({ args: [ordinal = -1, pid = -1], fds: [pidfd, kfd], body }: Message): void {
     if (pidfd === undefined) throw protocol('a pause without descriptors');
     const comm = body.toString('utf8');
@@ -82,7 +82,7 @@ export class DumpRecord {
     });
   }
 
-  /** CRIU has come to a file of the GPU. Throws E_UNSUPPORTED_STATE, too. */
+  /** CRIU dumps a file of a GPU. Throws E_UNSUPPORTED_STATE, too. */
   addFile({ args: [criuId = -1, kind, what = -1, number] }: Message): void {
     if (kind === fileKind.dmabuf) {
       this.dmabufs.file(criuId, what);
@@ -104,7 +104,7 @@ export class DumpRecord {
     });
   }
 
-  /** The tree may go on, and free its buffers. */
+  /** Closes the dma-bufs: the tree may run and free its buffers. */
   closeBuffers(): void {
     for (const { dmabufs } of this.processes) {
       for (const dmabuf of dmabufs.values()) dmabuf.close();

@@ -1,7 +1,6 @@
 /**
- * One checkpoint: takes KFD states and dma-bufs from the plugin, drains contents while CRIU dumps host memory, seals
- * the
- * image at `post-dump`, and undoes every pause that the plugin could not. machine.ts decides what comes next.
+ * One checkpoint. It takes KFD states and dma-bufs from the plugin and drains contents while CRIU dumps host memory. It
+ * seals the image at `post-dump`. It undoes each pause that the plugin did not. machine.ts decides the next step.
  */
 
 import { KfdError } from '../../errors.js';
@@ -99,7 +98,7 @@ export class DumpSession implements Cancellable {
     this.#context.phases.enter('wait_for_tree');
   }
 
-  /** After CRIU has ended: nothing stays paused, and no half image stays behind. */
+  /** Called after CRIU has ended: no process stays paused, no unfinished image stays. */
   async finish(): Promise<SessionResult> {
     this.#on({ type: 'criu-dead' });
     await this.#reported.promise;
@@ -111,7 +110,7 @@ export class DumpSession implements Cancellable {
     return this.#record?.processes ?? [];
   }
 
-  /** The container goes on when CRIU asks next. */
+  /** Cancels: the container runs again after CRIU's next request. */
   cancel(error: KfdError): void {
     const why = whyTooLate(this.#state);
     if (why !== undefined) throw tooLate(why);

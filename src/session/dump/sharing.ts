@@ -1,4 +1,4 @@
-/** BOs that are one buffer: their dma-bufs have the same inode. Its contents are saved once, by the BO that made it. */
+/** BOs of one shared buffer have dma-bufs with the same inode. The BO that allocated the buffer stores its contents. */
 
 import { fstatSync } from 'node:fs';
 import type { StateSummary } from '../../native.js';
@@ -6,13 +6,14 @@ import type { BoPlace, SharedBo } from '../buffers/places.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * All a BO has when IMPORT_DMABUF made it (amdgpu_amdkfd_gpuvm_import_dmabuf): VRAM or GTT, writable, executable. One
- * with any other flag was allocated.
+ * The flags of a BO made by IMPORT_DMABUF: VRAM or GTT, writable, executable
+ * (amdgpu_amdkfd_gpuvm.c:import_obj_create@6.12.117). A BO with another flag was allocated.
  */
 const importFlags = 0xc000_0003;
 
 /**
- * What a BO of a buffer is; the lowest is its owner. One of a render file has the placement the buffer was made with.
+ * Ranks of the BOs of a buffer; the lowest rank owns it. A render file's BO has the placement that the buffer was
+ * created with.
  */
 const rank = { allocated: 0, ofRenderFile: 1, imported: 2 } as const;
 
@@ -20,7 +21,7 @@ interface Member extends BoPlace {
   readonly rank: number;
 }
 
-/** Every BO of `processes` but the owner of each buffer that has several. Their dma-bufs must all be open. */
+/** Every BO that shares a buffer and does not own it. All dma-bufs must be open. */
 export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
   return [...membersByInode(processes).values()].flatMap((members) => {
     const [owner] = members;
@@ -29,7 +30,7 @@ export function findShares(processes: readonly DumpedProcess[]): SharedBo[] {
   });
 }
 
-/** The owner of each buffer, by the inode of its dma-buf. Their dma-bufs must all be open. */
+/** The owner of each buffer, by the inode of its dma-buf. All dma-bufs must be open. */
 export function buffersByInode(processes: readonly DumpedProcess[]): Map<number, BoPlace> {
   const owners = [...membersByInode(processes)].flatMap(([inode, [owner]]) =>
     owner === undefined ? [] : [[inode, placeOf(owner)] as const],
@@ -37,7 +38,7 @@ export function buffersByInode(processes: readonly DumpedProcess[]): Map<number,
   return new Map(owners);
 }
 
-/** The BOs that are one buffer; its owner is the first of them. */
+/** The BOs of one buffer, its owner first. */
 function membersByInode(processes: readonly DumpedProcess[]): Map<number, Member[]> {
   const buffers = new Map<number, Member[]>();
   for (const { ordinal, dmabufs, summary } of processes) {

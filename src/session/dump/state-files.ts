@@ -7,7 +7,8 @@ import { renderStateFileName, stateFileName } from '../../manifest/names.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * Writes those of all processes and their render files; none may be there. Throws E_PROTOCOL when a state never came.
+ * Writes the state files of all processes and render files. No such file may exist. Throws E_PROTOCOL when a state
+ * never came.
  */
 export async function writeStates(
   image: string,

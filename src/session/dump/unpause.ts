@@ -5,8 +5,8 @@ import { native } from '../../native.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * CRIU died, or left tasks alive that the plugin took for dying: their GPU must not hang. All go on before any is
- * logged.
+ * CRIU died, or left tasks alive that the plugin expected to die: their GPU must not hang. Logging comes after all are
+ * unpaused.
  */
 export function unpauseSurvivors(processes: readonly DumpedProcess[], log: Logger): void {
   const { isAlive, kfdUnpause } = native();

@@ -1,4 +1,4 @@
-/** Reasons against a checkpoint that only the states show. The pause is undone then. */
+/** Reasons against a checkpoint that only the states show. After a refusal the pause is undone. */
 
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
@@ -9,9 +9,8 @@ import { type SharedBo, waitingCircle } from '../buffers/places.js';
 import type { DumpedProcess } from './process.js';
 
 /**
- * Throws E_UNSUPPORTED_STATE with all reasons, and with `others`. `checkPrivateData`: the addon's, which throws when
- * the private data of
- * a state file has a layout it does not know.
+ * Throws E_UNSUPPORTED_STATE with all reasons and with `others`. `checkPrivateData` is the addon's: it throws when the
+ * private data of a state file has an unknown layout.
  */
 export function refuseUnrestorable(
   processes: readonly DumpedProcess[],
@@ -51,7 +50,7 @@ function circleReasons(
   return [`${names.join(', ')}: ${circular}: such a circle cannot be restored`];
 }
 
-/** A BO of KFD is exchanged for that of another process by what the private data says of it. */
+/** A restore exchanges a shared BO by means of the private data. */
 function layoutReasons(
   processes: readonly DumpedProcess[],
   shares: readonly SharedBo[],
@@ -74,7 +73,7 @@ function layoutReasons(
   });
 }
 
-/** The kernel gave their state without an error: what it will do with it is known all the same. */
+/** The kernel saves these queues without an error. The table says what RESTORE does with them. */
 function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly string[] {
   return processes.flatMap((process) => {
     const { state, summary } = process;

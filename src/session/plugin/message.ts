@@ -1,4 +1,4 @@
-/** What the plugin and the launcher say to a session. */
+/** Messages of the plugin and the launcher to a session. */
 
 import type { Delivery } from '../../native.js';
 

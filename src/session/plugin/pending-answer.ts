@@ -1,4 +1,4 @@
-/** The answer that CRIU waits for, while what it asked for is still being done. */
+/** An answer that CRIU waits for. */
 
 import { KfdError } from '../../errors.js';
 import type { Answer } from './serve-messages.js';

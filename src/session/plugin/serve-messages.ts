@@ -23,7 +23,7 @@ export interface Answer {
 
 export type Handler = (message: Message) => Promise<Answer | undefined> | Answer | undefined;
 
-/** The text of an error as an engine's user sees it: reason, next step, where the log is. */
+/** The text of an error for users of the container engine: reason, next step, place of the log. */
 export function explain(error: KfdError, logPath: string): string {
   const hint = error.hint === undefined ? '' : ` (${error.hint})`;
   return `${error.code}: ${error.message}${hint}; session log: ${logPath}`;
@@ -68,14 +68,14 @@ export function serveMessages(
         const text = explain(known, context.logPath);
         listener.reply(message.peer, messageType.error, [], text, []);
       } catch {
-        // The peer did not wait for the answer; the log has it.
+        // The peer did not wait for the answer. The log has the error.
       }
     }
   }
   return listener;
 }
 
-/** What a plugin says of its own failure: `code`, or E_INTERNAL for a fault of its program. */
+/** The failure that a plugin reports: with `code`, or E_INTERNAL for a fault of its program. */
 export function reportedFailure(
   { args: [, internal], body }: Pick<Message, 'args' | 'body'>,
   code: ErrorCode,
@@ -83,7 +83,7 @@ export function reportedFailure(
   return new KfdError(internal === 1 ? 'E_INTERNAL' : code, body.toString('utf8'));
 }
 
-/** Anything caught, thrown by the addon or not, in this project's vocabulary. */
+/** Any caught error as a KfdError. */
 export function asSessionError(error: unknown): KfdError {
   if (error instanceof KfdError) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

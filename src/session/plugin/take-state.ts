@@ -6,8 +6,8 @@ import { manifestLimits } from '../../manifest/schema.js';
 import type { Descriptor } from '../../native.js';
 
 /**
- * What a sealed memfd holds; closes it. Throws E_UNSUPPORTED_STATE for more than a restore would take: that is found
- * while the process can go on.
+ * Reads a sealed memfd and closes it. Throws E_UNSUPPORTED_STATE for more bytes than a restore accepts: the process can
+ * still continue.
  */
 export function takeState(memfd: Descriptor, maxBytes: number = manifestLimits.stateBytes): Buffer {
   try {

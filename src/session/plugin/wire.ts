@@ -1,4 +1,4 @@
-/** The numbers of native/core/wire/wire.h: what the plugin and the launcher say to a session. */
+/** The message numbers of native/core/wire/wire.h. */
 
 import { KfdError } from '../../errors.js';
 
@@ -32,8 +32,7 @@ export const messageType = {
 export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3, dmabuf: 4 } as const;
 
 /**
- * The BO indices in the body of a *Buffers message that came with `count` dma-bufs. Throws
- * E_PROTOCOL when they are not as many.
+ * The BO indices in the body of a *Buffers message with `count` dma-bufs. Throws E_PROTOCOL when the numbers differ.
  */
 export function boIndices(body: Buffer, count: number): number[] {
   if (body.length !== count * 4) {

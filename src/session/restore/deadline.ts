@@ -3,8 +3,8 @@
 import { KfdError } from '../../errors.js';
 
 /**
- * `work`, or E_TIMEOUT with `what` `seconds` after this program began: podman counts from its own start, so what comes
- * late has less time left.
+ * `work`, or E_TIMEOUT with `what` when `seconds` have passed since this program began. Podman's own limit also counts
+ * from its start.
  */
 export async function withDeadline(
   seconds: number,

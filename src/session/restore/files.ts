@@ -1,4 +1,4 @@
-/** Files of the GPU and their buffers, for the plugin in restored tasks. */
+/** Render files, dma-bufs and buffers for the plugin in restored tasks. */
 
 import { KfdError } from '../../errors.js';
 import type { ManifestExtFile } from '../../manifest/schema.js';
@@ -13,20 +13,20 @@ import type { RestoreImage } from './image.js';
 import { MadeBuffers } from './made-buffers.js';
 import { assertDevice, type Returning, renderKey, renderNumber } from './returning.js';
 
-/** Each method answers a message of its kind, and throws E_PROTOCOL for one that cannot be. */
+/** Each method answers a message of its kind. It throws E_PROTOCOL for an invalid one. */
 export class RestoreFiles {
   readonly #image: RestoreImage;
   readonly #phases: Phases;
   readonly #made: MadeBuffers;
 
-  /** `seconds`: as in withDeadline(). */
+  /** `seconds`: see withDeadline(). */
   constructor(image: RestoreImage, phases: Phases, seconds: number) {
     this.#image = image;
     this.#phases = phases;
     this.#made = new MadeBuffers(image.manifest, image.processes, seconds);
   }
 
-  /** What stands behind a file of CRIU's. */
+  /** The GPU file behind one of CRIU's external files. */
   async open(message: Message): Promise<Answer> {
     const [criuId] = message.args;
     const file = this.#image.manifest.ext_files.find(({ criu_id }) => criu_id === criuId);
@@ -62,9 +62,9 @@ export class RestoreFiles {
   }
 
   /**
-   * A dma-buf once its buffer is there. The task that asks may have buffers to make itself, and CRIU would not ask it
-   * for
-   * /dev/kfd before it has this one: processes that hold each other's would wait for ever.
+   * A dma-buf, once its buffer exists. A task whose own KFD state is not restored yet is told to restore it first: CRIU
+   * would ask for its /dev/kfd only after this answer. Otherwise two processes that hold each other's dma-bufs would
+   * wait for ever.
    */
   async #openDmabuf({ buffer = -1 }: ManifestExtFile, { args }: Message): Promise<Answer> {
     const [, nsPid] = args;
@@ -76,7 +76,7 @@ export class RestoreFiles {
     return { args: [fileKind.dmabuf], fds: [dmabuf] };
   }
 
-  /** What the render files of a process held, one after the other. */
+  /** The contents of a process's render files, in order. */
   renderState(message: Message): Answer {
     const { ordinal, renderStates } = this.#image.process(message).prepared;
     const held = renderStates[message.args[1] ?? -1];
@@ -90,7 +90,7 @@ export class RestoreFiles {
     return { args: [1, gpuId, renderNumber(file), firstBo], fds: [memfd] };
   }
 
-  /** The descriptor once a file of the process has opened it; before, what to open in the container. */
+  /** The open descriptor, or the path to open in the container. */
   renderFile(message: Message): Answer {
     const process = this.#image.process(message);
     const known = process.render.get(renderKey(message));
@@ -99,7 +99,7 @@ export class RestoreFiles {
   }
 
   /**
-   * Opened by the task itself, in the container; the application's descriptor is a copy of it. Throws E_DEVICE_MOVED.
+   * The task opened this file in its container. The application's descriptor is a copy of it. Throws E_DEVICE_MOVED.
    */
   renderOpened(message: Message): Answer {
     const process = this.#image.process(message);
@@ -112,7 +112,7 @@ export class RestoreFiles {
     return {};
   }
 
-  /** New dma-bufs of a process. Those that it shares are somebody else's to fill. */
+  /** New dma-bufs of a process. The owner of a shared buffer fills it. */
   buffers(message: Message): undefined {
     const process = this.#image.process(message);
     const { ordinal } = process.prepared;
@@ -126,7 +126,7 @@ export class RestoreFiles {
     });
   }
 
-  /** The buffer that a BO of a render file is, once it is there. */
+  /** The buffer of a render file's BO, once it exists. */
   async sharedBo({ args: [ordinal = -1, index] }: Message): Promise<Answer> {
     const share = this.#image.sharesOf(ordinal).find(({ bo_index }) => bo_index === index);
     if (share === undefined) throw protocol(`BO ${index} of process ${ordinal} is not shared`);
@@ -146,7 +146,7 @@ export class RestoreFiles {
     return { args: [share.bo_index, offset], fds: [dmabuf] };
   }
 
-  /** On a host with more GPUs than the process saw it must not see the others either. */
+  /** A process must not see more GPUs than before the checkpoint. */
   async #filterDevices(process: Returning, pid: number): Promise<void> {
     const { devices } = process.prepared.summary;
     if (process.filter !== undefined || process.upload !== undefined) return; // a further file of it

@@ -1,4 +1,4 @@
-/** What the image says of the processes that come back, and of the GPUs here that take the place of theirs. */
+/** The image's processes, and the GPUs of this host that replace theirs. */
 
 import { KfdError } from '../../errors.js';
 import type { GpuPair } from '../../gpu/pair.js';
@@ -27,21 +27,21 @@ export class RestoreImage {
     return this.plan.manifest;
   }
 
-  /** Of the GPU with this KFD id when the checkpoint was taken. Throws E_PROTOCOL. */
+  /** The GPU with this KFD id at the checkpoint. Throws E_PROTOCOL. */
   pair(recordedId: number): GpuPair {
     const pair = this.plan.pairs.find(({ recorded }) => recorded.gpu_id === recordedId);
     if (pair === undefined) throw protocol(`GPU ${recordedId} is not in the manifest`);
     return pair;
   }
 
-  /** Of the GPU that a message names as the process knows it. Throws E_PROTOCOL. */
+  /** The GPU in a message, by the id that the process knows. Throws E_PROTOCOL. */
   pairOf({ prepared }: Returning, { args: [, gpu] }: Message): GpuPair {
     const device = prepared.summary.devices.find(({ userGpuId }) => userGpuId === gpu);
     if (device === undefined) throw protocol(`process ${prepared.ordinal} has no GPU ${gpu}`);
     return this.pair(device.actualGpuId);
   }
 
-  /** The process that a message is about. Throws E_PROTOCOL. */
+  /** The process in a message. Throws E_PROTOCOL. */
   process({ args: [ordinal = -1] }: Message): Returning {
     const process = this.processes.get(ordinal);
     if (process === undefined) throw protocol(`process ${ordinal} is not in the image`);
@@ -52,13 +52,13 @@ export class RestoreImage {
     return (this.manifest.shares ?? []).filter(({ process }) => process === ordinal);
   }
 
-  /** Of the BOs in its KFD state alone. */
+  /** BOs of the KFD state only. */
   kfdSharesOf({ prepared }: Returning): ManifestShare[] {
     const shares = this.sharesOf(prepared.ordinal);
     return shares.filter(({ bo_index: index }) => index < kfdBos(prepared));
   }
 
-  /** A file with which all of a process comes back; none when there is nothing to bring back. */
+  /** The state to restore for a process; undefined when nothing needs RESTORE. */
   stateFile(process: Returning): ManifestExtFile | undefined {
     const kind = this.hasKfdState(process) ? 'kfd' : 'drm';
     return this.manifest.ext_files.find(
@@ -67,8 +67,8 @@ export class RestoreImage {
   }
 
   /**
-   * False without KFD, and when it opened /dev/kfd and did nothing more: a new open is all it needs. RESTORE would bind
-   * its GPUs to render files which it could never exchange for those it will open itself.
+   * False without KFD, and for a process that only opened /dev/kfd: a new open is enough. RESTORE would bind its GPUs
+   * to render files for ever, and the process could not use its own.
    */
   hasKfdState(process: Returning): boolean {
     if (!opensKfd(this.manifest, process)) return false;

@@ -8,23 +8,23 @@
 import { KfdError } from '../../errors.js';
 
 export type RestorePhase =
-  /** CRIU restores tasks, contents are uploaded. */
+  /** CRIU restores tasks; contents are uploaded. */
   | 'returning'
-  /** CRIU waits for the uploads: the last moment when it obeys. */
+  /** CRIU waits for the uploads. This is the last moment when a failure stops CRIU. */
   | 'gate'
-  /** GPUs are let go on. */
+  /** GPUs resume. */
   | 'resuming'
   | 'resumed'
-  /** CRIU waits, and kills the tree when it is answered: nothing of ours may keep GPU memory alive then. */
+  /** CRIU waits, and kills the tree after the answer. The session must not hold GPU memory then. */
   | 'releasing'
-  /** The next answer to CRIU says so, or the last one did. */
+  /** The next answer to CRIU reports the failure, or the last one did. */
   | 'failed'
   /** CRIU has ended. */
   | 'over';
 
 export interface RestoreState {
   readonly phase: RestorePhase;
-  /** Descriptors and uploads: in use, being let go, gone. */
+  /** Descriptors and uploads: in use, being released, released. */
   readonly held: 'yes' | 'releasing' | 'no';
   readonly outcome?: 'restored' | 'failed';
   readonly failure?: KfdError;
@@ -37,11 +37,10 @@ export type RestoreEvent =
   /** The contents of all processes. */
   | { readonly type: 'uploaded' }
   | { readonly type: 'resumed' }
-  /** Everything has been let go. */
+  /** Everything is released. */
   | { readonly type: 'released' }
   /**
-   * A refusal, a failed task, a message that cannot be, an upload that failed, a mapping or a process that does not
-   * go on.
+   * A refusal, a failed task, an invalid message, a failed upload, a wrong mapping, or a process that does not resume.
    */
   | { readonly type: 'fail'; readonly error: KfdError }
   | { readonly type: 'deadline'; readonly error: KfdError }
@@ -55,11 +54,11 @@ export type RestoreEffect =
   | 'cancel-transfers'
   /** Ends uploads, closes all descriptors. */
   | 'release'
-  /** To post-restore: go on. */
+  /** To post-restore: success. */
   | 'answer'
   /** To post-restore: the failure. */
   | 'refuse'
-  /** The last one. */
+  /** The result of the session. */
   | 'report';
 
 export interface RestoreStep {
@@ -94,7 +93,7 @@ export function transition(state: RestoreState, event: RestoreEvent): RestoreSte
   }
 }
 
-/** Why it cannot be cancelled any more, if so. */
+/** The reason why a cancel comes too late, if it does. */
 export function whyTooLate({ phase }: RestoreState): string | undefined {
   switch (phase) {
     case 'returning':

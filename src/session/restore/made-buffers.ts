@@ -1,4 +1,4 @@
-/** Buffers in their new memory, for whoever waits for them: importers, and holders of dma-bufs. */
+/** Restored buffers, for importers and holders of dma-bufs that wait for them. */
 
 import { KfdError } from '../../errors.js';
 import type { Manifest, ManifestBuffer } from '../../manifest/schema.js';
@@ -15,19 +15,19 @@ export class MadeBuffers {
   /** By place. */
   readonly #awaited = new Map<string, Deferred>();
 
-  /** `seconds`: as in withDeadline(). */
+  /** `seconds`: see withDeadline(). */
   constructor(manifest: Manifest, returning: ReadonlyMap<number, Returning>, seconds: number) {
     this.#manifest = manifest;
     this.#returning = returning;
     this.#seconds = seconds;
   }
 
-  /** The dma-buf of the BO at `place` is among those of its process from now on. */
+  /** From now on the process of `place` has the BO's dma-buf. */
   made(place: BoPlace): void {
     this.#awaited.get(placeKey(place))?.resolve();
   }
 
-  /** The buffer `id`, once the process that owns it has made it. Throws E_PROTOCOL, E_TIMEOUT. */
+  /** The buffer `id`, once its process has made it. Throws E_PROTOCOL, E_TIMEOUT. */
   async wait(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
     const buffer = this.#manifest.buffers.find((candidate) => candidate.id === id);
     const owner = this.#returning.get(buffer?.process ?? -1);
@@ -38,7 +38,7 @@ export class MadeBuffers {
     return { dmabuf, gpu: buffer.gpu };
   }
 
-  /** A process that never makes it would have the others wait for ever. */
+  /** Without a deadline the others would wait for ever for a process that fails. */
   async #come(buffer: ManifestBuffer): Promise<void> {
     const awaited = this.#awaited.get(placeKey(buffer)) ?? deferred();
     this.#awaited.set(placeKey(buffer), awaited);

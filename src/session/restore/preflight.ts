@@ -1,4 +1,4 @@
-/** Everything that can be refused before a task exists: the image, this host, every file's index. */
+/** All checks before a task exists: the image, this host, the index of each file. */
 
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -35,7 +35,7 @@ import { kfdBos, withRenderBos } from '../buffers/process-bos.js';
 import { checkSiblings, type NamedPages } from '../buffers/siblings.js';
 import { hasContents } from '../contents/drain.js';
 
-/** One recorded process, checked and ready to be given to the plugin. */
+/** One recorded process, checked, for the plugin. */
 export interface PreparedProcess {
   readonly ordinal: number;
   readonly state: Buffer;
@@ -45,7 +45,7 @@ export interface PreparedProcess {
   readonly renderStates: readonly PreparedRender[];
 }
 
-/** What one of its render files holds. */
+/** The contents of one of its render files. */
 export interface PreparedRender {
   readonly file: ManifestExtFile;
   readonly gpuId: number;
@@ -63,9 +63,9 @@ export interface Preflight {
 }
 
 /**
- * Checks the image in `directory` against itself and this host. Throws E_IMAGE_* or the code of the
- * first mismatch; the message lists all of them. `undefined`: no GPU state in this image.
- * `hostOptions`: another host than this one.
+ * Checks the consistency of the image in `directory`, and whether it fits this host. Throws E_IMAGE_* or the code of
+ * the first mismatch; the message lists all mismatches. `undefined`: the image has no GPU state. `hostOptions`: for a
+ * host other than this one.
  */
 export async function preflight(
   directory: string,
@@ -114,7 +114,7 @@ export async function preflight(
   return { manifest, host, pairs, processes };
 }
 
-/** A BO whose contents nobody uploads would come back as zeroes. Throws E_IMAGE_CORRUPT. */
+/** Without an upload a BO's contents would be zeros. Throws E_IMAGE_CORRUPT. */
 export function checkBuffers(
   { buffers, shares = [] }: Manifest,
   { ordinal, summary }: PreparedProcess,
@@ -141,9 +141,8 @@ export function checkBuffers(
 }
 
 /**
- * BOs of KFD that other processes share are exchanged by what the private data says of them: E_UNSUPPORTED_STATE when
- * it
- * has another layout than is known here.
+ * A restore exchanges shared BOs of KFD by means of their private data. Throws E_UNSUPPORTED_STATE when its layout is
+ * unknown.
  */
 export function checkExchange({ shares = [] }: Manifest, process: PreparedProcess): void {
   const isExchanged = (share: ManifestShare) =>
@@ -157,8 +156,8 @@ export function checkExchange({ shares = [] }: Manifest, process: PreparedProces
 }
 
 /**
- * No checkpoint has processes that would wait for each other's buffers, or for one of their own, until CRIU gives up.
- * Throws E_IMAGE_CORRUPT.
+ * Refuses images whose processes would wait for each other's buffers, or for their own, until CRIU gives up. No
+ * checkpoint writes such an image. Throws E_IMAGE_CORRUPT.
  */
 export function checkOrder(
   { buffers, shares = [] }: Manifest,
@@ -188,7 +187,7 @@ async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {
     const { major, minor } = native().kfdVersion();
     return { kfdVersion: `${major}.${minor}` };
   } catch {
-    // No KFD here: the comparison says so, with the other reasons.
+    // Without KFD here: the comparison reports it with the other reasons.
     return {};
   }
 }
@@ -255,7 +254,7 @@ function prepare(
   return { ordinal: summary.ordinal, state, summary: whole, renderStates };
 }
 
-/** The index only; frames are checked while they are uploaded. */
+/** Checks the index only. Frames are checked during the upload. */
 function checkPages(path: string, file: ManifestFile): PagesSummary {
   const summary = fromFile(file, () => native().listPages(path));
   if (summary.root !== file.digest.hex) {

@@ -1,4 +1,4 @@
-/** A process of the image on its way back, and what the image says of it. */
+/** A process during its restore, and its record in the image. */
 
 import { fstatSync } from 'node:fs';
 import { KfdError } from '../../errors.js';
@@ -10,15 +10,18 @@ import type { Message } from '../plugin/message.js';
 import type { DeviceFilter } from './device-filter.js';
 import type { PreparedProcess } from './preflight.js';
 
-/** Which render file of a process on one GPU: 0 carries KFD's memory, others are numbered from 1. */
+/** Number of a render file of a process on one GPU: 0 has KFD's memory, others count from 1. */
 export function renderNumber(file: ManifestExtFile): number {
   return file.kind === 'render' ? 0 : file.criu_id + 1;
 }
 
-/** A process of the image on its way back. */
+/** A process during its restore. */
 export interface Returning {
   readonly prepared: PreparedProcess;
-  /** By GPU, as the process knows it, and which of its render files; the application's own is a copy. */
+  /**
+   * Keys: the GPU's id as the process knows it, and the number of the render file. The application's descriptor is a
+   * copy.
+   */
   readonly render: Map<string, Descriptor>;
   /** Host pid of the task that called RESTORE. */
   pid?: number;
@@ -40,15 +43,12 @@ export function renderFilesOf(
   return files.filter((file) => isRenderFile(file) && file.process === prepared.ordinal);
 }
 
-/** Of the render file that a message names. */
+/** The render file in a message. */
 export function renderKey({ args: [, gpu, which] }: Message): string {
   return `${gpu}/${which}`;
 }
 
-/**
- * CRIU ignores errors of its mapping hook: a mapping nobody reported is one that went wrong. Throws
- * E_GPU_IO.
- */
+/** CRIU ignores errors of its mapping hook. A mapping without a report therefore failed. Throws E_GPU_IO. */
 export function checkMappings(processes: Iterable<Returning>): void {
   for (const { prepared, vmasMapped = 0 } of processes) {
     const expected = prepared.summary.vmas;
@@ -59,7 +59,7 @@ export function checkMappings(processes: Iterable<Returning>): void {
   }
 }
 
-/** Its task sees again what its own cgroup lets it. Throws E_IO. */
+/** Removes the device filter from its task. Throws E_IO. */
 export async function leaveFilter(process: Returning): Promise<void> {
   const { filter } = process;
   delete process.filter;
@@ -73,7 +73,7 @@ export function closeBuffers(processes: Iterable<Returning>): void {
   }
 }
 
-/** A container may have another device under the name of a render node: E_DEVICE_MOVED. */
+/** A container may have another device under the name of a render node. Throws E_DEVICE_MOVED. */
 export function assertDevice(render: Descriptor, { renderDevice }: HostGpu): void {
   const { rdev } = fstatSync(render.fd);
   if (renderDevice !== undefined && rdev === deviceId(renderDevice)) return;

@@ -1,6 +1,6 @@
 /**
- * One restore: hands states and render files to the plugin in the restored tasks, uploads contents while CRIU restores
- * memory, and lets nothing run before every frame was verified. machine.ts decides what comes next.
+ * One restore. It gives states and render files to the plugin in the restored tasks. It uploads contents while CRIU
+ * restores memory. No task runs before every frame is verified. machine.ts decides the next step.
  */
 
 import { KfdError } from '../../errors.js';
@@ -62,7 +62,7 @@ export class RestoreSession implements Cancellable {
     this.#context = context;
   }
 
-  /** Refuses what cannot work here, before any task exists. Throws KfdError with all reasons. */
+  /** Refuses an impossible restore before any task exists. Throws KfdError with all reasons. */
   async start(): Promise<void> {
     const { config, phases, image: directory } = this.#context;
     const handlers = new Map<number, Handler>([
@@ -90,7 +90,7 @@ export class RestoreSession implements Cancellable {
     phases.enter('wait_for_tasks');
   }
 
-  /** After CRIU has ended: everything of the GPU is let go. */
+  /** Called after CRIU has ended: releases everything of the GPU. */
   async finish(): Promise<SessionResult> {
     this.#on({ type: 'criu-dead' });
     await this.#reported.promise;
@@ -102,7 +102,7 @@ export class RestoreSession implements Cancellable {
     return [...(this.#image?.processes.values() ?? [])];
   }
 
-  /** The tree is killed when CRIU asks next. */
+  /** Cancels: CRIU kills the tree after its next request. */
   cancel(error: KfdError): void {
     const why = whyTooLate(this.#state);
     if (why !== undefined) throw tooLate(why);
@@ -121,7 +121,7 @@ export class RestoreSession implements Cancellable {
     const { config, log, logPath, phases } = this.#context;
     await leaveFilter(process);
     if (message.args[1] === 0) {
-      // Nothing of KFD's; its render files bring back the rest.
+      // There is no KFD state. Render files bring back the rest.
       if (renderFilesOf(image.manifest, process).length === 0) process.upload = Promise.resolve();
       return { text: logPath };
     }
@@ -171,7 +171,7 @@ export class RestoreSession implements Cancellable {
     try {
       checkMappings(this.processes);
       for (const process of this.processes) {
-        // On any other it can crash the kernel.
+        // RESUME of any other process can crash the kernel.
         if (process.pid !== undefined && this.#image?.hasKfdState(process)) {
           native().kfdResume(process.pid);
         }
@@ -187,7 +187,7 @@ export class RestoreSession implements Cancellable {
   async #release(): Promise<void> {
     await this.#uploads?.cancel();
     for (const process of this.processes) {
-      // What is left of it goes with the container's cgroup.
+      // The rest goes with the container's cgroup.
       await leaveFilter(process).catch((err: unknown) => {
         this.#context.log.warn({ err, process: process.prepared.ordinal }, 'cannot leave a cgroup');
       });

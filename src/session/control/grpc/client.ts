@@ -1,4 +1,4 @@
-/** A client of the control service. Its promises reject with errors of gRPC: `../client.ts` makes them ours. */
+/** A client of the control service. Its promises reject with gRPC's errors; `../client.ts` converts them. */
 
 import {
   type CallOptions,
@@ -11,15 +11,15 @@ import {
 import type { SessionStatus } from '../types.js';
 import { codeKey, controlService } from './definition.js';
 
-/** Of an answer: a status with as many files as an image may have fits. */
+/** The largest answer, bytes: a status with the most files an image may have fits. */
 const maxAnswerBytes = 4 << 20;
 
-/** What a call failed with. */
+/** The failure of a call. */
 export interface CallFailure {
-  /** Of google.rpc.Code. */
+  /** A number of google.rpc.Code. */
   readonly status: number;
   readonly details: string;
-  /** What the service calls it: from outside. */
+  /** The session, as the service sees it. */
   readonly code: string | undefined;
 }
 
@@ -79,7 +79,7 @@ function method(name: string) {
   return found;
 }
 
-/** undefined: it is none of gRPC's. */
+/** undefined: the error is not gRPC's. */
 export function callFailure(error: unknown): CallFailure | undefined {
   if (!(error instanceof Error) || !('details' in error) || !('metadata' in error))
     return undefined;

@@ -18,5 +18,5 @@ export const controlService = definitions[
   'kfdcheckpoint.control.v1.Control'
 ] as unknown as ServiceDefinition;
 
-/** Trailer with our error code. */
+/** The trailer with the error code. */
 export const codeKey = 'kfd-checkpoint-code';

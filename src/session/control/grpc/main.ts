@@ -1,5 +1,6 @@
 /**
- * What is loaded when a session has a client, or the command line a session: a program of its own in an installation.
+ * The gRPC part, loaded when a session has a client or the command line looks for one. It is a separate program in an
+ * installation.
  */
 
 export { callFailure, GrpcClient } from './client.js';

@@ -1,4 +1,4 @@
-/** The control service of a session, for sockets that somebody else has accepted. */
+/** The control service of a session, on accepted sockets. */
 
 import type { Socket } from 'node:net';
 import {
@@ -15,10 +15,10 @@ import { statusOf } from '../../../rpc-status.js';
 import type { Controlled, SessionStatus } from '../types.js';
 import { codeKey, controlService } from './definition.js';
 
-/** Between two statuses of a watched session, milliseconds. */
+/** Time between two statuses of a watched session, milliseconds. */
 const intervalMs = 250;
 
-/** Requests have a reason in them at most; bytes. */
+/** The largest request, bytes: a request holds at most a reason. */
 const maxRequestBytes = 16 << 10;
 
 type Watch = ServerWritableStream<object, SessionStatus>;
@@ -28,7 +28,7 @@ export class ControlService {
   readonly #server = new Server({
     'grpc.max_receive_message_length': maxRequestBytes,
     'grpc.max_concurrent_streams': 16,
-    // Node.js does not notice by itself that a client is gone which broke HTTP/2 before.
+    // Node.js does not notice the end of a client that broke HTTP/2 before.
     'grpc.keepalive_time_ms': 5000,
     'grpc.keepalive_timeout_ms': 20_000,
     'grpc.enable_channelz': 0,
@@ -46,7 +46,7 @@ export class ControlService {
     this.#injector.injectConnection(socket);
   }
 
-  /** Who watches gets a last status. Resolves when all clients have gone, and after `ms` at the latest. */
+  /** Sends watchers a last status. Resolves when all clients have gone, after `ms` at the latest. */
   async end(ms: number): Promise<void> {
     for (const watch of this.#watches) {
       watch.write(this.#controlled.status());
@@ -82,7 +82,7 @@ export class ControlService {
 
   #watch(call: Watch): void {
     const send = () => {
-      // Whoever reads slowly gets fewer: nothing is kept for it.
+      // A slow reader gets fewer statuses: none is kept for it.
       if (call.writableLength === 0) call.write(this.#controlled.status());
     };
     const timer = setInterval(send, intervalMs);
@@ -104,7 +104,7 @@ function answer<T>(done: sendUnaryData<T>, make: () => T): void {
   }
 }
 
-/** By its code alone: whoever threw it is bundled with a KfdError of its own. */
+/** Recognised by its code: the program that threw it has its own copy of the class KfdError. */
 function failure(error: unknown) {
   const known = error instanceof Error && 'code' in error ? String(error.code) : '';
   const code = Object.hasOwn(statusOf, known) ? (known as ErrorCode) : 'E_INTERNAL';
