@@ -1,8 +1,6 @@
-// The binary interface between CRIU (4.0 and newer) and a plugin, in our own words.
-//
-// CRIU dlopen()s every .so of its plugin directory and looks for one symbol, CR_PLUGIN_DESC. The
-// hook table's length is not part of the layout CRIU reads beyond `max_hooks`, so a plugin that
-// fills the twelve slots of CRIU 4.0 loads in every later version.
+// The binary interface between CRIU (4.0 and newer) and a plugin. CRIU dlopen()s every .so of its
+// plugin directory and looks for one symbol, CR_PLUGIN_DESC. CRIU reads `max_hooks` slots of the
+// hook table. A plugin with the twelve slots of CRIU 4.0 therefore loads in every later version.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// The action script is no part of CRIU's configuration: CRIU would run it for every container of
-// the host. The plugin has it run for a dump or restore that concerns a GPU, and for no other.
+// The action script is not in CRIU's configuration: CRIU would run it for every container of the
+// host. The plugin adds it to a dump or restore that uses a GPU.
 #pragma once
 
 namespace kfdcp::criu {

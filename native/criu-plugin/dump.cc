@@ -95,7 +95,7 @@ Survey survey_or_tell(int root_pid) {
       const UniqueFd session = connect_socket(session_socket(::getpid()));
       send_failure(session.get(), MessageType::dump_refused, 0, error);
     } catch (const Error&) {
-      // None was: a tree without a GPU.
+      // No process was paused: a tree without a GPU.
     }
     throw;
   }
@@ -111,7 +111,7 @@ void report_end(bool stays_paused) noexcept {
       ask(*dump, MessageType::dump_unpaused, {});
     }
   } catch (const std::exception&) {
-    // The session is gone or will find out by asking the kernel itself.
+    // The session has ended, or asks the kernel itself.
   }
 }
 
@@ -123,7 +123,7 @@ bool announce_file(int fd, int id) {
                  "", {});
     return true;
   };
-  // One that is on its way through a socket is asked for, too, and no process holds it.
+  // CRIU also asks for a file inside a socket's queue, which no process holds.
   if (const auto inode = procfs::dmabuf_inode(fd)) return send(FileKind::dmabuf, *inode, 0);
   for (std::size_t i = 0; i < dump->processes.size(); ++i) {
     const GpuProcess& process = dump->processes[i];
@@ -170,7 +170,7 @@ void checkpoint_tree(int root_pid) {
   try {
     pause_and_send(dump->session.get(), dump->processes, dump->dmabufs, dump->paused);
   } catch (const std::exception& error) {
-    // finish_dump() undoes the pauses; the session's log should have the reason, too.
+    // finish_dump() undoes the pauses. The session's log gets the reason, too.
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
@@ -206,7 +206,7 @@ void finish_dump(int result) noexcept {
       const Message answer =
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
-      // A tree that is about to be killed must not compute on: its shared memory is archived later.
+      // A tree that will be killed must not run on: its shared memory is archived later.
       const bool saved = answer.type == MessageType::ok && result == 0 && state != -1;
       stay_paused = saved && answer.args[0] == kStayPaused && state != kTasksStayAlive;
       sealed_later = saved && answer.args[0] == kSealedLater && state == kTasksStayAlive;

@@ -23,7 +23,7 @@ std::optional<kfd::ProcessInfo> pause(int session, const GpuProcess& process, st
                                       std::vector<int>& paused) {
   std::vector<int> fds = {process.pidfd.get()};
   if (!process.kfd_files.empty()) fds.push_back(process.kfd_files.front().get());
-  // The session can undo the pause if this process dies: it must know before there is one.
+  // The session is told before the pause, so that it can undo it when this process dies.
   send_message(session, MessageType::dump_pause, {ordinal, static_cast<std::uint64_t>(process.pid)},
                procfs::comm(process.pid), fds);
   if (process.kfd_files.empty()) return std::nullopt;
@@ -76,7 +76,7 @@ void send_process(int session, GpuProcess& process, std::uint32_t ordinal,
   const std::vector<std::byte> bytes = encode_state(saved.state);
   const UniqueFd memfd = make_memfd("kfd-state", bytes.data(), bytes.size());
   send_message(session, MessageType::dump_state, {ordinal}, "", {memfd.get()});
-  // The copies here are closed on return: the session's keep the inodes from being reused.
+  // The descriptors here are closed on return. The session's copies prevent reuse of the inodes.
   send_buffers(session, MessageType::dump_buffers, ordinal, saved.dmabufs);
   send_render_files(session, process, saved.state, next_render_file);
 }
@@ -85,7 +85,8 @@ void send_process(int session, GpuProcess& process, std::uint32_t ordinal,
 
 void pause_and_send(int session, std::vector<GpuProcess>& processes,
                     const std::vector<HeldDmabuf>& dmabufs, std::vector<int>& paused) {
-  // Queues of one process can write the buffers of another: all are paused before any is read.
+  // Queues of one process can write buffers of another: all processes are paused before any state
+  // is read.
   std::vector<std::optional<kfd::ProcessInfo>> infos;
   for (const GpuProcess& process : processes) {
     infos.push_back(pause(session, process, infos.size(), paused));

@@ -17,7 +17,7 @@ namespace kfdcp::criu {
 
 namespace {
 
-// Not closed by a destructor: the order of those and of exit handlers is nobody's business here.
+// Not closed by a destructor: the order of destructors and exit handlers is not defined here.
 int socket_of_session = -1;
 pid_t holder = -1;
 

@@ -1,4 +1,4 @@
-// The end of CRIU after a dump whose container goes on while the session still writes.
+// CRIU's exit after a short freeze: it waits for the session's writes.
 #pragma once
 
 #include "core/os/fd.h"

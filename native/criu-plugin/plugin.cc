@@ -1,4 +1,5 @@
-// The face CRIU sees: one exported descriptor, and one wrapper per hook that lets no exception out.
+// CRIU's view of the plugin: one exported descriptor, and one wrapper per hook that lets no
+// exception out.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -49,7 +50,7 @@ void fini(int stage, int result) noexcept {
 /// other task. Never 0, which would end CRIU's round of the plugins.
 int pause_devices(int pid) noexcept {
   return guarded([&] {
-    // `criu pre-dump` copies host memory while the container runs on: nothing of ours is in it.
+    // `criu pre-dump` copies host memory while the container runs. It has no GPU part.
     if (current_stage == kDump) begin_dump(pid);
     return -ENOTSUP;
   });

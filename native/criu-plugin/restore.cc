@@ -94,7 +94,8 @@ UniqueFd restore_drm(int socket, Message& answer) {
 UniqueFd restore_dmabuf(int id, Message& answer) {
   if (!answer.fds.empty()) return std::move(answer.fds[0]);
   if (restored_ordinal()) throw Error(ErrorCode::protocol, "the session has no dma-buf");
-  // CRIU gets a file of its own when it asks for this one: what was restored is the process's.
+  // CRIU gets another open file when it asks for this one. The restored file belongs to the
+  // process.
   const UniqueFd first(restore_file(static_cast<int>(answer.args[1])));
   return UniqueFd(restore_file(id));
 }
@@ -103,7 +104,7 @@ UniqueFd restore_dmabuf(int id, Message& answer) {
 
 void begin_restore() {
   criu_pid = ::getpid();
-  // A half-written image counts, too: the session says what is wrong with it.
+  // An unfinished image counts, too: the session reports what is wrong with it.
   if (!image_has_gpu_state() && !image_has("kfd-state-0.img")) return;
   add_action_script();
   expects_session = true;

@@ -1,4 +1,4 @@
-// The render files of a task being restored: what they held beside KFD's memory.
+// The render files of a task in restore: their contents beside KFD's memory.
 #pragma once
 
 #include <cstdint>

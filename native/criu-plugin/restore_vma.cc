@@ -136,7 +136,7 @@ void tell_lost_mapping(const std::exception& lost) noexcept {
     const UniqueFd session = connect_session(restored->criu_pid);
     send_failure(session.get(), MessageType::restore_failed, restored->state.ordinal, lost);
   } catch (const std::exception&) {
-    // It misses the mapping in the count all the same.
+    // The session still sees that the count of mappings is too low.
   }
 }
 

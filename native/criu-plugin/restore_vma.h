@@ -1,4 +1,4 @@
-// The GPU mappings of a task being restored: CRIU asks where each leads now.
+// The GPU mappings of a task in restore: CRIU asks for the new file and offset of each.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Buffers that other processes made: the restored task imports them in the place of its own.
+// Buffers of other processes: the restored task imports them instead of its own.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a task being restored says to the session of its restore.
+// Messages of a task in restore to its session.
 #pragma once
 
 #include <cstdint>

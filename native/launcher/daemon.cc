@@ -86,7 +86,7 @@ void become(const std::vector<std::string>& command, int ready_pipe) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  // The engine's PATH may find node where ours does not; nothing else of its environment counts.
+  // The container engine's PATH may find node when ours does not. Its other variables are ignored.
   const char* path = std::getenv("PATH");
   const std::string own_path = path == nullptr ? kPath : std::string("PATH=") + path;
   char* const environment[] = {const_cast<char*>(own_path.c_str()), nullptr};
@@ -100,7 +100,8 @@ void leave_cgroup() {
   for (const std::string& mount : cgroup_mounts()) {
     const std::string own = mount + "/" + kCgroup;
     ::mkdir(own.c_str(), 0755);
-    // A new cgroup of version 1 "cpuset" has no CPUs yet and takes nobody: the top does.
+    // A new cgroup of the version 1 controller "cpuset" has no CPUs and accepts no process. The
+    // root cgroup does.
     if (!enter_cgroup(own)) enter_cgroup(mount);
   }
 }

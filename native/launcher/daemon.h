@@ -1,4 +1,4 @@
-// Starting a session so that nothing of the engine, of CRIU or of the container binds it.
+// Starting a session that is independent of the container engine, CRIU and the container.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ constexpr int kStop = 11;  // the reason is on standard error
 constexpr int kNotAsked = 1;
 
 constexpr int kStartTimeoutMs = 120'000;
-// Above the session's own deadline for its gate, which is the one meant to fire.
+// Longer than the session's own deadline for its gate, which should fire first.
 constexpr int kStageTimeoutMs = 3'600'000;
 
 struct Stage {
@@ -43,8 +43,8 @@ Stage read_stage() {
 }
 
 int start_session(const Stage& stage, const std::string& package, const char* operation) {
-  // Without flags for V8: most of them, --jitless too, make it compile Node.js' own modules anew,
-  // and CRIU waits for that.
+  // Without flags for V8: most of them, including --jitless, make V8 compile Node.js's own modules
+  // again, and CRIU waits for it.
   const std::string answer =
       launcher::start_daemon({"node", package + "/dist/src/session/main.js", operation,
                               std::to_string(stage.criu_pid), stage.image_directory},

@@ -30,9 +30,10 @@ EngineOptions checked(const EngineOptions& options) {
 
 Mapping pinnable(std::size_t size) {
   Mapping memory = page_memory(size);
-  // A fork would make the pages copy-on-write and tear them from under the GPU.
+  // A fork would make the pages copy-on-write: the GPU would keep the old ones.
   if (::madvise(memory.data(), size, MADV_DONTFORK) != 0) throw io_error("staging: MADV_DONTFORK");
-  // Fewer page table entries, for the GPU too. Kernels without huge pages refuse: no matter.
+  // Huge pages mean fewer page table entries, for the GPU too. A kernel without them refuses, which
+  // is harmless.
   (void)::madvise(memory.data(), size, MADV_HUGEPAGE);
   return memory;
 }

@@ -1,4 +1,4 @@
-// The copy engine of last resort: memcpy through an mmap of the dma-buf.
+// The copy engine of the CPU: memcpy through an mmap of the dma-buf.
 #include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <sys/ioctl.h>
@@ -29,7 +29,7 @@ class CpuBuffer final : public DeviceBuffer {
  public:
   CpuBuffer(int dmabuf_fd, std::uint64_t size, std::uint64_t offset)
       : size_(size), offset_(offset) {
-    // dma-bufs know their size by lseek alone. A mapping past the end would raise SIGBUS later.
+    // Only lseek gives the size of a dma-buf. A mapping past the end would raise SIGBUS later.
     const off_t end = ::lseek(dmabuf_fd, 0, SEEK_END);
     if (end < 0) throw cpu_error("lseek", size);
     if (::lseek(dmabuf_fd, 0, SEEK_SET) < 0) throw cpu_error("lseek", size);
@@ -41,7 +41,7 @@ class CpuBuffer final : public DeviceBuffer {
     }
     fd_ = UniqueFd(::fcntl(dmabuf_fd, F_DUPFD_CLOEXEC, 0));
     if (!fd_) throw cpu_error("dup", size);
-    // Exporters hand out read-only dma-bufs for buffers the GPU may not write: still drainable.
+    // A buffer that the GPU may not write has a read-only dma-buf. It can still be drained.
     if (!map(PROT_READ | PROT_WRITE) && !(errno == EACCES && map(PROT_READ))) {
       throw cpu_error("mmap", size);
     }

@@ -1,4 +1,4 @@
-// Buffers as SDMA copies see them.
+// Buffers imported for SDMA copies.
 #pragma once
 
 #include <amdgpu.h>

@@ -105,7 +105,7 @@ class SdmaEngine final : public CopyEngine {
     try {
       ring_.wait(copy.sequence, copy.bytes);
     } catch (const Error& error) {
-      // A copy that failed is over; one that timed out may still touch the slot.
+      // A failed copy has ended. A copy that timed out may still touch the slot.
       copy.in_flight = error.err == ETIMEDOUT;
       throw;
     }

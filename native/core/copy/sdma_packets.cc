@@ -25,8 +25,8 @@ SdmaRules sdma_rules(std::uint32_t family) {
     throw Error(ErrorCode::unsupported,
                 "gpu family " + std::to_string(family) + ": no known sdma packet format");
   }
-  // Before SDMA 4 the count is the byte count, 21 bits wide; since then it is the count less one,
-  // at least 22 bits wide. Newer chips take up to 2^30, which a slot never needs.
+  // Before SDMA 4 the field is the byte count, with 21 bits. Since SDMA 4 it is the byte count less
+  // one, with at least 22 bits. Newer chips take up to 2^30 bytes; a slot is smaller.
   if (family < AMDGPU_FAMILY_AI) return {.count_bias = 0, .max_copy_bytes = 0x1ff000};
   return {.count_bias = 1, .max_copy_bytes = 0x400000};
 }

@@ -38,7 +38,7 @@ void SdmaRing::wait(std::uint64_t sequence, std::uint64_t bytes) {
   fence.ip_type = AMDGPU_HW_IP_DMA;
   fence.fence = sequence;
   std::uint32_t expired = 0;
-  // After one copy never ended, the ones behind it will not either: do not wait as long for each.
+  // When one copy never ends, the later ones do not end either. They get a shorter wait.
   const int r = amdgpu_cs_query_fence_status(&fence, stuck_ ? 0 : kTimeoutNs, 0, &expired);
   if (r != 0) throw gpu_error("amdgpu_cs_query_fence_status of a copy", bytes, r);
   if (expired == 0) {
@@ -53,7 +53,7 @@ void SdmaRing::settle(std::uint64_t sequence) noexcept {
   try {
     wait(sequence, 0);
   } catch (const Error&) {
-    // Failed copies are reported by wait(slot); here only their end matters.
+    // wait(slot) reports failed copies. Here only their end matters.
   }
 }
 

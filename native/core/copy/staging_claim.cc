@@ -10,8 +10,9 @@
 namespace kfdcp {
 namespace {
 
-// Places in the file: the pieces from 0 on; one byte for whoever looks; a byte for each session
-// that has a claim, by its pid, locked for reading by all of its claims; tickets of those who wait.
+// Places in the file: the pieces, from 0 on; one byte that a looking process locks; one byte for
+// each session with a claim, by its pid, locked for reading by all of its claims; tickets of
+// waiting claims.
 constexpr std::uint64_t kLook = 1ull << 40;
 constexpr std::uint64_t kSessions = 2ull << 40;
 constexpr std::uint64_t kSessionsEnd = kSessions + (1ull << 32);
@@ -63,7 +64,7 @@ std::vector<StagingClaim::Range> StagingClaim::held_by_others(std::uint64_t begi
     const auto [from, to] = to_look.back();
     to_look.pop_back();
     if (from >= to) continue;
-    // The kernel tells of some lock in the range, not of the first one.
+    // The kernel reports any lock in the range, not the first one.
     struct flock found = lock_of(F_WRLCK, from, to - from);
     if (::fcntl(file_.get(), F_OFD_GETLK, &found) != 0) throw io_error(path_);
     if (found.l_type == F_UNLCK) continue;
@@ -86,7 +87,7 @@ std::uint32_t StagingClaim::poll() {
       try {
         claim.unlock(kLook, 1);
       } catch (...) {
-        // It goes with the file at the latest.
+        // The lock ends with the file at the latest.
       }
     }
   } const look{*this};

@@ -15,7 +15,7 @@ namespace kfdcp::drm {
 
 namespace {
 
-// Debian 12's headers end before these (include/uapi/drm/amdgpu_drm.h and drm.h of Linux 7.x).
+// Debian 12's headers lack these (include/uapi/drm/amdgpu_drm.h and drm.h of Linux 7.x).
 struct GemListHandles {
   std::uint64_t entries;      // user pointer
   std::uint32_t num_entries;  // in: room; out: handles there are; nothing is copied if more
@@ -53,9 +53,10 @@ constexpr unsigned long kGemOp = DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP, 
 constexpr unsigned long kChangeHandle = DRM_IOWR(0xd2, GemChangeHandle);
 constexpr std::uint32_t kOpGetMappingInfo = 2;
 
-// A process that made objects and freed the first ones leaves holes; this many are looked through.
+// A process that freed its first objects leaves holes in the ids. So many ids are tried.
 constexpr unsigned kProbedHandles = 512;
-// Handles and mappings of a stopped process do not change; two more tries are for its ending.
+// Handles and mappings of a stopped process do not change. Two more tries are for a process that
+// ends.
 constexpr int kTries = 3;
 constexpr std::uint32_t kMaxHandle = 0x7ffffffe;  // an int, and the end of a range that is one
 

@@ -1,4 +1,4 @@
-// GEM handles of one render file: what they are, and making them.
+// GEM handles of one render file: reading and creating them.
 #pragma once
 
 #include <cstdint>

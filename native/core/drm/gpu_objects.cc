@@ -141,7 +141,7 @@ GpuMapping::GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t b
                        std::uint64_t flags, std::uint64_t offset)
     : device_(device.get()), bo_(bo.get()), bytes_(whole_pages(bytes)), offset_(offset) {
   amdgpu_va_handle range = nullptr;
-  // Addresses aligned like the memory behind them let the GPU use large translations.
+  // The GPU can use large pages when an address has the alignment of its memory.
   const std::uint64_t alignment = bytes_ >= kHugePage ? kHugePage : kPage;
   int r = amdgpu_va_range_alloc(device_, amdgpu_gpu_va_range_general, bytes_, alignment, 0,
                                 &address_, &range, 0);

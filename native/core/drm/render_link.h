@@ -1,5 +1,5 @@
-// What ties the render files of one process to its KFD state: which of them carries KFD's memory,
-// and which GEM handles are of buffers that are KFD's or another file's.
+// Links between the render files of a process and its KFD state: the file with KFD's memory, and
+// GEM handles of buffers that belong to KFD or to another file.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ constexpr std::uint64_t kDoorbellDomain = 0x40;  // AMDGPU_GEM_DOMAIN_DOORBELL o
 constexpr std::uint64_t kMapFlags = AMDGPU_VM_DELAY_UPDATE | AMDGPU_VM_PAGE_READABLE |
                                     AMDGPU_VM_PAGE_WRITEABLE | AMDGPU_VM_PAGE_EXECUTABLE |
                                     AMDGPU_VM_MTYPE_MASK | (1u << 9) /* AMDGPU_VM_PAGE_NOALLOC */;
-// A BO list that holds all BOs of the file must not have more (USHRT_MAX, amdgpu_bo_list.c of 7.x).
+// The most BOs of a file: one BO list must hold them all (USHRT_MAX, amdgpu_bo_list.c of 7.x).
 constexpr std::size_t kMaxBoListEntries = 65535;
 
 std::uint64_t deadline_after(int timeout_ms) {

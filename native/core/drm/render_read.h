@@ -1,4 +1,4 @@
-// Reading what one render file holds, while nobody uses it.
+// Reading the contents of one render file, while its process is stopped.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ namespace kfdcp {
 
 namespace {
 
-// Each placeholder of a GEM handle may cost a page of memory for the moment.
+// Each placeholder of a GEM handle may use a page of memory for a moment.
 constexpr std::uint32_t kMaxHoles = 65536;
 constexpr std::uint64_t kPage = 4096;
 

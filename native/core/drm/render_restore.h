@@ -1,4 +1,4 @@
-// Giving a render file back what it held: the same numbers at the same places.
+// Restoring the contents of a render file: the same numbers at the same places.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The render state file: what one open file of a render node holds beside KFD's memory: GEM
-// handles, their GPU mappings, contexts, BO lists. docs/image-format.md.
+// The render state file: the contents of one open file of a render node beside KFD's memory. These
+// are GEM handles, their GPU mappings, contexts and BO lists. docs/image-format.md.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kIpKinds = 10;    // AMDGPU_HW_IP_NUM of Linux 7.x
 constexpr std::uint32_t kSyncobjs = 512;  // numbers that are looked at
 constexpr std::uint64_t kPage = 4096;
-// Eight NOPs of SDMA, which are zero, as new memory is: its IBs are multiples of eight dwords.
+// Eight SDMA NOPs are zeros, like new memory. IBs of SDMA are multiples of eight dwords.
 constexpr std::uint32_t kNothingBytes = 32;
 constexpr std::uint64_t kIdleTimeoutNs = 10'000'000'000;
 
@@ -161,7 +161,7 @@ std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
 bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
                std::uint64_t deadline_ns) {
   bool busy;
-  // ~0 is the latest. Its result, which may be an error, is the application's business.
+  // ~0 is the latest submission. Its result may be an error, which concerns the application only.
   (void)wait_for(fd, context, ip, ring, ~std::uint64_t{0}, deadline_ns, busy);
   return !busy;
 }
@@ -220,7 +220,7 @@ void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint
     args.in.chunks = reinterpret_cast<std::uintptr_t>(pointers);
     must_call(fd, DRM_IOCTL_AMDGPU_CS, &args, context_text("CS", context));
   }
-  // Its memory is given back on return.
+  // Its memory is freed on return.
   if (!wait_idle(fd, context, AMDGPU_HW_IP_DMA, ring, now_ns() + kIdleTimeoutNs)) {
     throw call_error(context_text("CS", context), ETIME);
   }

@@ -1,4 +1,4 @@
-// What submits work on one render file: contexts with their rings. Names of errors and `fd` as in
+// Submissions on one render file: contexts with their rings. Names of errors and `fd` as in
 // core/drm/gem.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The one part of KFD's private data that is looked into: what it says of each BO, which the
-// buckets leave out (struct kfd_criu_bo_priv_data, drivers/gpu/drm/amd/amdkfd/kfd_priv.h).
+// The only part of KFD's private data that is read: facts about each BO that the buckets lack
+// (struct kfd_criu_bo_priv_data, drivers/gpu/drm/amd/amdkfd/kfd_priv.h).
 #pragma once
 
 #include <cstdint>

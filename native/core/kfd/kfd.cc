@@ -53,7 +53,7 @@ Checkpoint checkpoint(int kfd_fd, const ProcessInfo& info) {
   state.ns_pid = info.ns_pid;
   state.num_objects = info.num_objects;
   state.devices.resize(info.num_devices);
-  // The kernel refuses a null array even when it holds nothing.
+  // The kernel refuses a null array, even an empty one.
   state.bos.resize(info.num_bos == 0 ? 1 : info.num_bos);
   for (auto& bo : state.bos) bo.dmabuf_fd = KFD_INVALID_FD;
   state.priv.resize(info.priv_bytes);
@@ -103,7 +103,7 @@ Dmabufs restore(int kfd_fd, ProcessState& state, const std::vector<int>& drm_fds
   for (std::size_t i = 0; i < drm_fds.size(); ++i) {
     state.devices[i].drm_fd = static_cast<std::uint32_t>(drm_fds[i]);
   }
-  // What the kernel leaves alone must not be taken for a descriptor.
+  // A field that the kernel does not write must not look like a descriptor.
   for (auto& bo : state.bos) bo.dmabuf_fd = KFD_INVALID_FD;
   Dmabufs dmabufs;
   dmabufs.reserve(state.bos.size());
@@ -165,7 +165,7 @@ void reset_event(int kfd_fd, std::uint32_t id) {
 void age_events(int kfd_fd) {
   const Version has = version(kfd_fd);
   if (has.major == 1 && has.minor < kAgesMinor) return;
-  // Their numbers are in the blob, which is the kernel's own affair. Number 0 is nobody's.
+  // Only the blob has their numbers, and its layout belongs to the kernel. No event has number 0.
   for (std::uint32_t id = 1; id < KFD_SIGNAL_EVENT_LIMIT; ++id) {
     const EventState state = take_event(kfd_fd, id);
     if (state == EventState::absent || !set_event(kfd_fd, id)) continue;

@@ -1,4 +1,4 @@
-// The KFD ioctls the project uses, behind one seam (include/uapi/linux/kfd_ioctl.h).
+// The KFD ioctls that the project uses (include/uapi/linux/kfd_ioctl.h).
 #pragma once
 
 #include <linux/kfd_ioctl.h>

@@ -46,7 +46,7 @@ const kfd_criu_bo_bucket* kfd_buffer_of(const ProcessState& state, const VmaReco
     if (!is_on_kfd(bo) || (bo.offset & kTypeMask) != (vma.pgoff & kTypeMask)) continue;
     const std::uint32_t id = gpu_in(vma.pgoff);
     if (id != gpu_in(bo.offset) && id != bo.gpu_id) continue;
-    // Two GPUs may have exchanged their ids; buffers are usually mapped where the GPU has them.
+    // Two GPUs may have exchanged their ids. Buffers are usually mapped at the GPU's own id.
     if (bo.addr == vma.start) return &bo;
     if (found == nullptr || bo.offset == vma.pgoff) found = &bo;
   }

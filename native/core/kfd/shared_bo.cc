@@ -19,7 +19,7 @@ class Fillers {
     try {
       for (const kfd::BoHandle bo : handles_) kfd::free_memory(kfd_fd_, bo);
     } catch (const std::exception&) {
-      // Not reached before something else has failed: the task is killed.
+      // Reached only after another failure: the task is killed.
     }
   }
   Fillers(const Fillers&) = delete;

@@ -1,4 +1,4 @@
-// A BO that is to be the buffer of another one again.
+// A BO that becomes the buffer of another BO again.
 #pragma once
 
 #include "core/kfd/blob_bos.h"

@@ -1,5 +1,5 @@
-// The one way to the ioctls of /dev/kfd and of render nodes, without libdrm: the CRIU plugin must
-// not depend on it.
+// All ioctls of /dev/kfd and render nodes go through here, without libdrm: the CRIU plugin must not
+// depend on it.
 #pragma once
 
 #include <string>

@@ -51,7 +51,8 @@ long bpf(bpf_cmd command, bpf_attr& attributes) {
 
 std::vector<bpf_insn> device_filter(std::span<const std::uint32_t> render_minors) {
   const std::size_t known = render_minors.size();
-  // What follows a jump to the end: the comparisons with the known minors and the denial.
+  // The number of instructions after the jump: the comparisons with the known minors, and the
+  // denial.
   std::vector<bpf_insn> program = {
       load(BPF_REG_2, offsetof(bpf_cgroup_dev_ctx, access_type)),
       mask(BPF_REG_2, 0xffff),  // the access is above

@@ -15,9 +15,9 @@
 namespace kfdcp {
 namespace {
 
-// Below it a request costs more than its bytes, and read-ahead does better.
+// For smaller requests the cost of the call dominates, and read-ahead is faster.
 constexpr std::size_t kFewestBytes = 128u << 10;
-// Looked at in each request: the cache holds stretches, not single pages.
+// Checked for each request: the cache holds ranges, not single pages.
 constexpr std::size_t kSamples = 8;
 
 UniqueFd open_direct(int fd, int access) {
@@ -80,7 +80,7 @@ void DirectFile::write(std::span<iovec> parts, std::uint64_t offset, const char*
                                   static_cast<off_t>(offset));
     if (put < 0 && errno == EINVAL) accepted_ = false;
     if (put > 0) {
-      // Disks that are nearly full write a part; the rest tells why.
+      // A nearly full disk writes a part. Writing the rest returns the reason.
       parts = without_first(parts, static_cast<std::size_t>(put));
       offset += static_cast<std::uint64_t>(put);
       bytes -= static_cast<std::uint64_t>(put);
@@ -89,8 +89,8 @@ void DirectFile::write(std::span<iovec> parts, std::uint64_t offset, const char*
   }
   if (bytes == 0) return;
   write_exactly(fd_, parts, offset, subject);
-  // Up to the last whole page: the next frame writes to the one after it. That the disk does not
-  // start is no error; the sync will tell.
+  // Up to the last whole page: the next frame writes to the page after it. A disk that does not
+  // start now is no error; the sync reports it.
   const std::uint64_t begin = offset & ~std::uint64_t{kPageBytes - 1};
   const std::uint64_t end = (offset + bytes) & ~std::uint64_t{kPageBytes - 1};
   if (end > begin) {

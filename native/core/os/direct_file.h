@@ -1,4 +1,4 @@
-// Reading and writing a file past the page cache where that pays.
+// Reading and writing a file without the page cache, where that is faster.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,4 +1,4 @@
-// Memory of whole pages, as direct I/O and the GPU want it.
+// Memory of whole pages, as direct I/O and the GPU require.
 #pragma once
 
 #include <cstddef>

@@ -79,7 +79,7 @@ std::map<std::uint32_t, std::uint32_t> gpus_by_minor(const std::string& root) {
   std::map<std::uint32_t, std::uint32_t> gpus;
   const std::string nodes = root + "/sys/class/kfd/kfd/topology/nodes";
   for (const std::string& node : names_in(nodes)) {
-    // EPERM for a GPU that the device rules of the caller's cgroup do not give it.
+    // EPERM: the device rules of the caller's cgroup hide this GPU.
     const std::string id_text = read_text(nodes + "/" + node + "/gpu_id").value_or("");
     const std::string properties = read_text(nodes + "/" + node + "/properties").value_or("");
     std::string_view id_rest = id_text;
@@ -223,7 +223,7 @@ GpuVmas gpu_vmas(int pid, int kfd_major) {
     // A container may have its device nodes anywhere, so any file may be one.
     if (line->find(" /") == line->npos) continue;
     DeviceVma vma = vma_of(*line, pid);
-    // The numbers in maps are those of the file system; the node itself says which device it is.
+    // The numbers in maps belong to the file system. The node itself has the numbers of the device.
     const struct stat info = stat_mapped(pid, vma.start, vma.end);
     const bool has_kind = (info.st_mode & S_IFMT) != 0;  // a dma-buf has none, not even a name's
     if (is_kfd(info.st_mode, info.st_rdev, kfd_major)) {

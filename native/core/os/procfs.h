@@ -1,4 +1,4 @@
-// What /proc and /sys tell about processes and their device files.
+// Facts about processes and their device files from /proc and /sys.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Small text files of /proc and /sys, without iostreams: the plugin is loaded by every CRIU of the
-// host, and these with their locales were half of its file.
+// Small text files of /proc and /sys, without iostreams. Every CRIU of the host loads the plugin,
+// and iostreams with their locales were half of its file.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 namespace kfdcp {
 
-// Plain loops over pairs: compilers make vector code of them.
+// Compilers make vector code of plain loops over pairs.
 
 void split_planes(std::span<const std::byte> content, std::span<std::byte> planes) {
   const std::size_t pairs = content.size() / 2;

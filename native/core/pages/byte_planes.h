@@ -1,5 +1,5 @@
-// 16-bit elements taken apart: first the low byte of each, then the high bytes. In floats the high
-// bytes hold sign and exponent, of which weights have few, and the low ones hardly compress.
+// Splits 16-bit elements: first all low bytes, then all high bytes. In floats the high bytes hold
+// sign and exponent, which compress well in weights. The low bytes hardly compress.
 #pragma once
 
 #include <cstddef>

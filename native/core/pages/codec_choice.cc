@@ -88,10 +88,10 @@ Codec CodecChooser::affordable(std::span<const std::byte> sample) {
     double& expected = expected_[place(codec)];
     expected *= kForget;
     if (expected > write) continue;  // not worth a sample
-    // The first one pays for memory that later ones have.
+    // The first call allocates memory that later calls reuse.
     if (expected == 0) try_on(codec, sample);
     const Trial trial = try_on(codec, sample);
-    // Until it was used on a whole frame the sample is all that is known.
+    // Before the first whole frame only the sample is known.
     if (expected == 0 || trial.ns_per_byte > write) expected = trial.ns_per_byte;
     const double cost = std::max(expected, trial.ns_per_byte);
     if (cost + trial.ratio * write <= write && trial.ratio < best.ratio) best = trial;

@@ -1,4 +1,4 @@
-// Which codec a frame gets: by a sample of it, and by what writing takes.
+// The choice of a frame's codec, by a sample of it and by the speed of writing.
 #pragma once
 
 #include <array>

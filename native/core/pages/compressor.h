@@ -1,4 +1,4 @@
-// The codecs that compress, behind one call. Stored bytes: docs/image-format.md, "Frames".
+// All codecs that compress. Stored bytes: docs/image-format.md, "Frames".
 #pragma once
 
 #include <cstddef>

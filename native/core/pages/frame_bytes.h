@@ -1,4 +1,4 @@
-// What files are made of, as bytes: views of plain structs, and whether contents are zero.
+// Bytes of files: views of plain structs, and a test for zeros.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// By what two contents are known to be the same.
+// The identity of contents: digests and length.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "core/pages/hash.h"
 
-// Inlined, so that the CRIU plugin needs no library of the host for it.
+// Inlined, so that the CRIU plugin needs no library of the host.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

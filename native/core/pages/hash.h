@@ -1,4 +1,4 @@
-// XXH3: the checksum of everything we write. It finds damage; it is no defence against forgery.
+// XXH3: the checksum of all files. It finds damage; it is no defence against forgery.
 #pragma once
 
 #include <array>

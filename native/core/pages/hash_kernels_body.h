@@ -1,6 +1,6 @@
-// The kernels as the flags of the file that includes this make them. No header with inline
-// functions may come in here: the linker could take those of one file for all, also where the
-// processor lacks what they use.
+// The kernels, compiled with the flags of the including file. No header with inline functions may
+// be included here: the linker could use one file's versions everywhere, also on a processor
+// without these instructions.
 #pragma once
 
 #define XXH_INLINE_ALL  // so that the CRIU plugin needs no library of the host for it
@@ -14,7 +14,7 @@ namespace {
 std::uint64_t hash64(const void* bytes, std::size_t size) { return XXH3_64bits(bytes, size); }
 
 std::uint64_t hash_both(const void* bytes, std::size_t size, std::uint8_t h128[16]) {
-  // The two differ in nothing but what they make of the state at the end.
+  // The two differ only in the result that they take from the final state.
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
   XXH3_128bits_update(&state, bytes, size);

@@ -1,4 +1,4 @@
-// Contents that are stored already in any of the pages files of an image that is being written.
+// Contents that any pages file of the current image already stores.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// Contents that are stored already: in the file being written, in its parent, or in another file of
-// the image.
+// Contents that are already stored: in the current file, in its parent, or in another file of the
+// image.
 #pragma once
 
 #include <cstdint>

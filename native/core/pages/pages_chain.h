@@ -1,4 +1,4 @@
-// A pages file together with the ones it refers to.
+// A pages file and the files that it refers to.
 #pragma once
 
 #include <cstdint>

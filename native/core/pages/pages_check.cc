@@ -240,7 +240,7 @@ void PagesStreamCheck::feed(std::span<const std::byte> bytes) {
     if (s.stage == State::Stage::failed) {
       throw Error(ErrorCode::protocol, "pages file: checked on after it failed");
     }
-    // Grows with what arrives, not with what the stream announces.
+    // Grows with the received bytes, not with the announced size.
     const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), s.need - s.unit.size()));
     s.unit.insert(s.unit.end(), part.begin(), part.end());
     bytes = bytes.subspan(part.size());
@@ -248,7 +248,7 @@ void PagesStreamCheck::feed(std::span<const std::byte> bytes) {
     const Stage stage = s.stage;
     try {
       s.step(s.unit);
-      // A record is followed by its frame; what was read as one may be the index header.
+      // A frame follows its record. The bytes read as a record may be the index header.
       if (s.keep && stage != Stage::frame && s.stage != Stage::frame) s.keep(s.at, s.unit);
     } catch (...) {
       s.stage = State::Stage::failed;

@@ -1,4 +1,4 @@
-// Verifying a pages file that arrives as a stream, out of a compressed archive say.
+// Verifying a pages file from a stream, for example from a compressed archive.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The blocks of a pages file as its writer makes them, checksums included.
+// The blocks of a new pages file, with their checksums.
 #pragma once
 
 #include <cstdint>

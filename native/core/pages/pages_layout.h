@@ -1,4 +1,4 @@
-// The pages file on disk, version 1: its blocks and where they lie. Normative text:
+// The pages file on disk, version 1: its blocks and their places. Normative text:
 // docs/image-format.md. All offsets and sizes are bytes.
 #pragma once
 
@@ -22,13 +22,13 @@ inline constexpr std::uint32_t kRecordsPerPage = 1024;
 inline constexpr std::uint64_t kMaxFrames = 1u << 22;
 inline constexpr std::uint32_t kMaxBuffers = 1u << 20;
 
-// Required features that are known here.
+// Known required features.
 inline constexpr std::uint64_t kReferences = 1u << 0;
 inline constexpr std::uint64_t kLz4Frames = 1u << 2;
 inline constexpr std::uint64_t kPlaneFrames = 1u << 3;
 inline constexpr std::uint64_t kSharedFrames = 1u << 4;
 inline constexpr std::uint64_t kSiblings = 1u << 5;
-// Optional ones.
+// Known optional features.
 inline constexpr std::uint64_t kDigests = 1u << 0;
 inline constexpr std::uint32_t kDigestXxh3 = 1;  // XXH3-128
 

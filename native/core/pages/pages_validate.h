@@ -12,7 +12,7 @@
 
 namespace kfdcp::layout {
 
-// Each check throws Error{corrupt}, or Error{unsupported} for what a later writer may produce.
+// Each check throws Error{corrupt}, or Error{unsupported} for a file of a later writer.
 
 /// Whether frames have digests of an algorithm that is known here.
 bool has_digests(const Header& header);

@@ -1,4 +1,4 @@
-// Whether what pages files of an image take from each other is there.
+// Checks the references between the pages files of an image.
 #pragma once
 
 #include <cstddef>

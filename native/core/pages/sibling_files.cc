@@ -41,7 +41,7 @@ SiblingFiles::Frame SiblingFiles::find(const FrameEntry& reference) {
   const PagesReader& file = reader(at.process, at.gpu);
   require(at.frame < file.summary().frames, name, "lacks a frame that another file refers to");
   const FrameEntry entry = file.frame(at.frame);
-  // So there are no chains, and no circles.
+  // This excludes chains and circles.
   require(is_stored(entry.codec), name, "does not store a frame that another file refers to");
   require(identity_of(entry) == identity_of(reference), name,
           "holds another content than a file that refers to it says");

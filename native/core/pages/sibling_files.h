@@ -1,4 +1,4 @@
-// The other pages files of an image, for frames whose contents are there.
+// The other pages files of an image, for frames that they store.
 #pragma once
 
 #include <cstdint>

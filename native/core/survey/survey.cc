@@ -16,7 +16,7 @@ namespace kfdcp {
 
 namespace {
 
-// Work that was submitted ends in milliseconds, or it is not worth holding up the container for.
+// Submitted work usually ends in milliseconds. The container does not wait longer.
 constexpr int kIdleTimeoutMs = 1000;
 
 /// The facts, and a copy of every file they speak of, in the same order.
@@ -142,7 +142,7 @@ Survey survey_tree(int root, const std::string& host) {
   const int kfd_major = procfs::kfd_major(host);
   if (kfd_major < 0) return {};  // render nodes of other drivers are no business of ours
   const std::vector<int> tree = procfs::process_tree(root);
-  // Every dump of the host comes here, and most trees have nothing to do with a GPU.
+  // Every dump of the host runs this code, and most trees use no GPU.
   const bool uses_gpu = std::ranges::any_of(tree, [&](int pid) {
     return holds_gpu_file(pid, kfd_major, host) ||
            !procfs::gpu_vmas(pid, kfd_major).devices.empty();

@@ -36,7 +36,7 @@ class Rules {
 
   void check_descriptors(const ProcessFacts& process) {
     if (!process.dmabufs.empty()) check_pid_in_namespace(process);
-    // CRIU opens the files of mappings, and a dma-buf cannot be opened; it asks no plugin before.
+    // CRIU opens the files of mappings without asking a plugin, and a dma-buf cannot be opened.
     for (const auto& [address, inode] : process.mapped_dmabufs) {
       char hex[24];
       std::snprintf(hex, sizeof hex, "%#" PRIx64, address);

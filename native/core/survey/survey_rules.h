@@ -1,4 +1,4 @@
-// Which processes of a tree can be saved, decided from collected facts alone.
+// Decides from collected facts which processes of a tree can be saved.
 #pragma once
 
 #include <cstdint>

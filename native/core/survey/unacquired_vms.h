@@ -1,4 +1,4 @@
-// GPUs of a process whose address space KFD has not got.
+// GPUs whose VM a process has not acquired.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Buffers into a pages file: copies run ahead, workers encode and write, places go in order.
+// Buffers into a pages file: copies run ahead, workers encode and write, frames get their places in
+// order.
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -111,7 +112,7 @@ class Drain {
     for (const Piece& piece : load.pieces) {
       const auto content = engine_.slot(slot).subspan(piece.slot_offset, piece.bytes);
       EncodedFrame frame = mine.frames->encode(content);
-      // What the encoder keeps lasts until its next frame.
+      // The encoder's bytes are valid until its next frame.
       if (load.pieces.size() > 1 && frame.stored.data() != content.data()) {
         if (mine.room.data() == nullptr) mine.room = page_memory(engine_.slot_bytes());
         const auto kept = mine.room.bytes().subspan(used, frame.stored.size());

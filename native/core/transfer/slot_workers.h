@@ -1,4 +1,4 @@
-// Threads that work on the slots of a ring, beside the one that drives the copy engine.
+// Worker threads for the slots of a ring. Another thread drives the copy engine.
 #pragma once
 
 #include <chrono>

@@ -18,9 +18,9 @@
 namespace kfdcp {
 namespace {
 
-// The kernel moves BOs as wholes out of the way when an application wants the VRAM after all.
+// The kernel evicts whole BOs when an application needs the VRAM.
 constexpr std::uint64_t kMostVramBytes = 256u << 20;
-// More than there can be, and sums of it do not overflow an off_t.
+// More than any real size, and sums of it do not overflow an off_t.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace kfdcp {
 namespace {
 
-// Frames that are further apart in the file are read one by one: records and padding between
-// neighbours are less than this.
+// Frames that are further apart in the file are read one by one. Records and padding between
+// neighbours are smaller.
 constexpr std::uint64_t kMaxGap = 2 * kPageBytes;
 
 Error wrong(ErrorCode code, const ContentBuffer& buffer, const std::string& reason) {
@@ -108,8 +108,8 @@ bool UploadPlan::add(Load& load, const PagesReader& file, const Piece& piece) {
   const bool first = load.pieces.empty();
   std::size_t at = 0;
   if (kind == Load::Kind::zeros) {
-    // All of them lie at the slot's begin, but what is in flight stays within the ring's bytes:
-    // a job that is cancelled waits for it.
+    // All of them lie at the start of the slot. The bytes in flight stay within the ring: a
+    // cancelled job waits for them.
     if (frame.raw > slot_bytes_ - used_) return false;
   } else {
     if (!first && load.file != &file) return false;

@@ -1,4 +1,4 @@
-// Which frames share a slot of the staging ring, and where in it their content lies.
+// The plan of a transfer: frames that share a slot of the staging ring, and their offsets in it.
 #pragma once
 
 #include <cstddef>

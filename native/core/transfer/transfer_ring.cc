@@ -47,7 +47,7 @@ TransferRing::~TransferRing() {
     try {
       engine_.wait(copy.slot);
     } catch (...) {
-      // The job is failing already; what came first is reported.
+      // The job already fails. The first error is reported.
     }
   }
 }

@@ -1,4 +1,4 @@
-// The slots of a copy engine: free, in use by a copy, or with whoever took them.
+// The slots of a copy engine: free, used by a copy, or taken by a caller.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What drains and uploads share: a ring, workers for its slots, and an account of their time.
+// Common parts of drains and uploads: a ring, workers for its slots, and timings.
 #pragma once
 
 #include <chrono>

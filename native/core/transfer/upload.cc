@@ -76,7 +76,7 @@ class Upload {
       load.file->read_range(load.begin, memory.first(bytes));
       return memory.first(bytes);
     }
-    // Whole pages, which can be read past the page cache, if the file has them.
+    // Whole pages, if the file has them: they can be read without the page cache.
     if (mine.room.data() == nullptr) {
       mine.room = page_memory(engine_.slot_bytes() + 2 * kPageBytes);
     }

@@ -56,7 +56,7 @@ bool is_temporary_manifest(std::string_view name) {
 
 std::vector<std::string> unsealed_names(int directory_fd) {
   std::vector<std::string> names;
-  // A descriptor of its own: reading moves the place of whoever shares it.
+  // Its own open file: reading would move the position of a shared one.
   UniqueFd fd(::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(fd.get()), ::closedir);
@@ -81,7 +81,7 @@ std::string pages_file_name(std::uint32_t process, std::uint32_t gpu) {
 }
 
 std::size_t remove_unsealed_files(int directory_fd) {
-  // Also one that cannot be looked at counts as there.
+  // A file that cannot be examined counts as present.
   if (::faccessat(directory_fd, kManifestName, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) {
     return 0;
   }

@@ -38,8 +38,8 @@ UniqueFd socket_at(const std::string& path, Use&& use, int flags = 0) {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// The descriptors of a process that was killed close one after the other: the peer's end can be
-// seen before that of the socket it came through.
+// The descriptors of a killed process close in sequence: its connection may end before its
+// listening socket.
 constexpr auto kEnding = 500ms;
 
 /// Asked of the kernel, since a session that is stopped, or at work, cannot say so itself. A full
@@ -84,7 +84,7 @@ LostSession give_up_session(int criu_pid, const Error& error) {
 }
 
 UniqueFd listen_socket(const std::string& path) {
-  // Of a session that was killed together with a CRIU of the same pid, say: nobody cleaned up.
+  // Left by a killed session whose CRIU had the same pid.
   struct stat info {};
   const bool is_socket = ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
   if (is_socket && nobody_listens(path)) ::unlink(path.c_str());

@@ -1,4 +1,4 @@
-// Where a session listens, and how it is reached.
+// The socket of a session, for listening and connecting.
 #pragma once
 
 #include <string>

@@ -87,7 +87,7 @@ void send_failure(int socket, MessageType type, std::uint64_t ordinal,
   try {
     send_message(socket, type, {ordinal, is_internal(error) ? 1u : 0u}, describe(error), {});
   } catch (const std::exception&) {
-    // CRIU's log has the reason, and the session sees the end of this dump or restore.
+    // CRIU's log has the reason. The session notices the end of this dump or restore.
   }
 }
 
