@@ -1,4 +1,4 @@
-// Ending a chain of pages files, in a thread of Node's.
+// Ending a chain of pages files, in a thread of Node.
 #pragma once
 
 #include <napi.h>

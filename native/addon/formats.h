@@ -1,5 +1,5 @@
-// State files, pages files and zstd streams for JS. Contents are hashed here and never become
-// JS values beyond the chunks of a stream that pass through.
+// State files, pages files and zstd streams for JS. Contents are hashed here. The only contents in
+// JS values are the chunks of a stream.
 #pragma once
 
 #include <napi.h>

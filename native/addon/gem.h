@@ -1,4 +1,4 @@
-// What the session asks of a buffer that several processes share.
+// Facts about buffers that several processes share.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// What the addon keeps per JS environment.
+// State of the addon per JS environment.
 #pragma once
 
 #include <napi.h>

@@ -23,7 +23,7 @@ Napi::Object to_js(Napi::Env env, std::uint32_t peer, int pid, Message& message)
   object.Set("type", static_cast<std::uint32_t>(message.type));
   Napi::Array args = Napi::Array::New(env, message.args.size());
   for (std::uint32_t i = 0; i < message.args.size(); ++i) {
-    // Results may be negative: they travel as two's complement.
+    // Results may be negative: they are sent as two's complement.
     args[i] =
         Napi::Number::New(env, static_cast<double>(static_cast<std::int64_t>(message.args[i])));
   }
@@ -97,7 +97,7 @@ void Listener::accept_peer() {
   if (!socket) return;
   ucred credentials{};
   socklen_t size = sizeof credentials;
-  // The directory is root's alone; this only keeps a mistake in its mode from mattering.
+  // Only root can enter the folder. This check holds even if the folder has a wrong mode.
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == -1 ||
       credentials.uid != 0) {
     return;

@@ -1,4 +1,4 @@
-// kfd_checkpoint.node: a thin face of native/core. src/native.ts is its only reader.
+// kfd_checkpoint.node: a thin layer over native/core. Only src/native.ts loads it.
 #include <napi.h>
 
 #include "addon/descriptor.h"

@@ -113,7 +113,7 @@ Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
         throw io_error("attach to pid " + std::to_string(pid));
       }
       was_paused = kfd::unpause(kfd_fd);
-      // A seized task must be stopped to be let go; when this thread ends, the kernel detaches it.
+      // Only a stopped task can be detached. The kernel detaches it when this thread ends.
     } catch (...) {
       failure = std::current_exception();
     }

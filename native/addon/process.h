@@ -1,4 +1,4 @@
-// Processes seen from the session: waiting for an end, KFD calls on behalf of one.
+// Processes for the session: waiting for their end, KFD calls on their behalf.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// Threads that tell JS what they found.
+// Threads that report results to JS.
 #pragma once
 
 #include <napi.h>

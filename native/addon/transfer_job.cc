@@ -58,7 +58,7 @@ std::unique_ptr<CopyEngine> make_engine(TransferJobOptions& options, const Engin
 void take_snapshot(JobState& job) {
   TransferJobOptions& options = job.options;
   const std::stop_token stop = job.stop.get_token();
-  // Copies between buffers take turns, not memory, and pinning that takes time.
+  // Copies between buffers use no staging memory, and pinning it would take time.
   constexpr std::size_t kNoMemory = 4096;
   if (auto in_vram = snapshot_to_vram(*make_engine(options, {options.ring.slots, kNoMemory}),
                                       options.buffers, stop)) {
@@ -197,7 +197,7 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
     });
     settle.Release();
   };
-  // Whoever waits for `done` need not keep this object as well: its end would cancel the transfer.
+  // Keeps this object alive until `done` settles: its end would cancel the transfer.
   Ref();
   try {
     guarded(env, [&] { start_thread(settle, work).detach(); });

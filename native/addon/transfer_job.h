@@ -1,4 +1,4 @@
-// Draining, uploading and copying aside on a thread of its own, with progress and cancellation.
+// Drains, uploads and snapshots, each on its own thread, with progress and cancellation.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// The options of a transfer, as JavaScript gives them.
+// The options of a transfer, from JavaScript.
 #pragma once
 
 #include <napi.h>

@@ -15,7 +15,7 @@ void ZstdDecoder::init(Napi::Env env, Napi::Object exports) {
 ZstdDecoder::ZstdDecoder(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<ZstdDecoder>(info), context_(ZSTD_createDCtx()) {
   if (!context_) throw Napi::Error::New(info.Env(), "zstd: no memory");
-  // An archive must not be able to ask for gigabytes of window.
+  // A hostile archive must not get a window of gigabytes.
   ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, 27);
 }
 

@@ -87,7 +87,7 @@ void run(const Bench& bench) {
   measure(bench, "read_warm", [&](auto&) { return file_alone(bench, O_RDONLY, kWorkers); });
   measure(bench, "restore_warm", [&](auto& stats) { return restore(bench, large, stats); });
   measure(bench, "restore_warm_serial", [&](auto&) { return serial(bench, false); });
-  // How that depends on the link.
+  // The same for other rates of the link.
   for (const double link : kOtherLinks) {
     Bench other = bench;
     other.link = link;

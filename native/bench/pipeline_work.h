@@ -31,7 +31,7 @@ void evict(const Bench& bench);
 /// Into the page cache, all of it.
 void warm(const Bench& bench);
 
-// Each returns whether it was a transfer, and has stages.
+// Each returns whether it was a transfer. Only transfers have stages.
 
 bool checkpoint(const Bench& bench, std::uint64_t each, TransferStats& stats);
 bool restore(const Bench& bench, std::uint64_t each, TransferStats& stats);

@@ -102,7 +102,7 @@ void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, 
   }
   if (bytes > options_.slot_bytes) breaches.push_back("more bytes in flight than a slot has");
   begin(slot, {{segments.begin(), segments.end()}, {}, write, false, false});
-  // Until the copy is done its destination holds something else.
+  // Before the end of a copy its destination holds other bytes.
   for (const CopySegment& segment : segments) {
     std::ranges::fill(
         write ? device(segment) : this->slot(slot).subspan(segment.slot_offset, segment.bytes),

@@ -83,7 +83,7 @@ TEST_CASE("staging: those who wait are served in their order, each with a piece 
   CHECK(second->poll() == 0);
   CHECK(third->poll() == 0);
   holder.reset();
-  // The first one comes again: behind those that wait.
+  // The first claim is repeated: it queues after the waiting claims.
   const auto again = host.claim(1, 16);
   CHECK(again->poll() == 0);
   CHECK(third->poll() == 0);
@@ -161,7 +161,7 @@ TEST_CASE("staging: however sessions come and go, nobody holds a piece twice or 
     std::uint32_t held = 0;
     for (const auto& claim : claims) held += claim->poll();
     REQUIRE(held <= kTotal);
-    // The one that waits longest gets something as soon as there is a piece.
+    // The longest waiting claim gets the first free piece.
     if (!claims.empty() && held < kTotal) REQUIRE(claims.front()->poll() > 0);
     if (!claims.empty() && random() % 3 == 0) {
       claims.erase(claims.begin() + static_cast<std::ptrdiff_t>(random() % claims.size()));

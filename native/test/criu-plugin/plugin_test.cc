@@ -172,7 +172,7 @@ TEST_CASE("plugin: without an image, files and mappings of a restore are not our
   const Plugin plugin;
   REQUIRE(plugin->init(criu::kRestore) == 0);
   auto* restore_file = plugin.hook<int(int, bool*)>(criu::kRestoreExtFile);
-  // CRIU before 4.2 does not pass the second argument: whatever it is must not be touched.
+  // CRIU before 4.2 does not pass the second argument: it must not be used.
   CHECK(restore_file(5, nullptr) == -ENOTSUP);
   for (const bool value : {true, false}) {
     bool retry_needed = value;

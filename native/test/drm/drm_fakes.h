@@ -1,4 +1,4 @@
-// Render files of a kernel that is played by a test: GEM handles, GPU mappings, contexts, BO lists.
+// Render files of a fake kernel: GEM handles, GPU mappings, contexts, BO lists.
 #pragma once
 
 #include <cstddef>

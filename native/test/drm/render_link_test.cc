@@ -1,4 +1,4 @@
-// What ties render files to KFD: identity of buffers, and which file carries KFD's memory.
+// Links between render files and KFD: identity of buffers, and the file with KFD's memory.
 #include "core/drm/render_link.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ TEST_CASE("render link: a buffer is named by the first that has it") {
   CHECK(second.state.bos[0].original == 3);
   CHECK(second.state.bos[1].original == kOwnBo);
   CHECK(second.state.bos[2].original == 5);
-  // KFD maps its buffer itself, in its own address space alone.
+  // KFD maps its buffer only in its own address space.
   REQUIRE(carrier.state.mappings.size() == 1);
   CHECK(carrier.state.mappings[0].address == 0x9000);
   CHECK(second.state.mappings.size() == 1);

@@ -1,4 +1,4 @@
-// Reading a render file and making another one like it, with a test in the kernel's place.
+// Reading a render file and making an equal one, on a fake kernel.
 #include <amdgpu_drm.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ TEST_CASE("render file: comes back with the same numbers, steered or changed") {
     const FakeDrm::File& file = drm.file(kTarget);
     CHECK(file.bo_lists.at(4) == std::set<std::uint32_t>{2, 3, 7});
     CHECK(file.contexts.at(1).submitted.at({AMDGPU_HW_IP_DMA, 1}) == 300);
-    // The next number is that of the lowest hole, as it was.
+    // The next number is the lowest free one, as before.
     CHECK(drm::create_bo(kTarget, 4096, 4096, AMDGPU_GEM_DOMAIN_GTT, 0) == 1);
   }
 }

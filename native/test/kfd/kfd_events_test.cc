@@ -1,4 +1,4 @@
-// The age of restored events, with a test in the kernel's place.
+// The age of restored events, on a fake kernel.
 #include <doctest/doctest.h>
 
 #include <cerrno>

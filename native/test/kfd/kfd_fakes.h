@@ -1,4 +1,4 @@
-// A test in the place of the kernel's KFD.
+// A fake KFD.
 #pragma once
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// The KFD calls, with a test in the kernel's place: what is asked for, and what becomes of answers.
+// The KFD calls on a fake kernel: their arguments, and the use of their results.
 #include "core/kfd/kfd.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The exchange of a BO's memory, with an IDR in the kernel's place.
+// The exchange of a BO's memory, on a fake IDR.
 #include "core/kfd/shared_bo.h"
 
 #include <doctest/doctest.h>
@@ -95,7 +95,7 @@ TEST_CASE("shared BO: memory goes, the buffer comes under the same number and ma
 TEST_CASE("shared BO: free numbers below are used up on the way, and free again afterwards") {
   Idr idr{.used = {1, 5}, .calls = {}, .mapped = {}};
   exchange(idr, {.number = 5, .gpus = {}});
-  // One import alone: its GEM handle is the one that every import of the buffer has.
+  // Only one import: every import of the buffer has the same GEM handle.
   CHECK(idr.calls == "faaaaafiffff");
   CHECK(idr.used == std::set<std::uint32_t>{1, 5});
 }

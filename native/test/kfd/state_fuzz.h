@@ -1,4 +1,4 @@
-// Mutation fuzzing of what decodes state files: test/pages/mutation.h.
+// Mutation fuzzing of the decoders of state files: test/pages/mutation.h.
 #pragma once
 
 #include <doctest/doctest.h>

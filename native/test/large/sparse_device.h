@@ -1,4 +1,4 @@
-// A GPU whose buffers are far larger than this host's memory: nearly all of them is zero.
+// A GPU with buffers far larger than this host's memory. Nearly all bytes are zero.
 #pragma once
 
 #include <cstddef>

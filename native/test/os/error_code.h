@@ -1,4 +1,4 @@
-// What calls fail with.
+// The code of a call's error.
 #pragma once
 
 #include <optional>

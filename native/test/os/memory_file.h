@@ -1,4 +1,4 @@
-// Files that are memory alone.
+// Files in memory.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What the environment says of a run.
+// Numbers from the environment of a run.
 #pragma once
 
 #include <cstdint>

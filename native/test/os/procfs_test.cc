@@ -1,5 +1,5 @@
-// What /proc tells about real processes, and what a made-up /sys does about KFD. Device numbers of
-// /dev/null and /dev/zero stand in for a GPU's.
+// Facts of real processes from /proc, and of KFD from a made-up /sys. Device numbers of /dev/null
+// and /dev/zero stand in for a GPU.
 #include "core/os/procfs.h"
 
 #include <doctest/doctest.h>
@@ -217,7 +217,7 @@ TEST_CASE("procfs: device mappings are found by the node they came from, whereve
     const int file = ::memfd_create("ordinary", 0);
     if (::ftruncate(file, 1 << 16) == -1) ::_exit(1);
     ::mmap(nullptr, 8192, PROT_READ, MAP_SHARED, file, 0);
-    // A private mapping of /dev/zero keeps its file, as those of a GPU do.
+    // A private mapping of /dev/zero keeps its file, as a mapping of a GPU does.
     const auto map = [](const char* path, std::size_t size, off_t offset) {
       ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, ::open(path, O_RDONLY), offset);
     };

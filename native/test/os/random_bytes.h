@@ -1,5 +1,4 @@
-// Numbers and bytes that a seed gives, the same on every host and in every release: fixtures need
-// that.
+// Numbers and bytes from a seed, equal on every host and in every release: fixtures need that.
 #pragma once
 
 #include <cstddef>

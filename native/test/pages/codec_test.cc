@@ -1,4 +1,4 @@
-// What becomes of frames: which codec they get, and how small they are.
+// The codec of frames, and their stored size.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -66,7 +66,7 @@ TEST_CASE("codecs: bf16 weights with a third of zeros are less than two thirds")
   const double raw = static_cast<double>(content.size());
   CHECK(raw / static_cast<double>(file_bytes(Compress::zstd, content)) > 2.1);
   CHECK(raw / static_cast<double>(file_bytes(Compress::none, content)) < 1.51);
-  // Without the zeros it is the byte planes that do it.
+  // Without the zeros, the byte planes make it smaller.
   content.resize(4 * kFrame);
   CHECK(static_cast<double>(content.size()) /
             static_cast<double>(file_bytes(Compress::zstd, content)) >

@@ -1,4 +1,4 @@
-// What was written is what is read.
+// A pages file gives back the written contents.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -289,7 +289,7 @@ TEST_CASE("pages: a full disk is an error with its errno, and stays the writer's
   std::signal(SIGXFSZ, handler);
   CHECK(code == ErrorCode::io);
   CHECK(err == EFBIG);
-  // Of several workers another one may be the first to tell.
+  // With several workers, any of them may report first.
   CHECK(code_of([&] { writer.append(frame); }) == ErrorCode::io);
   CHECK(code_of([&] { writer.finish(); }) == ErrorCode::io);
 }

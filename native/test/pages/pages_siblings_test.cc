@@ -62,7 +62,7 @@ TEST_CASE("siblings: files written at once store each content once, and there ar
   std::vector<Content> contents_of[kWriters];
   for (std::uint32_t w = 0; w < kWriters; ++w) {
     for (std::uint32_t i = 0; i < kCount; ++i) {
-      // Each begins elsewhere, so that all of them find and are found.
+      // Each begins at another place, so that all of them find each other's frames.
       const std::uint32_t seed = (i + w * kCount / kWriters) % kCount;
       contents_of[w].push_back({i, noise(8192, seed)});
     }
@@ -132,7 +132,7 @@ TEST_CASE("siblings: parents whose frames are in their siblings, and siblings of
     CHECK(made.references == 0);
     return content_of(out.get());
   };
-  // One by one they have all of their own.
+  // Written separately, each stores all its contents.
   SiblingImage alone;
   alone.put(kSecond, flat(kSecond, nullptr));
   CHECK(alone.read(kSecond) == second);

@@ -29,7 +29,7 @@ void unpack(const SiblingImage& image, const Folder& folder,
 
 TEST_CASE("siblings: an upload reads them where they are") {
   Replicas both;
-  // Small ones, of both files and neither, share slots.
+  // Small buffers of both files share slots.
   const std::vector<Content> mixed{{1, noise(4096, 21)},
                                    {2, noise(700, 2)},
                                    {3, noise(4096, 22)},

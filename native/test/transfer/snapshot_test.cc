@@ -142,13 +142,13 @@ TEST_CASE("snapshot: a copy in host memory is what the buffers were, whatever be
   CHECK(snapshot.memory.size() == 1);
   overwrite(buffers);
   check_drained(snapshot, contents);
-  // The CPU's engine has no other way.
+  // The CPU engine has only this way.
   const auto again = buffers_of(contents);
   check_drained(snapshot_to_host(*make_cpu_engine(kRing), again, kWork, {}), contents);
 }
 
 TEST_CASE("snapshot: without room in VRAM there is none, and nothing stays allocated") {
-  // Nobody looks at what they hold.
+  // Their contents are never read.
   const auto buffers =
       buffers_of({std::vector<std::byte>(200u << 20), std::vector<std::byte>(100u << 20)});
   const std::size_t before = open_descriptors();

@@ -1,5 +1,4 @@
-// How drains and uploads end that cannot go on: cancelled, refused, or by a failure of whatever
-// they use.
+// The end of drains and uploads that are cancelled or refused, or whose files or engine fail.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What a killed session leaves in an image directory, and what beside it is none of ours.
+// Files that a killed session leaves in an image directory, beside files of others.
 #include "core/wire/image_files.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Where sessions listen, and how they are told from those that are gone.
+// The sockets of sessions, and how a session that has ended is recognised.
 #include "core/wire/session_socket.h"
 
 #include <doctest/doctest.h>

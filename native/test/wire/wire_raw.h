@@ -1,4 +1,4 @@
-// Packets that no sender of ours makes.
+// Packets that no sender of this project makes.
 #pragma once
 
 #include <doctest/doctest.h>

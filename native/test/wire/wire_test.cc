@@ -86,7 +86,7 @@ TEST_CASE("wire: a failure is told with its reason, and whether it is one of our
   CHECK(told(Error(ErrorCode::gpu, "KFD: busy")) == std::pair(0ul, std::string("KFD: busy")));
   CHECK(told(std::out_of_range("map::at")) ==
         std::pair(1ul, std::string("internal error: map::at")));
-  // What cannot be told is no second failure.
+  // A failure that cannot be reported is not a second failure.
   send_failure(-1, MessageType::restore_failed, 7, std::out_of_range("map::at"));
 }
 
