@@ -13,15 +13,21 @@ const firstWithMes = 110000;
 /** Bytes of one MQD on gfx9: v9_structs.h, struct v9_mqd and v9_sdma_mqd. Each compute die (XCC) has one. */
 const mqdBytes = { compute: 2048, sdma: 512, other: 0 } as const;
 
+/** The kernel and all GPUs of the host that saved the queues. */
+export interface QueueHost {
+  readonly kernelRelease: string;
+  readonly gpus: readonly ManifestGpu[];
+}
+
 /** A reason for each queue that this kernel cannot restore. `gpuOf` finds the GPU by the id that the process knows. */
 export function lostQueues(
   queues: readonly KfdQueue[],
   gpuOf: (gpuId: number) => ManifestGpu | undefined,
-  kernelRelease: string,
+  host: QueueHost,
 ): string[] {
   return queues.flatMap((queue) => {
     const gpu = gpuOf(queue.gpuId);
-    const why = gpu === undefined ? unknownGpu(queue) : lostOn(gpu, queue, kernelRelease);
+    const why = gpu === undefined ? unknownGpu(queue) : lostOn(gpu, queue, host);
     return why === undefined ? [] : [`queue ${queue.id} ${why}`];
   });
 }
@@ -31,7 +37,11 @@ function unknownGpu({ gpuId }: KfdQueue): string {
   return `is on GPU ${gpuId}, which the topology of this host does not have`;
 }
 
-function lostOn(gpu: ManifestGpu, queue: KfdQueue, kernelRelease: string): string | undefined {
+function lostOn(
+  gpu: ManifestGpu,
+  queue: KfdQueue,
+  { kernelRelease, gpus }: QueueHost,
+): string | undefined {
   const { gfx_target_version: gfx, num_xcc: dies } = gpu;
   const generation = Math.floor(gfx / 10_000);
   if (gfx >= firstWithMes) {
@@ -40,7 +50,29 @@ function lostOn(gpu: ManifestGpu, queue: KfdQueue, kernelRelease: string): strin
   if (queue.kind === 'compute' && generation === 10 && wantsControlStacks(kernelRelease)) {
     return `is on a ${gfxName(gfx)}: Linux 6.12 from 6.12.108 on does not take back its compute queues`;
   }
-  return dies > 1 ? lostOnDies(queue, dies) : undefined;
+  if (dies > 1) return lostOnDies(queue, dies);
+  if (queue.kind === 'compute' && isPartition(gpu, gpus) && overrunsPartitions(kernelRelease)) {
+    return 'is on a partition of a GPU: RESTORE of this kernel would write past its memory for the queue';
+  }
+  return undefined;
+}
+
+/** A partition has the PCI device of another node; the function is its number (kfd_topology_add_device@6.12.117). */
+function isPartition(gpu: ManifestGpu, gpus: readonly ManifestGpu[]): boolean {
+  const device = ({ location }: ManifestGpu) => location.slice(0, -'.0'.length);
+  return gpus.some((other) => other.gpu_id !== gpu.gpu_id && device(other) === device(gpu));
+}
+
+/**
+ * Room for the control stack is divided by the XCCs of the whole device, and all of it is written
+ * (kfd_process_queue_manager.c:set_queue_properties_from_criu, kfd_mqd_manager_v9.c:restore_mqd_v9_4_3@7.2.13). Kernels
+ * divide since 6.16.4, and 7.3.4 divides by the XCCs of the node. Between 7.2.13 and 7.3.4 nobody has looked.
+ */
+function overrunsPartitions(kernelRelease: string): boolean {
+  const [, ...parts] = /^(\d+)\.(\d+)(?:\.(\d+))?/.exec(kernelRelease) ?? [];
+  const [major = 0, minor = 0, patch = 0] = parts.map((part) => Number(part ?? 0));
+  const release = (major * 1000 + minor) * 1000 + patch;
+  return release >= 6_016_004 && release < 7_003_004;
 }
 
 /**

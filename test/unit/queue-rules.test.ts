@@ -12,7 +12,10 @@ function queue(kind: KfdQueue['kind'], mqdBytes: number): KfdQueue {
 function lost(one: KfdQueue, gfx: number, dies: number, kernel = '7.3.4'): string[] {
   const [sample] = sampleManifest().gpus;
   const gpu = { ...(sample as ManifestGpu), gfx_target_version: gfx, num_xcc: dies };
-  return lostQueues([one], (id) => (id === gpu.gpu_id ? gpu : undefined), kernel);
+  return lostQueues([one], (id) => (id === gpu.gpu_id ? gpu : undefined), {
+    kernelRelease: kernel,
+    gpus: [gpu],
+  });
 }
 
 test('queues that come back are not refused', () => {
@@ -59,6 +62,32 @@ test('compute queues of gfx10 are refused where RESTORE wants control stacks', (
 });
 
 test('a queue on a GPU that is not known is refused', () => {
-  const [reason] = lostQueues([queue('compute', 2048)], () => undefined, '7.3.4');
+  const host = { kernelRelease: '7.3.4', gpus: [] };
+  const [reason] = lostQueues([queue('compute', 2048)], () => undefined, host);
   assert.equal(reason, 'queue 3 is on GPU 51966, which the topology of this host does not have');
+});
+
+test('compute queues of a partition are refused where RESTORE overruns the memory of the queue', () => {
+  const [sample] = sampleManifest().gpus;
+  const on = (kernelRelease: string, kind: KfdQueue['kind'], locations: readonly string[]) => {
+    const gpus = locations.map((location, index) => ({
+      ...(sample as ManifestGpu),
+      gpu_id: 51966 + index,
+      gfx_target_version: 90402,
+      num_xcc: 1,
+      location,
+    }));
+    return lostQueues([queue(kind, 2048)], () => gpus[0], { kernelRelease, gpus });
+  };
+  const partitions = ['0000:0b:00.0', '0000:0b:00.1'];
+  const refusedOn = (kernel: string) => on(kernel, 'compute', partitions).length > 0;
+  assert.equal(refusedOn('6.12.117+deb13-amd64'), false);
+  assert.equal(refusedOn('6.16.3'), false);
+  assert.equal(refusedOn('6.16.4'), true);
+  assert.equal(refusedOn('6.17-rc1'), true);
+  assert.equal(refusedOn('7.2.13+deb14-amd64'), true);
+  assert.equal(refusedOn('7.3.4+deb13-amd64'), false);
+  assert.match(on('7.2.13', 'compute', partitions)[0] ?? '', /^queue 3 is on a partition of a GPU/);
+  assert.deepEqual(on('7.2.13', 'compute', ['0000:0b:00.0', '0000:0c:00.0']), []);
+  assert.deepEqual(on('7.2.13', 'sdma', partitions), []);
 });

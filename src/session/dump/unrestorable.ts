@@ -85,7 +85,8 @@ function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly
     const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
     const gpuOf = (gpuId: number) =>
       host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
-    const lost = lostQueues(objects.queues, gpuOf, host.kernelRelease);
+    const gpus = host.gpus.map(({ record }) => record);
+    const lost = lostQueues(objects.queues, gpuOf, { kernelRelease: host.kernelRelease, gpus });
     return lost.map((why) => `${who(process)}: ${why}`);
   });
 }
