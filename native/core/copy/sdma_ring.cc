@@ -11,8 +11,10 @@ namespace kfdcp {
 
 namespace {
 
-// The kernel's own watchdog resets a stuck ring after 10 s (60 s in a virtual function) and then
-// completes our fence with an error. This is for the case that it was switched off.
+// The kernel's own watchdog resets a stuck ring and completes our fence with an error: after 10 s
+// (60 s in a virtual function), since Linux 7 after 2 s
+// (amdgpu_device.c:amdgpu_device_get_job_timeout_settings@7.2.13). This limit is for a kernel
+// whose watchdog is switched off.
 constexpr std::uint64_t kTimeoutNs = 120ull * 1'000'000'000;
 
 }  // namespace
