@@ -75,3 +75,19 @@ test('text is cut to columns, not to characters', () => {
   assert.equal(fitted('保存', 1), '.');
   assert.equal(fitted('abc', 0), '');
 });
+
+test('progress on a terminal redraws one line and leaves none', () => {
+  let printed = '';
+  const progress = progressOf({
+    err: (text: string) => {
+      printed += text;
+    },
+    isTerminal: true,
+    columns: () => 80,
+  } as never);
+  progress.update('f', 1, 10);
+  progress.update('f', 10, 10);
+  progress.end();
+  assert.ok(!printed.includes('\n'));
+  assert.ok(printed.endsWith('(100%)\r\u001b[K'));
+});

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { KfdError } from '../../src/errors.js';
 import { type DrainOptions, fromNative, native, type TransferBuffer } from '../../src/native.js';
-import { fixtures, repository, temporaryFolder } from './paths.js';
+import { fixtures, temporaryFolder } from './paths.js';
 import { received } from './received.js';
 
 const frame = 1 << 20;
@@ -242,68 +241,3 @@ test('a state for this host keeps everything but the GPU ids', () => {
   assert.throws(() => native().stateSummary(bytes.subarray(1)), { code: 'KFD_CORRUPT' });
   assert.throws(() => native().stateSummary('x' as unknown as Buffer), TypeError);
 });
-
-function sleeper(t: TestContext): ChildProcess & { pid: number } {
-  const child = spawn('sleep', ['60']);
-  t.after(() => child.kill('SIGKILL'));
-  assert.ok(child.pid);
-  return child as ChildProcess & { pid: number };
-}
-
-test('a process is watched, found alive, killed and found dead by its pidfd', async (t) => {
-  const child = sleeper(t);
-  const pidfd = native().openPidfd(child.pid);
-  t.after(() => pidfd.close());
-  assert.equal(native().isAlive(pidfd), true);
-  let ends = 0;
-  const ended = new Promise<void>((resolve) => {
-    native().watchExit(pidfd, () => {
-      ends++;
-      resolve();
-    });
-  });
-  const stop = native().watchExit(pidfd, () => {
-    ends += 100;
-  });
-  stop();
-  await sleep(20);
-  assert.equal(ends, 0);
-  native().kill(pidfd);
-  await ended;
-  assert.equal(native().isAlive(pidfd), false);
-  await sleep(20);
-  assert.equal(ends, 1);
-  pidfd.close();
-  assert.throws(() => native().isAlive(pidfd), TypeError);
-  assert.throws(() => native().openPidfd(2 ** 22 + 1), { code: 'KFD_IO' });
-});
-
-test('where no thread can be made there is an error, not the end of the session', () => {
-  // With no address space left, in a program of its own; little may be allocated there.
-  const script = `
-    const native = require(process.argv[1]);
-    const pidfd = native.openPidfd(process.pid);
-    const limit = ['--pid', String(process.pid), '--as=1048576'];
-    require('node:child_process').execFileSync('prlimit', limit);
-    try {
-      native.watchExit(pidfd, () => undefined);
-    } catch (error) {
-      require('node:fs').writeSync(1, error.code + ' ' + error.message);
-    }
-    process.reallyExit(0);`;
-  const addon = join(repository, 'build/native/kfd_checkpoint.node');
-  const said = execFileSync(process.execPath, ['-e', script, addon], { encoding: 'utf8' });
-  assert.match(said, /^KFD_IO thread: /);
-});
-
-test('the KFD version is that of /dev/kfd; without it there is an error with the path', () => {
-  if (existsSync('/dev/kfd')) {
-    assert.ok(native().kfdVersion().minor >= 0);
-  } else {
-    const missing = { code: 'KFD_IO', message: /^\/dev\/kfd: /, errno: 2 };
-    assert.throws(() => native().kfdVersion(), missing);
-    assert.throws(() => native().kfdResume(process.pid), missing);
-  }
-});
-
-/** The launcher's exit statuses (native/launcher/main.cc). */

@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Helper } from '../../shim/intercept/helper.js';
-import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { pausedState } from '../../shim/intercept/task-fields.js';
-import { proxyFor } from '../../shim/proxy/server.js';
-import { type Client, connectTo } from '../../shim/transport/client.js';
-import { encodeResponse, type Request } from '../../shim/transport/envelope.js';
-import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
-import { temporaryFolder } from './paths.js';
-import { type Answering, testServer } from './ttrpc-server.js';
+import { encodeResponse } from '../../shim/transport/envelope.js';
+import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { field, id, refusal, world } from './intercept-world.js';
 
 const gpuSpec = {
   ociVersion: '1.2.0',
@@ -23,67 +17,6 @@ const gpuSpec = {
     devices: [{ path: '/dev/null' }, { path: '/dev/kfd', type: 'c', major: 234, minor: 0 }],
   },
 };
-const service = 'containerd.task.v2.Task';
-
-/** A field of a message; bytes as text. */
-function field(message: Buffer, wanted: number): string {
-  const values = [...fieldsOf(message)].filter(({ number }) => number === wanted);
-  return String(values.at(-1)?.value ?? '');
-}
-
-interface World {
-  readonly bundle: string;
-  readonly seen: Request[];
-  readonly asked: (readonly string[])[];
-  readonly troubles: unknown[];
-  readonly client: Client;
-  call(method: string, ...fields: Buffer[]): ReturnType<Client['call']>;
-}
-
-/** A proxy that intercepts, a stock shim that answers by `answering`, a helper that answers by `help`. */
-async function world(
-  t: TestContext,
-  { answering = () => ({}), help = () => Buffer.alloc(0), spec = {} as object } = {} as {
-    answering?: Answering;
-    help?: (args: readonly string[], input: Buffer) => Buffer | Promise<Buffer>;
-    spec?: object;
-  },
-): Promise<World> {
-  const seen: Request[] = [];
-  const asked: (readonly string[])[] = [];
-  const troubles: unknown[] = [];
-  const stock = await testServer(t, (request) => {
-    seen.push(request);
-    return answering(request);
-  });
-  const helper: Helper = async (args, input) => {
-    asked.push(args);
-    return help(args, await input);
-  };
-  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble));
-  const folder = await temporaryFolder(t);
-  const bundle = join(folder, 'bundle');
-  await mkdir(bundle);
-  await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
-  const server = proxyFor(stock.path, (call, one) => interceptor.intercept(call, one));
-  server.listen(join(folder, 'proxy'));
-  await once(server, 'listening');
-  const client = await connectTo(join(folder, 'proxy'), () => undefined);
-  t.after(() => {
-    client.close();
-    server.close();
-  });
-  const call = (method: string, ...fields: Buffer[]) =>
-    client.call({ service, method, payload: Buffer.concat(fields) }, 5_000);
-  return { bundle, seen, asked, troubles, client, call };
-}
-
-const id = bytesField(1, 'one');
-const refusal = encodeResponse({
-  code: 9,
-  message: 'E_VRAM: no; E_NO_GPU: no',
-  payload: Buffer.alloc(0),
-});
 
 test('a container without a GPU and without an image is created and started as it was asked for', async (t) => {
   const { bundle, call, seen, asked, troubles } = await world(t, { spec: { linux: {} } });

@@ -1,0 +1,134 @@
+/** Optional members of the manifest: parent, devices of a rewritten archive, transfers. */
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import type { Manifest } from '../../src/manifest/schema.js';
+import { sampleManifest } from './manifest-sample.js';
+import { problemsOf } from './manifest-sealed.js';
+import { fixtures } from './paths.js';
+
+/** As `kfd-checkpoint checkpoint --parent` has it made. */
+function withParent(): Manifest {
+  const name = 'amdgpu-pages-0-0000.img';
+  return {
+    ...sampleManifest(),
+    features: { required: ['parent'], optional: [] },
+    parent: { archive: 'base.tar', files: [{ name, root: '0123456789abcdef'.repeat(2) }] },
+  };
+}
+
+/** As a session writes it that knows where the time of its transfers went. */
+function withTransfers(): Manifest {
+  const { parent, ...sample } = sampleManifest();
+  const transfer = {
+    file: 'amdgpu-pages-0-0000.img',
+    engine: 'sdma',
+    workers: 4,
+    bytes: 2101248,
+    stored_bytes: 2097152,
+    wall_us: 80000,
+    copy_wait_us: 61000,
+    work_wait_us: 9000,
+    file_us: 12000,
+    code_us: 4000,
+    hash_us: 300,
+    turn_wait_us: 50,
+    slowest: 'copy',
+  } as const;
+  const other = { ...transfer, file: 'amdgpu-pages-0-0001.img', bytes: 1048576, engine: 'cpu' };
+  return { ...sample, transfers: [transfer, other as typeof transfer], parent };
+}
+
+test('the golden manifest of an image with a parent is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-parent.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), withParent());
+  assert.equal(encodeManifest(withParent()), text);
+});
+
+test('a parent has a file, a root and the feature', () => {
+  const bent = (bend: (parent: NonNullable<Manifest['parent']>) => void) => {
+    const manifest = withParent();
+    if (manifest.parent !== null) bend(manifest.parent);
+    return problemsOf(manifest).join('; ');
+  };
+  assert.equal(
+    bent(() => undefined),
+    '',
+  );
+  const [file] = withParent().parent?.files ?? [];
+  assert.ok(file);
+  assert.match(
+    bent((parent) => parent.files.push(file)),
+    /parent\.files\.1\.name: .* named twice/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0)),
+    /parent\.files/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0, 1, { ...file, name: 'kfd-state-0.img' })),
+    /kfd-state-0\.img is no pages file/,
+  );
+  assert.match(
+    bent((parent) => parent.files.splice(0, 1, { ...file, name: 'amdgpu-pages-9-0000.img' })),
+    /amdgpu-pages-9-0000\.img is no pages file of the image/,
+  );
+  assert.match(
+    bent((parent) => {
+      parent.archive = '../base.tar';
+    }),
+    /parent\.archive: not the name of a file/,
+  );
+  const required: string[] = [];
+  assert.match(
+    problemsOf({ ...withParent(), features: { required, optional: [] } }).join(),
+    /do not agree/,
+  );
+  assert.match(problemsOf({ ...withParent(), parent: null }).join(), /do not agree/);
+});
+
+test('the golden manifest of an archive rewritten for another host is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-rewritten.json'), 'utf8');
+  const manifest = decodeManifest(text);
+  assert.deepEqual(manifest, {
+    ...sampleManifest(),
+    devices: {
+      kfd_major: 511,
+      kfd_minor: 0,
+      render: [
+        { minor: 128, major: 226 },
+        { minor: 130, major: 226 },
+        { minor: 131, major: 226 },
+      ],
+      assigned: [
+        { gpu: 0, render_minor: 130 },
+        { gpu: 1, render_minor: 131 },
+      ],
+    },
+  });
+  assert.equal(encodeManifest(manifest), text);
+});
+
+test('the golden manifest that tells of transfers is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-transfers.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), withTransfers());
+  assert.equal(encodeManifest(withTransfers()), text);
+});
+
+test('a transfer is of a pages file, and each has one', () => {
+  const bent = (bend: (transfers: NonNullable<Manifest['transfers']>) => void) => {
+    const manifest = withTransfers();
+    bend(manifest.transfers ?? []);
+    return problemsOf(manifest).join();
+  };
+  const of = (file: string) => bent(([first]) => Object.assign(first ?? {}, { file }));
+  assert.match(of('kfd-state-0.img'), /transfers\.0\.file: kfd-state-0\.img is no pages file/);
+  assert.match(of('amdgpu-pages-7-0000.img'), /transfers\.0\.file: .* is no pages file/);
+  assert.match(of('amdgpu-pages-0-0001.img'), /transfers\.1\.file: .* is named twice/);
+  const wrong = bent(([first]) => Object.assign(first ?? {}, { slowest: 'all', wall_us: -1 }));
+  assert.match(wrong, /transfers\.0\.wall_us/);
+  assert.match(wrong, /transfers\.0\.slowest/);
+});
