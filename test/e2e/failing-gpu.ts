@@ -6,10 +6,12 @@
  */
 
 import assert from 'node:assert/strict';
+import { archivePath } from './support/archive.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
-import { addFault, gpuWith } from './support/gpu.js';
+import { addFault, forgetFaults, gpuWith, kfdsim } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
+import { configure } from './support/product.js';
 import { scenario } from './support/suite.js';
 
 const worker = ['--vram-mib', '16', '--pending-barrier'];
@@ -79,3 +81,33 @@ scenario('a queue that meets an address nobody has', async ({ engine, meet }) =>
   const next = await Container.start({ engine, worker });
   assert.match(await next.control.ask('verify'), verified);
 });
+
+// The real driver tries again as long as host memory is short, which a guest does not survive.
+scenario(
+  'queues that never run again after RESUME: the restore fails by name',
+  async ({ engine, meet }) => {
+    const archive = archivePath(engine, 'held.tar');
+    const job = await Container.start({ engine, worker });
+    const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+    assert.equal(saved.status, 0, saved.stderr);
+    await job.remove();
+    await meet(() => {
+      addFault('resume hold');
+      configure({ gate_timeout_s: 15 });
+    });
+    const held = await job.restore('--import', archive);
+    await meet(() => {
+      forgetFaults();
+      configure({});
+    });
+    assert.notEqual(held.status, 0, 'restored, and its queues do not run');
+    const reason =
+      /E_TIMEOUT: process \d+: its queues do not run on gpu \d+, [\d.]+ s after RESUME/;
+    await assertExplained(job, 'restore', held, reason);
+    await job.remove();
+    const restored = await job.restore('--import', archive);
+    assert.equal(restored.status, 0, restored.stderr);
+    assert.match(await job.control.ask('verify'), verified);
+  },
+  { gpu: kfdsim() },
+);

@@ -44,10 +44,9 @@ const anywhere: readonly RestoreEvent[] = [
 
 function events({ asked, resuming, releasing, reported }: World): readonly RestoreEvent[] {
   if (reported) return [];
-  // RESUME is one call: nothing happens beside it.
-  if (resuming) return [{ type: 'resumed' }, { type: 'fail', error }];
   return [
     ...anywhere,
+    ...(resuming ? [{ type: 'resumed' } as const] : []),
     ...(asked ? [] : [{ type: 'post-restore' } as const]),
     ...(releasing ? [{ type: 'released' } as const] : []),
   ];
@@ -60,7 +59,7 @@ function happen(world: World, event: RestoreEvent): World {
     state,
     dead: world.dead || event.type === 'criu-dead',
     asked: world.asked || event.type === 'post-restore',
-    resuming: false,
+    resuming: world.resuming && event.type !== 'resumed',
     releasing: world.releasing && event.type !== 'released',
     released: world.released || event.type === 'released',
   };

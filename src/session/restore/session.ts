@@ -18,7 +18,8 @@ import {
   serveMessages,
 } from '../plugin/serve-messages.js';
 import { messageType } from '../plugin/wire.js';
-import { withDeadline } from './deadline.js';
+import { secondsLeft, withDeadline } from './deadline.js';
+import { type Evicted, evictionsOver, readEvictions } from './evictions.js';
 import { RestoreFiles } from './files.js';
 import { RestoreImage } from './image.js';
 import {
@@ -38,6 +39,9 @@ import {
   renderFilesOf,
 } from './returning.js';
 
+/** Time for RESUME when the uploads took nearly all of the restore's time. */
+const leastResumeSeconds = 5;
+
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
   readonly #pending = new PendingAnswer();
@@ -45,7 +49,7 @@ export class RestoreSession implements Cancellable {
   readonly #reported = deferred();
   readonly #effects: Readonly<Record<RestoreEffect, () => void>> = {
     'await-uploads': () => void this.#awaitUploads(),
-    resume: () => this.#resume(),
+    resume: () => void this.#resume(),
     'close-buffers': () => closeBuffers(this.processes),
     'cancel-transfers': () => this.#context.transfers.cancel(),
     release: () => void this.#release(),
@@ -166,22 +170,42 @@ export class RestoreSession implements Cancellable {
     }
   }
 
-  #resume(): void {
+  async #resume(): Promise<void> {
     this.#context.phases.enter('resume');
     try {
       checkMappings(this.processes);
-      for (const process of this.processes) {
-        // RESUME of any other process can crash the kernel.
-        if (process.pid !== undefined && this.#image?.hasKfdState(process)) {
-          native().kfdResume(process.pid);
-        }
-      }
+      const evicted = await this.#readEvictions();
+      // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
+      if (this.#state.phase !== 'resuming') return;
+      for (const { pid } of evicted) native().kfdResume(pid);
+      const seconds = secondsLeft(this.#context.config.gate_timeout_s, leastResumeSeconds);
+      await evictionsOver(evicted, seconds);
     } catch (error) {
       this.#on({ type: 'fail', error: fromNative(error, 'restore') });
       return;
     }
     this.#context.phases.enter('finish');
     this.#on({ type: 'resumed' });
+  }
+
+  /** Of each process that needs RESUME. */
+  async #readEvictions(): Promise<Evicted[]> {
+    const all: Evicted[] = [];
+    for (const process of this.processes) {
+      const image = this.#image;
+      const { pid, prepared } = process;
+      if (pid === undefined || !image?.hasKfdState(process)) continue;
+      const gpus = prepared.summary.devices.map(
+        ({ actualGpuId }) => image.pair(actualGpuId).present.record.gpu_id,
+      );
+      const evicted = await readEvictions(pid, gpus);
+      const { unseen: reason } = evicted;
+      if (reason) {
+        this.#context.log.warn({ process: prepared.ordinal, reason }, 'RESUME is not checked');
+      }
+      all.push(evicted);
+    }
+    return all;
   }
 
   async #release(): Promise<void> {

@@ -261,10 +261,13 @@ void sim_process_evict_locked(struct sim_process *p)
 	struct sim_queue *q;
 
 	if (!p->evicted++) {
-		p->evicted_since = ktime_get_ns();
+		u64 now = ktime_get_ns();
+
+		/* Without a VM the begin is not kept: kfd_device_queue_manager.c:evict_process_queues_cpsch @ 6.12.117. */
+		p->evicted_since = sim_process_has_vm(p) ? now : 0;
 		atomic64_inc(&sim_count.evicted);
 		list_for_each_entry(q, &p->queues, link)
-			sim_queue_preempt(q, p->evicted_since);
+			sim_queue_preempt(q, now);
 	}
 }
 
