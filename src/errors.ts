@@ -8,7 +8,7 @@ export type ErrorCode =
   | 'E_GPU_MISMATCH'
   /** Not enough free VRAM. */
   | 'E_VRAM'
-  /** Another kernel release or KFD interface version: the opaque state is bound to it. */
+  /** Another kernel release, amdgpu driver or KFD interface version: the opaque state is bound to it. */
   | 'E_KERNEL_MISMATCH'
   /** The GPU is on this host, but under other device numbers. */
   | 'E_DEVICE_MOVED'

@@ -3,6 +3,7 @@
 import { parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
+import { driverMismatches } from './driver.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
 import type { Mismatch } from './mismatch.js';
@@ -19,7 +20,11 @@ export interface Placement {
 
 /** The GPU for each recorded GPU, if the archive may be rewritten. */
 export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
-  const general = [...featureMismatches(manifest), ...kernelMismatches(manifest, host)];
+  const general = [
+    ...featureMismatches(manifest),
+    ...kernelMismatches(manifest, host),
+    ...driverMismatches(manifest.host.driver, host.driver),
+  ];
   if (host.kfdDevice === undefined) {
     return { pairs: [], mismatches: [...general, noKfd()], moves: [] };
   }

@@ -1,6 +1,7 @@
 /** Whether a GPU of this host can replace a recorded GPU. */
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import { firmwareMisfits } from './firmware.js';
 import type { HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { gfxName } from './properties.js';
@@ -9,6 +10,7 @@ import { gfxName } from './properties.js';
 export function misfits(recorded: ManifestGpu, vramBytes: number, present: HostGpu): Mismatch[] {
   const found = [
     ...modelMisfits(recorded, present.record),
+    ...firmwareMisfits(recorded, present.record),
     ...nodeMisfit(recorded, present),
     ...vramMisfit(recorded, vramBytes, present),
   ];

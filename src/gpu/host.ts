@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { isMissing } from '../errors.js';
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { readTextIfAny } from '../os/files.js';
+import { type Driver, readDriver } from './driver.js';
+import { firmwareOf } from './firmware.js';
 import { hiveId, parseProperties } from './properties.js';
 
 /** A GPU of this host. */
@@ -34,6 +36,8 @@ export interface Host {
   readonly kfdVersion: string | undefined;
   /** undefined: no KFD here. */
   readonly kfdDevice: DeviceNumber | undefined;
+  /** undefined: no KFD here. */
+  readonly driver: Driver | undefined;
   /** In topology order, ordinals 0..n-1. */
   readonly gpus: readonly HostGpu[];
 }
@@ -57,6 +61,7 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
     machine: os.machine(),
     kfdVersion: options.kfdVersion,
     kfdDevice,
+    driver: kfdDevice === undefined ? undefined : await readDriver(root),
     gpus: kfdDevice === undefined ? [] : await readTopology(root),
   };
 }
@@ -71,6 +76,7 @@ export function hostRecord(
       kernel_release: host.kernelRelease,
       kfd_version: host.kfdVersion,
       machine: host.machine,
+      ...(host.driver !== undefined && { driver: host.driver }),
     },
     gpus: host.gpus.map((gpu) => gpu.record),
     devices: {
@@ -150,6 +156,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
       simd_count: value('simd_count'),
       location: await location(drm, value('domain'), value('location_id')),
       ...(hive !== undefined && { hive_id: hive }),
+      ...firmwareOf(properties),
     },
     renderDevice: await readDeviceNumber(join(drm, 'dev')),
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),

@@ -3,6 +3,7 @@
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { archiveMinor } from './archive-minor.js';
 import { assign } from './assign.js';
+import { hasSameFirmware } from './firmware.js';
 import { misfits, vramNeeded } from './fit.js';
 import { type GpuMap, overridesOf } from './gpu-map.js';
 import { type HiveChoice, hiveChoices } from './hives.js';
@@ -37,7 +38,7 @@ export function neededGpus(manifest: Manifest): ManifestGpu[] {
 
 /**
  * As many pairs as possible, and among those the lowest sum of scores. A score counts another render node (the
- * archive must then be rewritten), another PCI address and another id. `map` overrides all scores.
+ * archive must then be rewritten), other firmware, another PCI address and another id. `map` overrides all scores.
  */
 export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pairing {
   const needed = neededGpus(manifest);
@@ -105,7 +106,8 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
 
 function score(manifest: Manifest, recorded: ManifestGpu, { record }: HostGpu): number {
   return (
-    (archiveMinor(manifest, recorded) === record.render_minor ? 0 : 4) +
+    (archiveMinor(manifest, recorded) === record.render_minor ? 0 : 8) +
+    (hasSameFirmware(recorded, record) ? 0 : 4) +
     (recorded.location === record.location ? 0 : 2) +
     (recorded.gpu_id === record.gpu_id ? 0 : 1)
   );

@@ -46,6 +46,9 @@ const gpu = v.strictObject({
   location: v.pipe(v.string(), v.regex(/^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/)),
   /** A 64-bit number in decimal. GPUs with the same number are linked by XGMI. */
   hive_id: v.exactOptional(v.pipe(v.string(), v.regex(/^[1-9]\d{0,19}$/, 'not a decimal number'))),
+  /** Firmware versions of MEC and SDMA, from KFD's topology. Missing: not recorded. */
+  fw_version: v.exactOptional(u32),
+  sdma_fw_version: v.exactOptional(u32),
 });
 
 const process = v.strictObject({
@@ -161,6 +164,13 @@ export const manifestSchema = v.strictObject({
     kfd_version: v.pipe(v.string(), v.regex(/^\d{1,5}\.\d{1,5}$/, 'not "major.minor"')),
     /** As `uname -m`. */
     machine: text(64),
+    /** The build of the amdgpu module; an attribute that the kernel does not show is missing. Missing: not recorded. */
+    driver: v.exactOptional(
+      v.strictObject({
+        version: v.exactOptional(text(255)),
+        srcversion: v.exactOptional(text(255)),
+      }),
+    ),
   }),
   gpus: v.pipe(v.array(gpu), v.minLength(1), v.maxLength(manifestLimits.gpus)),
   devices: v.strictObject({

@@ -31,7 +31,7 @@ test('the topology of two GPUs is read as the manifest records it', async () => 
   assert.deepEqual(host.kfdDevice, { major: 234, minor: 0 });
   assert.deepEqual(
     host.gpus.map((gpu) => gpu.record),
-    sampleManifest().gpus,
+    sampleManifest().gpus.map((gpu) => ({ ...gpu, fw_version: 78 })),
   );
   assert.deepEqual(host.gpus[1]?.renderDevice, { major: 226, minor: 129 });
   assert.equal(host.gpus[0]?.vramFreeBytes, 68702699520 - 1048576);

@@ -42,6 +42,17 @@ function withTransfers(): Manifest {
   return { ...sample, transfers: [transfer, other as typeof transfer], parent };
 }
 
+/** As a session writes it that knows the host's driver and firmware. */
+function withDriver(): Manifest {
+  const sample = sampleManifest();
+  const driver = { version: '6.16.6', srcversion: '533BB7E5866E52F63B9ACCB' };
+  return {
+    ...sample,
+    host: { ...sample.host, driver },
+    gpus: sample.gpus.map((gpu) => ({ ...gpu, fw_version: 78, sdma_fw_version: 8 })),
+  };
+}
+
 test('the golden manifest of an image with a parent is, too', async () => {
   const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-parent.json'), 'utf8');
   assert.deepEqual(decodeManifest(text), withParent());
@@ -116,6 +127,12 @@ test('the golden manifest that tells of transfers is, too', async () => {
   const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-transfers.json'), 'utf8');
   assert.deepEqual(decodeManifest(text), withTransfers());
   assert.equal(encodeManifest(withTransfers()), text);
+});
+
+test('the golden manifest that tells of the driver and firmware is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-host.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), withDriver());
+  assert.equal(encodeManifest(withDriver()), text);
 });
 
 test('a transfer is of a pages file, and each has one', () => {
