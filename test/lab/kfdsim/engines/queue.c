@@ -45,6 +45,7 @@ int sim_queue_insert(struct sim_process *p, struct sim_queue *q, bool restore)
 	list_add_tail(&q->link, &p->queues);
 	mutex_unlock(&p->run_lock);
 	q->pdd->nr_queues++;
+	sim_procfs_add_queue(p, q);
 	atomic64_inc(&sim_count.queues);
 	sim_worker_kick(p);
 	return 0;
@@ -56,6 +57,7 @@ err_slot:
 
 void sim_queue_remove(struct sim_process *p, struct sim_queue *q)
 {
+	sim_procfs_remove_queue(q);
 	sim_run_lock(p);
 	list_del(&q->link);
 	mutex_unlock(&p->run_lock);

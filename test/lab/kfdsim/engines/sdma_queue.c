@@ -100,5 +100,6 @@ enum sim_step sim_sdma_step(struct sim_process *p, struct sim_queue *q, u64 now)
 	/* Bytes also wait for those other queues have on the same engine. */
 	if (moved)
 		q->ready_at = sim_engine_run(q->pdd->gpu, sdma.engine, now, sdma.ns);
+	atomic64_add(sdma.ns, &q->pdd->sdma_ns);
 	return SIM_STEP_DONE;
 }

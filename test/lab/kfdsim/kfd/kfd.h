@@ -62,4 +62,8 @@ void sim_procfs_fini(void);
 void sim_procfs_add(struct sim_process *p);
 void sim_procfs_remove(struct sim_process *p);
 
+/* queue_sysfs.c */
+void sim_procfs_add_queue(struct sim_process *p, struct sim_queue *q);
+void sim_procfs_remove_queue(struct sim_queue *q);
+
 #endif

@@ -254,21 +254,24 @@ struct sim_process *sim_process_open(void)
 	return p;
 }
 
-/* Stop the queues of p once more than they are stopped already (counted, as in 6.12). */
-/* Needs p->run_lock. */
+/*
+ * Stop the queues of p once more than they are stopped already. Needs p->run_lock. The time of an eviction that begins
+ * without a VM is reckoned from 0: kfd_device_queue_manager.c:evict_process_queues_cpsch @ 6.12.117 leaves before it
+ * notes one, so after RESTORE and RESUME evicted_ms is the time since the machine was started, and more.
+ */
 void sim_process_evict_locked(struct sim_process *p)
 {
 	struct sim_queue *q;
+	struct sim_pdd *pdd;
 
-	if (!p->evicted++) {
-		u64 now = ktime_get_ns();
-
-		/* Without a VM the begin is not kept: kfd_device_queue_manager.c:evict_process_queues_cpsch @ 6.12.117. */
-		p->evicted_since = sim_process_has_vm(p) ? now : 0;
-		atomic64_inc(&sim_count.evicted);
-		list_for_each_entry(q, &p->queues, link)
-			sim_queue_preempt(q, now);
-	}
+	if (p->evicted++)
+		return;
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		if (pdd->vm)
+			pdd->evicted_since = get_jiffies_64();
+	atomic64_inc(&sim_count.evicted);
+	list_for_each_entry(q, &p->queues, link)
+		sim_queue_preempt(q, ktime_get_ns());
 }
 
 void sim_process_evict(struct sim_process *p)
@@ -280,9 +283,13 @@ void sim_process_evict(struct sim_process *p)
 
 void sim_process_unevict(struct sim_process *p)
 {
+	struct sim_pdd *pdd;
+
 	sim_run_lock(p);
 	if (p->evicted && !--p->evicted) {
-		atomic64_add(ktime_get_ns() - p->evicted_since, &p->evicted_ns);
+		for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+			if (pdd->vm)
+				atomic64_add(get_jiffies_64() - pdd->evicted_since, &pdd->evicted_jiffies);
 		atomic64_dec(&sim_count.evicted);
 	}
 	mutex_unlock(&p->run_lock);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * /sys/class/kfd/kfd/proc/PID for each KFD process (PID of the leader in the initial
- * namespace): pasid, and for each of its GPUs vram_GPU in bytes, stats_GPU/evicted_ms.
+ * /sys/class/kfd/kfd/proc/PID for each KFD process (PID of the leader in the initial namespace), as
+ * kfd_process.c:kfd_create_process @ 6.12.117 makes it: pasid, the folder queues (queue_sysfs.c), and for each of its
+ * GPUs vram_GPU (bytes), sdma_GPU (us), stats_GPU/evicted_ms.
  */
 #include <linux/device.h>
+#include <linux/jiffies.h>
 #include <linux/sysfs.h>
 
 #include "kfdsim.h"
 
 struct sim_proc_gpu {
 	struct sim_pdd *pdd;
-	struct kobj_attribute vram, evicted;
+	struct kobj_attribute vram, sdma, evicted;
 	struct kobject *stats;
-	char vram_name[16], stats_name[16];
+	char vram_name[16], sdma_name[16], stats_name[16];
 };
 
 struct sim_proc_dir {
@@ -49,13 +51,23 @@ static ssize_t sim_vram_show(struct kobject *kobj, struct kobj_attribute *attr, 
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(g->pdd->vram_usage));
 }
 
+/*
+ * Time that its SDMA queues were busy. The firmware counts it in memory of the user, behind the read pointer
+ * (kfd_device_queue_manager.h:read_sdma_queue_counter @ 6.12.117); nothing is written there here.
+ */
+static ssize_t sim_sdma_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	struct sim_proc_gpu *g = container_of(attr, struct sim_proc_gpu, sdma);
+
+	return sysfs_emit(buf, "%llu\n", (u64)atomic64_read(&g->pdd->sdma_ns) / NSEC_PER_USEC);
+}
+
+/* An eviction counts once it is over: kfd_device_queue_manager.c:restore_process_queues_cpsch @ 6.12.117. */
 static ssize_t sim_evicted_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	struct sim_proc_gpu *g = container_of(attr, struct sim_proc_gpu, evicted);
 
-	/* As in the real driver an eviction counts once it is over. All GPUs are evicted at once. */
-	return sysfs_emit(buf, "%llu\n",
-			  (u64)atomic64_read(&g->pdd->p->evicted_ns) / NSEC_PER_MSEC);
+	return sysfs_emit(buf, "%llu\n", jiffies64_to_msecs(atomic64_read(&g->pdd->evicted_jiffies)));
 }
 
 static void sim_attr(struct kobj_attribute *attr, const char *name,
@@ -73,10 +85,12 @@ static int sim_proc_add_gpu(struct sim_proc_dir *dir, struct sim_proc_gpu *g, st
 
 	g->pdd = pdd;
 	snprintf(g->vram_name, sizeof(g->vram_name), "vram_%u", pdd->gpu->gpu_id);
+	snprintf(g->sdma_name, sizeof(g->sdma_name), "sdma_%u", pdd->gpu->gpu_id);
 	snprintf(g->stats_name, sizeof(g->stats_name), "stats_%u", pdd->gpu->gpu_id);
 	sim_attr(&g->vram, g->vram_name, sim_vram_show);
+	sim_attr(&g->sdma, g->sdma_name, sim_sdma_show);
 	sim_attr(&g->evicted, "evicted_ms", sim_evicted_show);
-	ret = sysfs_create_file(&dir->kobj, &g->vram.attr);
+	ret = sysfs_create_file(&dir->kobj, &g->vram.attr) ?: sysfs_create_file(&dir->kobj, &g->sdma.attr);
 	if (ret)
 		return ret;
 	g->stats = kobject_create_and_add(g->stats_name, &dir->kobj);
@@ -102,6 +116,10 @@ void sim_procfs_add(struct sim_process *p)
 	}
 	p->sysfs = &dir->kobj;
 	ret = sysfs_create_file(p->sysfs, &dir->pasid.attr);
+	if (!ret) {
+		p->queues_dir = kobject_create_and_add("queues", p->sysfs);
+		ret = p->queues_dir ? 0 : -ENOMEM;
+	}
 	for (i = 0; i < p->nr_pdds && !ret; i++)
 		ret = sim_proc_add_gpu(dir, &dir->gpus[i], &p->pdds[i]);
 	if (!ret)
@@ -122,6 +140,10 @@ void sim_procfs_remove(struct sim_process *p)
 	if (!p->sysfs)
 		return;
 	dir = container_of(p->sysfs, struct sim_proc_dir, kobj);
+	if (p->queues_dir) {
+		kobject_del(p->queues_dir);
+		kobject_put(p->queues_dir);
+	}
 	for (i = 0; i < p->nr_pdds; i++) {
 		if (dir->gpus[i].stats) {
 			kobject_del(dir->gpus[i].stats);

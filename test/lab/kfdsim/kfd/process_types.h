@@ -96,6 +96,7 @@ struct sim_queue {
 	bool idle;			/* was empty when last looked at */
 	struct sim_wave wave;
 	u64 spin_since;			/* ns, CLOCK_MONOTONIC; 0: no spin is running */
+	struct kobject *sysfs;
 };
 
 struct sim_event {
@@ -119,6 +120,9 @@ struct sim_pdd {
 	struct sim_vm *vm;
 	struct idr mems;
 	u64 vram_usage;			/* bytes */
+	u64 evicted_since;		/* jiffies; 0: never with a VM */
+	atomic64_t evicted_jiffies;	/* of evictions that are over */
+	atomic64_t sdma_ns;		/* of user queues on SDMA engines */
 	unsigned int nr_queues;
 	unsigned long doorbells, mmio;
 	DECLARE_BITMAP(doorbell_used, SIM_NUM_DOORBELLS);
@@ -158,8 +162,6 @@ struct sim_process {
 	atomic_t run_waiters;		/* who wants run_lock: the worker gives way */
 	struct list_head queues;
 	unsigned int evicted;
-	u64 evicted_since;		/* ns */
-	atomic64_t evicted_ns;
 	struct task_struct *worker;
 	wait_queue_head_t worker_wq;
 	bool kicked;			/* the worker has a reason to look */
@@ -171,7 +173,7 @@ struct sim_process {
 	u64 event_handle;		/* KFD handle of event_bo */
 	u64 *slots;			/* signal page, whoever owns it */
 
-	struct kobject *sysfs;
+	struct kobject *sysfs, *queues_dir;
 };
 
 #endif
