@@ -52,5 +52,5 @@ test('a call that a hook renames must be there', () => {
   compile('ring', ['other']);
   const gone = check();
   assert.equal(gone.status, 1);
-  assert.match(gone.stderr, /^ring\.c .* does not call doorbell any more, .*: it rings\n$/);
+  assert.match(gone.stderr, /^ring\.c .* does not call doorbell any more\. .*: it rings\n$/);
 });

@@ -1,7 +1,6 @@
 #!/bin/bash
-# build.sh BUILDER OUT SOURCE: OUT/amdgpu.ko, the real driver of SOURCE (as source.sh makes it) over simulated
-# hardware, and OUT/simpci.ko.
-# Objects of the driver's own files stay in SOURCE: only what changed is compiled again.
+# build.sh BUILDER OUT SOURCE: makes OUT/amdgpu.ko and OUT/simpci.ko. amdgpu.ko is the real driver of SOURCE (made by
+# source.sh) over simulated hardware. Objects of the driver's own files stay in SOURCE, so only changes are compiled.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$2 source=$3
@@ -13,7 +12,7 @@ release=$(cd "$root/usr/src" && printf '%s\n' linux-headers-*-amd64 | grep -v -e
 symvers=$root/usr/src/$release/Module.symvers
 series=${release#linux-headers-}
 
-# Only what differs is written, whatever its time: another checkout may have compiled here.
+# Only files that differ are written, whatever their times: another checkout may have compiled here.
 ours=$work/lab
 mkdir "$ours"
 cp -r "$here"/{config.h,hooks*.list,stubs.list,sim,control,pci} "$ours/"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Every ioctl on its way into the driver: rules that let it fail, and calls that no kernel wants. */
+/* Every ioctl passes here before the driver. Rules make it fail. Calls that harm a kernel are counted. */
 #include <linux/fs.h>
 #include <linux/uaccess.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Looking at the driver and its simulated hardware, and steering them: debugfs simgpu, in the form that kfdsim has,
- * too. */
+/* Inspection and control of the driver and its simulated hardware: debugfs simgpu, in the same form as kfdsim's. */
 #ifndef SIM_CONTROL_H
 #define SIM_CONTROL_H
 

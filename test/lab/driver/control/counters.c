@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * debugfs simgpu/counters: living objects, as the driver itself has them, and totals. All of the first are 0 when
- * nobody uses a GPU:
- * what the driver has allocated for itself when it is up does not count.
+ * debugfs simgpu/counters: living objects from the driver's own structures, and totals. Living objects are 0 when
+ * nobody uses a GPU: the driver's own allocations do not count.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -35,7 +34,7 @@ static s64 sim_pinned(struct amdgpu_device *adev)
 	return (atomic64_read(&adev->vram_pin_size) + atomic64_read(&adev->gart_pin_size)) >> PAGE_SHIFT;
 }
 
-/* Hook of amdgpu_drv.c, the last that allocates before the first user. */
+/* Hook of amdgpu_drv.c: the last allocation of the driver before the first user. */
 int sim_device_is_up(struct amdgpu_device *adev);
 int sim_device_is_up(struct amdgpu_device *adev)
 {
@@ -71,7 +70,7 @@ static s64 sim_handles(struct drm_file *file)
 	return n;
 }
 
-/* An open file of a render node; those without an address space have not been used. */
+/* An open file of a render node. A file without an address space has not been used. */
 static void sim_count_file(struct sim_living *n, struct drm_file *file)
 {
 	struct amdgpu_fpriv *fpriv = file->driver_priv;
@@ -97,7 +96,7 @@ static s64 sim_fences(struct amdgpu_device *adev)
 	return n;
 }
 
-/* Where VRAM was short once, some that the driver has for itself stays in GTT instead. */
+/* After a shortage of VRAM some of the driver's own buffers stay in GTT. */
 static void sim_count_memory(struct sim_living *n, struct sim_gpu *g)
 {
 	s64 vram = sim_used(&g->adev->mman.vram_mgr.manager) - sim_own[g->index].vram;

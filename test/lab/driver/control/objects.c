@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * debugfs simgpu/objects: what every KFD process has, one line an object with all that makes it what it is, out of
- * the driver's own
- * structures. A restored process has to look as the one that was dumped did.
+ * debugfs simgpu/objects: the objects of every KFD process, one line each, with all their properties from the driver's
+ * own structures. A restored process must have the lines of the dumped one.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -45,7 +44,7 @@ static void sim_show_memory(struct seq_file *m, struct kfd_process *p, struct kf
 	}
 }
 
-/* Where a queue on the hardware is; pos and progress move as it runs. */
+/* The position of a queue on the hardware. pos and progress change while it runs. */
 static void sim_show_position(struct seq_file *m, const struct queue *q)
 {
 	struct sim_gpu *g = sim_gpu(q->device->adev);
@@ -81,7 +80,7 @@ static void sim_show_queue(struct seq_file *m, struct kfd_process *p, const stru
 	sim_show_position(m, q);
 }
 
-/* By their ids: RESTORE may turn the order of the list round. */
+/* Sorted by id, because RESTORE may reverse the order of the list. */
 static void sim_show_queues(struct seq_file *m, struct kfd_process *p)
 {
 	struct process_queue_node *node;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Rules that take things away until they are forgotten: VRAM, as if others had it, and queues of an SDMA engine. What
- * RESUME leaves to
- * a worker is the driver's own and cannot be held.
+ * Rules that withhold resources while they exist: VRAM, as if others had it, and queues of an SDMA engine. RESUME
+ * leaves work to a worker of the driver; a rule cannot delay that worker.
  */
 #include "sim.h"
 
@@ -26,7 +25,7 @@ static void sim_give_vram_back(struct sim_gpu *g)
 		amdgpu_bo_free_kernel(&sim_taken[g->index].vram[--sim_taken[g->index].chunks], NULL, NULL);
 }
 
-/* Takes what is free, so far that no more than limit bytes are anybody's. Nobody's memory is evicted for it. */
+/* Takes free VRAM until others have at most limit bytes in total. Nothing is evicted for it. */
 static int sim_take_vram(struct sim_gpu *g, u64 limit)
 {
 	struct ttm_resource_manager *man = &g->adev->mman.vram_mgr.manager;
@@ -44,7 +43,7 @@ static int sim_take_vram(struct sim_gpu *g, u64 limit)
 	return 0;
 }
 
-/* Queues of engines that a rule names are taken, others given back. */
+/* Takes the queues of engines that a rule names, and gives back all others. */
 static void sim_take_sdma(struct sim_gpu *g, struct kfd_node *node)
 {
 	struct device_queue_manager *dqm = node->dqm;
@@ -84,7 +83,7 @@ int sim_faults_changed(void)
 	return 0;
 }
 
-/* The GPU goes: nothing of it may be left. */
+/* The GPU is being removed, so everything of it is given back. */
 void sim_shortage_end(struct amdgpu_device *adev)
 {
 	sim_give_vram_back(sim_gpu(adev));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A PCI domain with nothing but simulated GPUs, for the real amdgpu to bind to. Their BARs are a part of the
- * machine's memory that the
- * kernel was told to leave alone (memmap=SIZE$BASE): doorbells, registers, VRAM of each.
+ * A PCI domain with simulated GPUs only; the real amdgpu binds to them. Their BARs (doorbells, registers and VRAM of
+ * each) lie in memory of the machine that the kernel leaves alone (memmap=SIZE$BASE).
  */
 #include <linux/io.h>
 #include <linux/irq.h>
@@ -31,7 +30,8 @@ MODULE_PARM_DESC(vram_mb, "VRAM of each GPU, one value for all (default: what is
 static ushort device_id[GPUS] = { 0x740c };
 static uint device_id_nr = 1;
 module_param_array(device_id, ushort, &device_id_nr, 0444);
-MODULE_PARM_DESC(device_id, "PCI device of each GPU, one value for all: 0x66a1 gfx906, 0x740c gfx90a (default), 0x74a1 gfx942, "
+MODULE_PARM_DESC(device_id, "PCI device of each GPU, one value for all: "
+			    "0x66a1 gfx906, 0x740c gfx90a (default), 0x74a1 gfx942, "
 			    "0x73bf gfx1030");
 static int nodes[GPUS];
 static uint nodes_nr;
@@ -42,13 +42,15 @@ module_param(first_slot, uint, 0444);
 MODULE_PARM_DESC(first_slot, "slot of the first GPU: KFD's gpu_id is made of it, among others");
 
 static struct pci_sysdata sysdata = { .domain = 1, .node = NUMA_NO_NODE };
-static struct resource window = { .name = "simulated GPUs", .flags = IORESOURCE_MEM | IORESOURCE_MEM_64 | IORESOURCE_PREFETCH };
+static struct resource window = {
+	.name = "simulated GPUs", .flags = IORESOURCE_MEM | IORESOURCE_MEM_64 | IORESOURCE_PREFETCH,
+};
 static struct resource busn = { .name = "simulated GPUs", .start = 0, .end = 0, .flags = IORESOURCE_BUS };
 static struct pci_bus *bus;
 static u8 config[GPUS][CONFIG_BYTES];
 static int irqs[GPUS] = { [0 ... GPUS - 1] = -1 };
 
-/* The GPU at a place on the bus, or GPUS. */
+/* The GPU at this place on the bus, or GPUS when there is none. */
 static u32 simpci_gpu(unsigned int devfn)
 {
 	u32 n = PCI_SLOT(devfn) - first_slot;
@@ -69,7 +71,7 @@ static int simpci_read(struct pci_bus *b, unsigned int devfn, int where, int siz
 	return PCIBIOS_SUCCESSFUL;
 }
 
-/* BARs cannot be written: they are where simpci_bar() says. */
+/* BARs cannot be written. simpci_bar() determines their addresses. */
 static int simpci_write(struct pci_bus *b, unsigned int devfn, int where, int size, u32 value)
 {
 	u32 n = simpci_gpu(devfn);
@@ -120,7 +122,7 @@ static void simpci_free_irqs(void)
 			irq_free_desc(irqs[n]);
 }
 
-/* Bytes of VRAM; a GPU has them in whole steps of 2 MiB. */
+/* Bytes of VRAM of a GPU, a multiple of 2 MiB. */
 static u64 simpci_vram(u32 n)
 {
 	u64 rest = ((u64)reserved_mb << 20) / gpus - DOORBELLS - REGISTERS - SZ_8M;
@@ -128,7 +130,7 @@ static u64 simpci_vram(u32 n)
 	return vram_mb_nr ? (u64)vram_mb[min(n, vram_mb_nr - 1)] << 20 : ALIGN_DOWN(rest, SZ_16M);
 }
 
-/* Registers begin as 0: those of a GPU that was there before are not this one's. */
+/* Registers start as 0, so that nothing of an earlier GPU is read. */
 static int simpci_reset(struct pci_dev *dev)
 {
 	void *registers = memremap(dev->resource[5].start, REGISTERS, MEMREMAP_WB);

@@ -25,7 +25,7 @@ static int sim_user_write(struct sim_gpu *g, struct sim_queue *q, u64 va, const 
 	return sim_write(g, q->hub, q->vmid, va, from, len);
 }
 
-/* Who sleeps until then is woken by the interrupt at the end of a packet. */
+/* The interrupt at the end of a packet wakes whoever waits for it. */
 static int sim_signal_interrupt(struct sim_gpu *g, struct sim_queue *q, u64 signal)
 {
 	u64 mailbox, value;
@@ -58,7 +58,7 @@ static int sim_signal(struct sim_gpu *g, struct sim_queue *q, u64 signal, u64 st
 	return sim_user_write(g, q, signal + SIM_SIGNAL_VALUE, &value, 8) ?: sim_signal_interrupt(g, q, signal);
 }
 
-/* 0: its signals allow it, -EAGAIN: not yet, -EFAULT at *va. */
+/* Returns 0 when its signals allow it, -EAGAIN when they do not yet, -EFAULT at *va. */
 static int sim_barrier(struct sim_gpu *g, struct sim_queue *q, const u64 *packet, bool all, u64 *va)
 {
 	int i, signals = 0, zero = 0;
@@ -87,7 +87,7 @@ static int sim_aql_packet(struct sim_gpu *g, struct sim_queue *q, const u64 *pac
 	}
 }
 
-/* The packet at `at` is over: its slot is free, its signal counts down. */
+/* The packet at `at` has ended: frees its slot and decrements its signal. */
 static bool sim_aql_done(struct sim_gpu *g, struct sim_queue *q, u64 at, u64 signal, u64 start)
 {
 	u16 invalid = SIM_AQL_INVALID;
@@ -102,7 +102,7 @@ static bool sim_aql_done(struct sim_gpu *g, struct sim_queue *q, u64 at, u64 sig
 	return true;
 }
 
-/* The next packet, or a step of it. True: it went on. */
+/* Runs the next packet or a step of it. Returns true when something was done. */
 bool sim_run_aql(struct sim_gpu *g, struct sim_queue *q)
 {
 	u64 wptr, packet[SIM_PACKET / 8], va = 0, at, start;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * In place of amdgpu_discovery.c: which blocks the chip has. They are the driver's own for common, GMC, IH and SDMA;
- * the GFX block is
- * ours. chips/ has what tells one kind of GPU from another.
+ * Replaces amdgpu_discovery.c: the blocks of the chip. The driver's own blocks are used for common, GMC, IH and SDMA;
+ * the GFX block is ours. chips/ has the differences between kinds of GPUs.
  */
 #include "sim.h"
 
@@ -53,7 +52,7 @@ void sim_sdma_engines(struct amdgpu_device *adev, u32 engines, u32 version)
 		adev->ip_versions[SDMA0_HWIP][i] = version;
 }
 
-/* How many GPUs of its hive are before this one. */
+/* The number of GPUs of its hive before this one. */
 u32 sim_hive_place(struct amdgpu_device *adev)
 {
 	u32 i, place = 0;
@@ -64,9 +63,9 @@ u32 sim_hive_place(struct amdgpu_device *adev)
 }
 
 /*
- * In place of gfxhub_v1_1.c: which GPU of the hive this is. The driver wants their number before it knows them; all
- * of its checks
- * are that it is more than one. Without a PSP there is one hive (amdgpu_xgmi.c:amdgpu_xgmi_add_device @ 6.12.117).
+ * Replaces gfxhub_v1_1.c: the number of this GPU in its hive. The driver wants the number of GPUs before it knows them,
+ * and only checks that it is more than one. Without a PSP there is one hive (amdgpu_xgmi.c:amdgpu_xgmi_add_device @
+ * 6.12.117).
  */
 int gfxhub_v1_1_get_xgmi_info(struct amdgpu_device *adev)
 {
@@ -78,7 +77,7 @@ int gfxhub_v1_1_get_xgmi_info(struct amdgpu_device *adev)
 	return 0;
 }
 
-/* Registers are plain memory; some must have a value before the driver reads them. */
+/* Registers are plain memory. Some need a value before the driver reads them. */
 static int sim_make(struct amdgpu_device *adev, const struct sim_chip *chip)
 {
 	u32 vram_mb = pci_resource_len(adev->pdev, 0) >> 20;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Packets that move memory. A part at a time: an engine can be stopped between two, and takes the time that its rate
- * asks for. */
+/*
+ * Packets that move memory. They run in parts: an engine can be stopped between two parts, and takes as long as its
+ * rate demands.
+ */
 #include "sim.h"
 
 #include "control.h"
 #include "faults.h"
 #include "rates.h"
 
-/* Of a copy, between two looks at anything else. */
+/* Bytes of a copy between two checks of anything else. */
 #define SIM_PART	(256 * 1024ULL)
-/* An engine whose thread came late makes up for it, as far as this, ns. */
+/* An engine whose thread is late catches up by at most this, ns. */
 #define SIM_LATE_NS	(20 * NSEC_PER_MSEC)
-/* How often a word of memory is looked at, ns: at first, and after SIM_PATIENCE_NS. */
+/* Intervals between reads of a polled word of memory, ns: at first, and after SIM_PATIENCE_NS. */
 #define SIM_SOON_NS	(100 * NSEC_PER_USEC)
 #define SIM_LATER_NS	(2 * NSEC_PER_MSEC)
 #define SIM_PATIENCE_NS	(500 * NSEC_PER_MSEC)
@@ -36,7 +38,7 @@ static void sim_engine_takes(struct sim_stream *s, u64 ns)
 	*until += ns;
 }
 
-/* Is it busy with what it has done already? Then it is looked at again when that is over. */
+/* Whether it is still busy with finished work. If so, it is checked again when that time is over. */
 bool sim_engine_busy(struct sim_gpu *g, u32 engine)
 {
 	if (g->ring[engine].busy_until <= ktime_get_ns())
@@ -45,7 +47,7 @@ bool sim_engine_busy(struct sim_gpu *g, u32 engine)
 	return true;
 }
 
-/* When somebody who waits for a word of memory looks again; *since: when that began. */
+/* The time of the next read of a polled word of memory. *since is the start of the wait. */
 u64 sim_retry_at(u64 *since)
 {
 	u64 now = ktime_get_ns();
@@ -55,7 +57,7 @@ u64 sim_retry_at(u64 *since)
 	return now + (now - *since < SIM_PATIENCE_NS ? SIM_SOON_NS : SIM_LATER_NS);
 }
 
-/* Faults on demand, asked for once a packet. True: it moves nothing. */
+/* Requested faults, checked once for each packet. Returns true when the packet moves nothing. */
 static bool sim_copy_begins(struct sim_stream *s)
 {
 	struct sim_copy_fault fault;
@@ -71,7 +73,7 @@ static bool sim_copy_begins(struct sim_stream *s)
 	return fault.fail;
 }
 
-/* A copy that is to fail: an engine that works for the kernel stands still until it is reset, a user queue faults. */
+/* A copy that must fail. The kernel's engine hangs until it is reset; a user queue faults. */
 static int sim_copy_fails(struct sim_stream *s, u64 from)
 {
 	s->fault = from;
@@ -95,7 +97,7 @@ static int sim_flip(struct sim_stream *s, u64 to, u64 len)
 	return r ?: sim_write(s->g, s->hub, s->vmid, at, &byte, 1);
 }
 
-/* Both destinations of a broadcast copy (bit 27) are written, the second one from the first. */
+/* A broadcast copy (bit 27) writes both destinations, the second one from the first. */
 int sim_packet_copy(struct sim_stream *s, const u32 *dw)
 {
 	u64 len = (dw[1] & 0x3fffffff) + 1ULL, from = sim_address(dw + 3), to = sim_address(dw + 5), part;
@@ -129,7 +131,7 @@ int sim_packet_fill(struct sim_stream *s, const u32 *dw)
 	return s->done < len ? -EINPROGRESS : 5;
 }
 
-/* A box of elements of 2^es bytes: rows of w bytes, h of them in each of d slices. */
+/* A box of elements of 2^es bytes: d slices of h rows of w bytes. */
 int sim_packet_rectangle(struct sim_stream *s, const u32 *dw)
 {
 	u32 es = dw[0] >> 29 & 7, y, z;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Doorbells. Those of the kernel are calls that hooks lead here. Those of user queues are pages of a BAR: while
- * nothing happens they
- * are in nobody's page tables, and ringing one faults. Then write pointers are looked at for a while, and the pages
- * go again.
+ * Doorbells. The kernel's doorbells are calls that hooks redirect here. Doorbells of user queues are pages of a BAR.
+ * While nothing happens, no page table has them, so ringing one faults. Then write pointers are polled for a while, and
+ * the pages are unmapped again.
  */
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
@@ -13,7 +12,7 @@
 #include "control.h"
 #include "kfd_priv.h"
 
-/* How long write pointers are looked at after a doorbell rang, and how often, ns. */
+/* How long and how often write pointers are polled after a doorbell rang, ns. */
 #define SIM_OPEN_NS	(2 * NSEC_PER_MSEC)
 #define SIM_LOOK_NS	(100 * NSEC_PER_USEC)
 
@@ -41,10 +40,10 @@ void sim_kfd_doorbell64(void __iomem *db, u64 value)
 	sim_wake_all();
 }
 
-/* The file's inode is /dev/kfd's for every process; the first who maps a doorbell tells it. */
+/* The inode of /dev/kfd is the same for every process. It is taken from the first process that maps a doorbell. */
 static struct address_space *kfd_mapping;
 
-/* Every doorbell page of this GPU's, out of the page tables of all processes. */
+/* Unmaps every doorbell page of this GPU from all processes. */
 void sim_doorbells_close(struct sim_gpu *g)
 {
 	struct kfd_dev *kfd = g->adev->kfd.dev;
@@ -59,7 +58,7 @@ void sim_doorbells_close(struct sim_gpu *g)
 					    kfd_doorbell_process_slice(kfd), 1);
 }
 
-/* Did the time pass in which write pointers are looked at? While it lasts they are, again and again. */
+/* Whether the time for polling write pointers has passed. Until then they are polled. */
 bool sim_doorbells_expired(struct sim_gpu *g)
 {
 	u64 until = READ_ONCE(g->doorbells_open);
@@ -72,8 +71,10 @@ bool sim_doorbells_expired(struct sim_gpu *g)
 	return false;
 }
 
-/* Where timers end with a tick of milliseconds not at all: each ring faults, for what is rung between two looks would
- * wait for it. */
+/*
+ * With ticks of milliseconds there is no polling: every ring faults. A ring between two polls would have to wait for
+ * the next one.
+ */
 static u64 sim_open_ns(void)
 {
 	return hrtimer_resolution > SIM_LOOK_NS ? 0 : SIM_OPEN_NS;
@@ -93,8 +94,10 @@ static vm_fault_t sim_doorbell_fault(struct vm_fault *vmf)
 	}
 	if (i == SIM_GPUS)
 		return VM_FAULT_SIGBUS;
-	/* First the page: whoever closes it from now on finds it, and what is written before that is seen by the look
-	 * behind. */
+	/*
+	 * The page comes first. A later unmap then finds it, and the check below sees everything that was written
+	 * before.
+	 */
 	ret = vmf_insert_pfn(vmf->vma, vmf->address, first + ((vmf->address - vmf->vma->vm_start) >> PAGE_SHIFT));
 	atomic64_inc(&sim_count.doorbell_faults);
 	WRITE_ONCE(g->doorbells_open, ktime_get_ns() + sim_open_ns());
@@ -104,9 +107,11 @@ static vm_fault_t sim_doorbell_fault(struct vm_fault *vmf)
 
 static const struct vm_operations_struct sim_doorbell_ops = { .fault = sim_doorbell_fault };
 
-/* Hook of kfd_doorbell.c: instead of all pages at once, each when it is touched. */
-int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size, pgprot_t prot);
-int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size, pgprot_t prot)
+/* Hook of kfd_doorbell.c: maps each page when it is touched, instead of all pages at once. */
+int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size,
+		      pgprot_t prot);
+int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size,
+		      pgprot_t prot)
 {
 	vma->vm_page_prot = prot;
 	vma->vm_private_data = (void *)(uintptr_t)pfn;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * One thread a GPU does what its hardware does. Engines work side by side: each has a time until which it is busy,
- * and the thread
- * takes turns. It sleeps until a doorbell rings or until the first of these times.
+ * One thread for each GPU does the work of its hardware. Engines work side by side: each is busy until some time, and
+ * the thread serves them in turn. It sleeps until a doorbell rings or until the first of these times.
  */
 #include <linux/kthread.h>
 #include <linux/sched/clock.h>
@@ -28,7 +27,7 @@ struct sim_gpu *sim_gpu(struct amdgpu_device *adev)
 	return NULL;
 }
 
-/* 100 MHz, as gfx9's. */
+/* The clock has 100 MHz, like that of gfx9. */
 u64 sim_clock(void)
 {
 	return div_u64(ktime_get_ns(), 10);
@@ -65,7 +64,7 @@ static void sim_sleep(struct sim_gpu *g)
 						   ns_to_ktime(g->wake_at - now));
 }
 
-/* A turn of everything. True: something happened, so there may be more. */
+/* Serves everything once. Returns true when something happened, so there may be more. */
 static bool sim_turn(struct sim_gpu *g)
 {
 	bool more = sim_rings_run(g);
@@ -88,7 +87,7 @@ static int sim_thread(void *data)
 		more = sim_turn(g);
 		if (!more && sim_doorbells_expired(g)) {
 			sim_doorbells_close(g);
-			more = true;	/* what was written just before */
+			more = true;	/* sees writes from just before */
 		}
 		if (more)
 			g->wake_at = 0;
@@ -123,7 +122,7 @@ int sim_gpu_start(struct amdgpu_device *adev, const struct sim_chip *chip)
 	return PTR_ERR_OR_ZERO(g->thread);
 }
 
-/* After a reset, before the driver starts its rings and KFD its queues again. Nothing of what was under way goes on. */
+/* Runs after a reset, before the driver restarts its rings and KFD its queues. Interrupted work does not continue. */
 void sim_gpu_reset(struct amdgpu_device *adev)
 {
 	struct sim_gpu *g = sim_gpu(adev);

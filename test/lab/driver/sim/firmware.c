@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* In place of the VBIOS and of firmware files (amdgpu_bios.c, amdgpu_atombios.c, amdgpu_psp.c): there is neither. */
+/* Replaces the VBIOS and firmware files (amdgpu_bios.c, amdgpu_atombios.c, amdgpu_psp.c), which do not exist here. */
 #include <linux/vmalloc.h>
 
 #include "sim.h"
@@ -28,11 +28,11 @@ void amdgpu_atombios_fini(struct amdgpu_device *adev)
 	adev->mode_info.atom_context = NULL;
 }
 
-/* Of amdgpu_psp.c: sysfs refuses a group without a list. */
+/* Replaces a group of amdgpu_psp.c. It needs a list, because sysfs refuses a group without one. */
 static struct attribute *sim_no_attributes[] = { NULL };
 const struct attribute_group amdgpu_flash_attr_group = { .attrs = sim_no_attributes };
 
-/* Hook of amdgpu_sdma.c: an image of nothing with a valid header. */
+/* Hook of amdgpu_sdma.c: an empty image with a valid header. */
 int sim_ucode_request(struct amdgpu_device *adev, const struct firmware **fw, const char *fmt, ...);
 int sim_ucode_request(struct amdgpu_device *adev, const struct firmware **fw, const char *fmt, ...)
 {

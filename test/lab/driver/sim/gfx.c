@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* GFX block: no rings of the kernel's; the shape of the GPU and its partitions, the queues that are left to KFD, the
- * clock. */
+/* The GFX block: shape of the GPU and its partitions, queues that are left to KFD, clock. It has no rings. */
 #include "sim.h"
 
 #include "amdgpu_gfx.h"
@@ -11,7 +10,7 @@
 #include "kernels.h"
 #include "soc15.h"
 
-#define SIM_KERNEL_QUEUES	8	/* of the first MEC, which the driver keeps to itself */
+#define SIM_KERNEL_QUEUES	8	/* of the first MEC, which the driver keeps for itself */
 
 static uint64_t sim_gfx_clock(struct amdgpu_device *adev)
 {
@@ -38,7 +37,7 @@ static int sim_xccs_of_partition(struct amdgpu_device *adev)
 	return adev->gfx.num_xcc_per_xcp;
 }
 
-/* Of the node that sim_ih_node() says. */
+/* The node is the one of sim_ih_node(). */
 static int sim_ih_xcc(struct amdgpu_device *adev, int node)
 {
 	return node / 4 * 2 + (node % 4 == 2);
@@ -53,8 +52,10 @@ static const struct amdgpu_gfx_funcs sim_gfx_funcs = {
 	.ih_node_to_logical_xcc = sim_ih_xcc,
 };
 
-/* There is no RLC; after a reset the driver looks for what it can do (amdgpu_vm.c:amdgpu_vm_flush @ 6.12.117), and @
- * 7.3.4 always. */
+/*
+ * There is no RLC. The driver asks for its functions after a reset (amdgpu_vm.c:amdgpu_vm_flush @ 6.12.117), and always
+ * @ 7.3.4.
+ */
 static bool sim_rlc_enabled(struct amdgpu_device *adev)
 {
 	return false;
@@ -68,7 +69,7 @@ static int sim_eop_state(struct amdgpu_device *adev, struct amdgpu_irq_src *src,
 	return 0;
 }
 
-/* Of no ring of the driver's, so KFD's, which the driver passes it on to. */
+/* An interrupt of no ring of the driver is for KFD. The driver passes it on. */
 static int sim_eop(struct amdgpu_device *adev, struct amdgpu_irq_src *src, struct amdgpu_iv_entry *entry)
 {
 	return 0;
@@ -139,7 +140,7 @@ static int sim_gfx_resume(sim_block *block)
 	return 0;
 }
 
-/* As gfx_v9_4_3.c:gfx_v9_4_3_cp_resume @ 6.12.117. */
+/* Does the work of gfx_v9_4_3.c:gfx_v9_4_3_cp_resume @ 6.12.117. */
 static int sim_gfx_hw_init(sim_block *block)
 {
 	struct amdgpu_device *adev = sim_block_device(block);

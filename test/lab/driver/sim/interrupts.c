@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Interrupt vectors, written into the ring of the real interrupt handler (vega20_ih.c), and the interrupt itself. */
+/* Writes interrupt vectors into the ring of the real interrupt handler (vega20_ih.c), and raises the interrupt. */
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 
@@ -39,5 +39,6 @@ void sim_page_fault(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, bool 
 	u32 data[4] = { va >> 12, (va >> 44 & 0xf) | (write ? 0x20 : 0) };
 
 	atomic64_inc(&sim_count.gpu_faults);
-	sim_irq(g, hub, hub < SIM_MM ? SOC15_IH_CLIENTID_UTCL2 : SOC15_IH_CLIENTID_VMC, 0, 0x08 | (write ? 0x20 : 0x10), vmid, data);
+	sim_irq(g, hub, hub < SIM_MM ? SOC15_IH_CLIENTID_UTCL2 : SOC15_IH_CLIENTID_VMC, 0,
+		0x08 | (write ? 0x20 : 0x10), vmid, data);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* KFD's calls into the hardware (kfd2kgd): the driver's own of the chip, which write registers, but for queues, PASIDs
- * and waves. */
+/*
+ * KFD's calls into the hardware (kfd2kgd). Most are the driver's own for the chip and write registers. Calls for
+ * queues, PASIDs and waves are ours.
+ */
 #include "sim.h"
 
 #include "amdgpu_amdkfd.h"
@@ -10,7 +12,7 @@
 #include "kfd_priv.h"
 #include "soc15.h"
 
-/* A queue without the hardware scheduler (sched_policy=2): KFD says where it goes. */
+/* Loads a queue without the hardware scheduler (sched_policy=2). KFD chooses its place. */
 static int sim_load(struct sim_gpu *g, const struct sim_queue *like)
 {
 	struct sim_queue *q;
@@ -35,7 +37,8 @@ static int sim_hqd_load(struct amdgpu_device *adev, void *mqd, uint32_t pipe, ui
 
 	if (inst % sim_xccs(g))
 		return 0;
-	return sim_load(g, &(struct sim_queue){ .xcc = inst, .engine = pipe, .slot = queue, .mqd = mqd, .vmid = m->cp_hqd_vmid & 15 });
+	return sim_load(g, &(struct sim_queue){ .xcc = inst, .engine = pipe, .slot = queue, .mqd = mqd,
+						.vmid = m->cp_hqd_vmid & 15 });
 }
 
 static int sim_hqd_sdma_load(struct amdgpu_device *adev, void *mqd, uint32_t __user *wptr, struct mm_struct *mm)
@@ -64,7 +67,7 @@ static int sim_hqd_destroy(struct amdgpu_device *adev, void *mqd, enum kfd_preem
 	return 0;
 }
 
-/* Of an SDMA queue: its engine, and its number there. */
+/* The engine of an SDMA queue, and its number there. */
 static const u32 *sim_sdma_place(struct amdgpu_device *adev, const void *mqd)
 {
 	return mqd + sim_chip(adev)->generation->sdma_place;
@@ -78,7 +81,8 @@ static int sim_hqd_sdma_destroy(struct amdgpu_device *adev, void *mqd, unsigned 
 	return 0;
 }
 
-static bool sim_hqd_is_occupied(struct amdgpu_device *adev, uint64_t address, uint32_t pipe, uint32_t queue, uint32_t inst)
+static bool sim_hqd_is_occupied(struct amdgpu_device *adev, uint64_t address, uint32_t pipe, uint32_t queue,
+				uint32_t inst)
 {
 	struct sim_gpu *g = sim_gpu(adev);
 	struct sim_queue *q;
@@ -104,10 +108,9 @@ static bool sim_hqd_sdma_is_occupied(struct amdgpu_device *adev, void *mqd)
 }
 
 /*
- * The driver's own waits for a register to change, which plain memory does not. Of gfx1030 it writes no ATC register,
- * for a KIQ flushes
- * its TLBs (amdgpu_amdkfd_gfx_v10_3.c:set_pasid_vmid_mapping_v10_3 @ 6.12.117); without one gmc_v10_0.c looks there
- * as gmc_v9_0.c does.
+ * The driver's own function waits for a register to change, and plain memory does not change. For gfx1030 it writes no
+ * ATC register, because a KIQ flushes its TLBs (amdgpu_amdkfd_gfx_v10_3.c:set_pasid_vmid_mapping_v10_3 @ 6.12.117).
+ * Without a KIQ, gmc_v10_0.c reads that register like gmc_v9_0.c.
  */
 int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint32_t inst)
 {
@@ -118,9 +121,12 @@ int sim_set_pasid(struct amdgpu_device *adev, u32 pasid, unsigned int vmid, uint
 	return 0;
 }
 
-/* The queue that the hardware scheduler reads. Of the XCCs of a partition the first does; the driver loads it into
- * all. */
-static int sim_hiq_load(struct amdgpu_device *adev, void *mqd, uint32_t pipe, uint32_t queue, uint32_t doorbell, uint32_t inst)
+/*
+ * Loads the queue that the hardware scheduler reads. Only the first XCC of a partition reads it; the driver loads it
+ * into all.
+ */
+static int sim_hiq_load(struct amdgpu_device *adev, void *mqd, uint32_t pipe, uint32_t queue, uint32_t doorbell,
+			uint32_t inst)
 {
 	struct sim_gpu *g = sim_gpu(adev);
 	struct sim_scheduler *s = &g->scheduler[inst % SIM_XCCS];

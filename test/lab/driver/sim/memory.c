@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Reads and writes of memory as the hardware makes them: a page at a time, each by the translation of that moment. */
+/* Reads and writes of memory by the hardware: page by page, each by the translation of that moment. */
 #include "sim.h"
 
-/* Bytes of len that are in va's page. */
+/* The number of bytes of len that lie in va's page. */
 static u64 sim_in_page(u64 va, u64 len)
 {
 	return min_t(u64, PAGE_SIZE - (va & ~PAGE_MASK), len);
@@ -46,7 +46,7 @@ int sim_write(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, const void 
 	return sim_move(g, hub, vmid, va, (void *)from, len, true);
 }
 
-/* Of the two ends of a copy the one that decides its rate. */
+/* The end of a copy that determines its rate. */
 static enum sim_place sim_farther(enum sim_place a, enum sim_place b)
 {
 	if (a == SIM_PEER_VRAM || b == SIM_PEER_VRAM)
@@ -61,7 +61,7 @@ static int sim_faulted(struct sim_stream *s, u64 va, bool write)
 	return -EFAULT;
 }
 
-/* On behalf of an SDMA stream, which gets the address of a fault; *far says where the bytes went. */
+/* Copies for an SDMA stream, which gets the address of a fault. *far gets the place that determines the rate. */
 int sim_copy(struct sim_stream *s, u64 to, u64 from, u64 len, enum sim_place *far)
 {
 	struct sim_gpu *g = s->g;

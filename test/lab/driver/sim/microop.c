@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Micro-operations, what runs here instead of shaders: microop.h says what programs give. */
+/* Micro-operations, which run here instead of shaders. Programs give the arguments that microop.h describes. */
 #include "sim.h"
 
 #include "control.h"
@@ -8,7 +8,7 @@
 
 #define SIM_WAVE_MAGIC	0x77646b73
 
-/* A dispatch begins: its arguments are read once. 0: nothing of ours, which is over at once. */
+/* Begins a dispatch and reads its arguments once. Returns 0 for a foreign one, which ends at once. */
 static int sim_wave_begin(struct sim_gpu *g, struct sim_queue *q, const u64 *packet, u64 *va)
 {
 	struct kfdsim_microop_args args;
@@ -27,12 +27,13 @@ static int sim_wave_begin(struct sim_gpu *g, struct sim_queue *q, const u64 *pac
 	    (op.op != KFDSIM_OP_SPIN && ((args.address | args.size) & 3)) ||
 	    (op.op == KFDSIM_OP_SPIN && args.size > KFDSIM_MAX_SPIN_US))
 		return -EFAULT;
-	q->wave = (struct sim_wave){ SIM_WAVE_MAGIC, op.op, args.address, args.size, args.value, args.step_us, 0, sim_clock() };
+	q->wave = (struct sim_wave){ SIM_WAVE_MAGIC, op.op, args.address, args.size, args.value, args.step_us, 0,
+				     sim_clock() };
 	q->ready_at = 0;
 	return -EINPROGRESS;
 }
 
-/* It is taken off the hardware: time that it spends elsewhere does not count. */
+/* It is taken off the hardware. Time off the hardware does not count. */
 void sim_microop_stop(struct sim_queue *q)
 {
 	struct sim_wave *w = &q->wave;
@@ -42,7 +43,7 @@ void sim_microop_stop(struct sim_queue *q)
 		w->progress = w->size - (q->ready_at > now ? min(w->size, div_u64(q->ready_at - now, NSEC_PER_USEC)) : 0);
 }
 
-/* What is done of it is progress, us. */
+/* The finished part is progress, us. */
 static int sim_spin(struct sim_queue *q)
 {
 	struct sim_wave *w = &q->wave;
@@ -77,7 +78,7 @@ static int sim_step(struct sim_gpu *g, struct sim_queue *q, u64 *va)
 	return 0;
 }
 
-/* 0: it is over; -EINPROGRESS: come again, at q->ready_at if that is not 0; -EFAULT at *va. */
+/* Returns 0 when it has ended, -EINPROGRESS to be called again (at q->ready_at if that is not 0), -EFAULT at *va. */
 int sim_microop(struct sim_gpu *g, struct sim_queue *q, const u64 *packet, u64 *va)
 {
 	struct sim_wave *w = &q->wave;

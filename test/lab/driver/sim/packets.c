@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Packets of SDMA v4 (vega10_sdma_pkt_open.h), one at a time; v5.2 has the same form of each (navi10_sdma_pkt_open.h). */
+/*
+ * Packets of SDMA v4 (vega10_sdma_pkt_open.h), one at a time. Those of v5.2 have the same form
+ * (navi10_sdma_pkt_open.h).
+ */
 #include "sim.h"
 
 #include "chips/chip.h"
@@ -7,7 +10,7 @@
 #include "soc15_ih_clientid.h"
 #include "vega10_sdma_pkt_open.h"
 
-#define SIM_OP_GCR	17	/* of later engines; libraries send it all the same, and nothing is cached here */
+#define SIM_OP_GCR	17	/* of later engines; libraries send it to all, and nothing is cached here */
 #define SIM_ATOMIC_ADD64 47
 #define SIM_SUBOP_INVALIDATE 4	/* of POLL_REGMEM, of v5.2 on */
 #define SIM_NO_ENGINE	0x1f	/* for invalidations */
@@ -49,7 +52,7 @@ static int sim_load(struct sim_stream *s, u64 va, void *p, u32 len)
 	return sim_read(s->g, s->hub, s->vmid, va, p, len);
 }
 
-/* Data that lies behind the packet, at va. */
+/* Data behind the packet, at va. */
 static int sim_packet_data(struct sim_stream *s, const u32 *dw, u64 va, u64 left)
 {
 	u32 n = sim_packet_dwords(dw);
@@ -60,7 +63,7 @@ static int sim_packet_data(struct sim_stream *s, const u32 *dw, u64 va, u64 left
 	return sim_copy(s, sim_address(dw + 1), va + 16, (n - 4) * 4, &far) ?: n;
 }
 
-/* Entries of a page table: what the driver has the engine write for render nodes. */
+/* Page table entries. The driver lets the engine write them for render nodes. */
 static int sim_packet_ptes(struct sim_stream *s, const u32 *dw)
 {
 	u64 pe = sim_address(dw + 1), flags = sim_address(dw + 3), value = sim_address(dw + 5), step = sim_address(dw + 7);
@@ -75,8 +78,10 @@ static int sim_packet_ptes(struct sim_stream *s, const u32 *dw)
 	return 10;
 }
 
-/* What a request to an engine for invalidations does; Linux 7 flushes so (sdma_v5_2.c:sdma_v5_2_ring_emit_vm_flush @
- * 7.3.4). */
+/*
+ * A request to an engine for invalidations. Linux 7 flushes this way (sdma_v5_2.c:sdma_v5_2_ring_emit_vm_flush @
+ * 7.3.4).
+ */
 static int sim_packet_invalidate(struct sim_stream *s, const u32 *dw)
 {
 	if ((dw[0] >> 16 & 0x1f) != SIM_NO_ENGINE)
@@ -90,7 +95,7 @@ static int sim_packet_poll(struct sim_stream *s, const u32 *dw)
 {
 	u32 value;
 
-	if (!(dw[0] & BIT(31)))	/* a register: a flush, done when it was asked for */
+	if (!(dw[0] & BIT(31)))	/* a register: the flush was done with its request */
 		return 6;
 	if (sim_load(s, sim_address(dw + 1), &value, 4))
 		return -EFAULT;
@@ -141,7 +146,7 @@ static int sim_packet_register(struct sim_stream *s, const u32 *dw)
 	return 3;
 }
 
-/* How long a packet is, whatever becomes of it; 0: nobody knows. */
+/* The length of a packet in dwords, or 0 when it is unknown. */
 u32 sim_packet_dwords(const u32 *dw)
 {
 	u32 sub = dw[0] >> 8 & 0xff;
@@ -191,10 +196,9 @@ static int sim_packet_once(struct sim_stream *s, const u32 *dw, u64 va, u64 left
 }
 
 /*
- * One packet, or a part of a long copy: dw are its first 16 dwords, va where it is, left the dwords there are from it
- * on. Returns its
- * dwords; 0: not yet, it waits for memory; -EINPROGRESS: there is more of it; -EFAULT: at s->fault; -EINVAL: nobody
- * knows it.
+ * Runs one packet, or a part of a long copy. dw: its first 16 dwords; va: its address; left: number of dwords from its
+ * beginning on. Returns its length in dwords. 0: it waits for memory; -EINPROGRESS: it has not ended; -EFAULT: at
+ * s->fault; -EINVAL: it is unknown.
  */
 int sim_packet(struct sim_stream *s, const u32 *dw, u64 va, u64 left)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Which parts of a GPU work together. One of a single die has one XCC; of others the driver makes partitions, a KFD
- * node each, of as
- * many XCCs as there are in its mode (aqua_vanjaram.c @ 6.12.117). Two XCCs and their SDMA engines are on a die with
- * an MM hub.
+ * Which parts of a GPU work together. A GPU of one die has one XCC. The driver divides others into partitions, a KFD
+ * node each; its mode tells the number of XCCs (aqua_vanjaram.c @ 6.12.117). Each die has two XCCs, their SDMA engines
+ * and an MM hub.
  */
 #include "sim.h"
 
@@ -17,7 +16,7 @@ static bool sim_has_dies(struct sim_gpu *g)
 	return g->adev->aid_mask;
 }
 
-/* XCCs of a partition: all of them run a queue of its. */
+/* XCCs of a partition. All of them run each of its queues. */
 u32 sim_xccs(struct sim_gpu *g)
 {
 	return max(g->adev->gfx.num_xcc_per_xcp, 1u);
@@ -28,13 +27,13 @@ u32 sim_partitions(struct sim_gpu *g)
 	return max(NUM_XCC(g->adev->gfx.xcc_mask) / sim_xccs(g), 1u);
 }
 
-/* KFD numbers a node's engines from 0 (aqua_vanjaram.c:__aqua_vanjaram_get_xcp_ip_info @ 6.12.117 has which they are). */
+/* KFD numbers a node's engines from 0 (aqua_vanjaram.c:__aqua_vanjaram_get_xcp_ip_info @ 6.12.117). */
 u32 sim_first_engine(struct sim_gpu *g, u32 xcc)
 {
 	return xcc / sim_xccs(g) * DIV_ROUND_UP(g->adev->sdma.num_instances, sim_partitions(g));
 }
 
-/* An MM hub, of gfx10 that of shaders (sdma_v5_2.c:sdma_v5_2_sw_init @ 6.12.117). */
+/* An MM hub; on gfx10 the hub of shaders (sdma_v5_2.c:sdma_v5_2_sw_init @ 6.12.117). */
 enum sim_hub sim_engine_hub(struct sim_gpu *g, u32 engine)
 {
 	return g->adev->sdma.instance[engine].ring.vm_hub;
@@ -45,8 +44,9 @@ enum sim_hub sim_xcc_mm(struct sim_gpu *g, u32 xcc)
 	return SIM_MM + (sim_has_dies(g) ? xcc / 2 : 0);
 }
 
-/* The node that an interrupt is of: kfd_device.c:kfd_setup_interrupt_bitmap, gmc_v9_0.c:gmc_v9_0_process_interrupt @
- * 6.12.117. */
+/*
+ * The node of an interrupt (kfd_device.c:kfd_setup_interrupt_bitmap, gmc_v9_0.c:gmc_v9_0_process_interrupt @ 6.12.117).
+ */
 u32 sim_ih_node(struct sim_gpu *g, enum sim_hub hub)
 {
 	if (hub >= SIM_MM)
@@ -54,8 +54,7 @@ u32 sim_ih_node(struct sim_gpu *g, enum sim_hub hub)
 	return sim_has_dies(g) ? 4 * (hub / 2) + hub % 2 + 1 : 0;
 }
 
-/* Where two XCCs of a die are of different partitions they share its VMIDs out (kfd_device.c:kgd2kfd_device_init @
- * 6.12.117). */
+/* Two XCCs of a die that are in different partitions share its VMIDs (kfd_device.c:kgd2kfd_device_init @ 6.12.117). */
 u32 sim_pasid(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 {
 	u32 xcc = hub < SIM_MM ? hub : 2 * (hub - SIM_MM);
@@ -67,10 +66,9 @@ u32 sim_pasid(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 }
 
 /*
- * Hook of amdgpu_vm.c and amdgpu_vm_tlb_fence.c: what the firmware does for the KIQ. The driver's own way without a
- * KIQ knows one PASID
- * of each VMID, which is not enough where partitions have the same VMIDs (gmc_v9_0.c:gmc_v9_0_flush_gpu_tlb_pasid @
- * 6.12.117).
+ * Hook of amdgpu_vm.c and amdgpu_vm_tlb_fence.c: does the work of the firmware for the KIQ. Without a KIQ the driver
+ * knows one PASID for each VMID (gmc_v9_0.c:gmc_v9_0_flush_gpu_tlb_pasid @ 6.12.117). That is not enough where
+ * partitions have the same VMIDs.
  */
 int sim_flush_pasid(struct amdgpu_device *adev, uint16_t pasid, uint32_t type, bool all_hub, uint32_t inst);
 int sim_flush_pasid(struct amdgpu_device *adev, uint16_t pasid, uint32_t type, bool all_hub, uint32_t inst)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Queues of processes on the hardware, each on all XCCs of a partition: loaded from their MQDs, and saved there when
- * they are taken off
- * it, as with CWSR. The first XCC does the work; every other one has an MQD, a control stack and a save area, too,
- * and keeps in them
- * what the first does, as if it had a part of the wave.
+ * Queues of processes on the hardware, each on all XCCs of a partition. They are loaded from their MQDs, and saved
+ * there when they are taken off, as with CWSR. The first XCC does the work. Every other one also has an MQD, a control
+ * stack and a save area. It stores the same in them, as if it had a part of the wave.
  */
 #include "sim.h"
 
@@ -13,7 +11,7 @@
 
 #define SIM_BURST 64
 
-/* An SDMA engine is one of the GPU, whatever XCC uses it. */
+/* An SDMA engine belongs to the GPU, whichever XCC uses it. */
 struct sim_queue *sim_queue_at(struct sim_gpu *g, bool sdma, u32 xcc, u32 engine, u32 slot)
 {
 	struct sim_queue *q;
@@ -36,7 +34,7 @@ struct sim_queue *sim_queue_free(struct sim_gpu *g)
 	return NULL;
 }
 
-/* The MQD by its CPU address, or by the GPU's as the scheduler's firmware knows it. */
+/* Reads the MQD by its CPU address, or by the GPU address that the scheduler's firmware has. */
 int sim_mqd_read(struct sim_gpu *g, struct sim_queue *q, u32 at, void *to, u32 len)
 {
 	if (!q->mqd)
@@ -53,7 +51,7 @@ void sim_mqd_write(struct sim_gpu *g, struct sim_queue *q, u32 at, const void *f
 		pr_warn("simulated GPU %u: MQD at %llx is not mapped\n", g->index, q->mqd_va);
 }
 
-/* What another XCC has must be of this queue, and of the same moment. */
+/* Another XCC's data must be of this queue and of the same moment. */
 static void sim_xcc_load(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
 {
 	struct v9_mqd *m = &g->mqd;
@@ -108,7 +106,7 @@ static void sim_compute_save(struct sim_gpu *g, struct sim_queue *q)
 	}
 }
 
-/* From its MQD onto the hardware. q->used says whether it is there. */
+/* Loads a queue from its MQD onto the hardware. q->used tells whether that succeeded. */
 int sim_queue_load(struct sim_gpu *g, struct sim_queue *q)
 {
 	int r = q->sdma ? sim_sdma_load(g, q) : sim_compute_load(g, q);
@@ -126,7 +124,10 @@ void sim_queue_save(struct sim_gpu *g, struct sim_queue *q)
 	q->used = false;
 }
 
-/* The write pointer; AQL's read pointer gets back the bits that the MQD has no room for. False: it is not mapped. */
+/*
+ * Reads the write pointer. AQL's read pointer gets back the bits for which the MQD has no room. Returns false when it
+ * is not mapped.
+ */
 bool sim_queue_wptr(struct sim_gpu *g, struct sim_queue *q, u64 *wptr)
 {
 	if (sim_read(g, q->hub, q->vmid, q->wptr_va, wptr, 8)) {
@@ -149,7 +150,7 @@ void sim_queue_halt(struct sim_gpu *g, struct sim_queue *q, u64 va, bool write)
 	sim_page_fault(g, q->hub, q->vmid, va, write);
 }
 
-/* Is its next packet to fault? Asked for once a packet. */
+/* Whether its next packet must fault. Checked once for each packet. */
 bool sim_queue_faults(struct sim_queue *q)
 {
 	if (q->asked == q->rptr + 1)
@@ -158,7 +159,7 @@ bool sim_queue_faults(struct sim_queue *q)
 	return sim_fault_packet();
 }
 
-/* A turn of every queue. True: one of them may have more to do. */
+/* Serves every queue once. Returns true when one of them may have more to do. */
 bool sim_queues_run(struct sim_gpu *g)
 {
 	struct sim_queue *q;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Registers are plain memory, but for those of TLB flushes: a request drops translations, whoever makes it. */
+/* Registers are plain memory, except those of TLB flushes. Any request there drops translations. */
 #include "sim.h"
 
 struct amdgpu_vmhub *sim_hub(struct sim_gpu *g, enum sim_hub hub)
@@ -12,7 +12,7 @@ u32 sim_register(struct amdgpu_device *adev, u32 reg)
 	return readl(adev->rmmio + reg * 4);
 }
 
-/* What of the 18 engines for invalidations a register is, or -1. first is the register of engine 0. */
+/* Which of the 18 engines for invalidations a register belongs to, or -1. first is the register of engine 0. */
 static int sim_flush_engine(const struct amdgpu_vmhub *hub, u32 first, u32 reg)
 {
 	u32 engine;
@@ -23,7 +23,9 @@ static int sim_flush_engine(const struct amdgpu_vmhub *hub, u32 first, u32 reg)
 	return engine < 18 ? engine : -1;
 }
 
-/* Low half of VM_INVALIDATE_ENG0_REQ: a bit for each VMID (gmc_v9_0.c:gmc_v9_0_get_invalidate_req @ 6.12.117). */
+/*
+ * The low half of VM_INVALIDATE_ENG0_REQ has a bit for each VMID (gmc_v9_0.c:gmc_v9_0_get_invalidate_req @ 6.12.117).
+ */
 static u32 sim_flush_requested(struct sim_gpu *g, enum sim_hub hub, int engine)
 {
 	const struct amdgpu_vmhub *h = sim_hub(g, hub);
@@ -48,8 +50,8 @@ void sim_set_register(struct amdgpu_device *adev, u32 reg, u32 value)
 }
 
 /*
- * Hook of gmc_v9_0.c: the driver has written a request, and reads whether it was done. Semaphores of these engines
- * are free.
+ * Hook of gmc_v9_0.c: the driver has written a request and reads whether it is done. Semaphores of these engines are
+ * always free.
  */
 uint32_t sim_rreg(struct amdgpu_device *adev, uint32_t reg, uint32_t acc_flags);
 uint32_t sim_rreg(struct amdgpu_device *adev, uint32_t reg, uint32_t acc_flags)

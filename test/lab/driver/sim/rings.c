@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The kernel's rings on the SDMA engines: what the driver's scheduler submits, an indirect buffer after the other. */
+/*
+ * The kernel's rings on the SDMA engines. The driver's scheduler submits indirect buffers; they run one after the
+ * other.
+ */
 #include "sim.h"
 
 #include "amdgpu_sdma.h"
@@ -7,11 +10,11 @@
 #include "faults.h"
 #include "vega10_sdma_pkt_open.h"
 
-/* Packets between two looks at anything else. */
+/* Packets between two checks of anything else. */
 #define SIM_BURST	64
 #define SIM_IB_DWORDS	0xfffff
 
-/* A packet of an IB that faulted is passed over: noretry is the default, and gfx9 goes on (gmc_v9_0.c @ 6.12.117). */
+/* A faulting packet of an IB is skipped: noretry is the default, and gfx9 continues (gmc_v9_0.c @ 6.12.117). */
 static int sim_passed_over(struct sim_stream *s, const u32 *dw, int r)
 {
 	u32 n = sim_packet_dwords(dw);
@@ -23,7 +26,7 @@ static int sim_passed_over(struct sim_stream *s, const u32 *dw, int r)
 	return n;
 }
 
-/* The next packet of the IB under way. True: it went on. */
+/* Runs the next packet of the current IB. Returns true when something was done. */
 static bool sim_ib_step(struct sim_ring *r)
 {
 	struct sim_stream *s = &r->ib;
@@ -97,7 +100,7 @@ static bool sim_ring_step(struct sim_gpu *g, u32 engine)
 	return true;
 }
 
-/* A turn of every ring. True: one of them may have more to do. */
+/* Serves every ring once. Returns true when one of them may have more to do. */
 bool sim_rings_run(struct sim_gpu *g)
 {
 	bool more = false;

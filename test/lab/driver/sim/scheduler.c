@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The hardware scheduler, what the MEC's firmware does with KFD's HIQ (kfd_packet_manager_v9.c): run lists map
- * processes to VMIDs
- * and queues to the hardware, unmapping takes them off, a query writes the fence that KFD waits for. Where there are
- * more processes
- * than VMIDs they take turns.
+ * The hardware scheduler: the work of the MEC's firmware with KFD's HIQ (kfd_packet_manager_v9.c). Run lists map
+ * processes to VMIDs and queues to the hardware. Unmapping takes them off. A query writes the fence that KFD waits for.
+ * When there are more processes than VMIDs, they take turns.
  */
 #include "sim.h"
 
@@ -13,9 +11,9 @@
 #include "kfd_pm4_opcodes.h"
 
 #define SIM_TURN_NS	(20 * NSEC_PER_MSEC)
-#define SIM_PASID_QUEUES 1	/* of UNMAP_QUEUES: those of one process */
+#define SIM_PASID_QUEUES 1	/* of UNMAP_QUEUES: queues of one process */
 
-/* VMIDs of a KFD node. Partitions of one XCC share them out, two by two (kfd_device.c:kgd2kfd_device_init @ 6.12.117). */
+/* VMIDs of a KFD node. Two partitions of one XCC each share them (kfd_device.c:kgd2kfd_device_init @ 6.12.117). */
 static u32 sim_kfd_vmids(struct sim_gpu *g)
 {
 	u32 vmids = SIM_VMIDS - g->adev->vm_manager.first_kfd_vmid;
@@ -41,11 +39,11 @@ static void sim_unmap(struct sim_gpu *g, u32 xcc, u32 pasid)
 			sim_queue_save(g, q);
 }
 
-/* Two lengths of one packet: what is read here lies in both at the same place. */
+/* The packet has two lengths. Members that are read here have the same place in both. */
 static_assert(offsetof(struct pm4_mes_map_process, vm_context_page_table_base_addr_hi32) ==
 	      offsetof(struct pm4_mes_map_process_aldebaran, vm_context_page_table_base_addr_hi32));
 
-/* The root of the page tables; what of the VMID's former process is in the TLB is dropped by the firmware. */
+/* Sets the root of the page tables. The firmware drops TLB entries of the VMID's former process. */
 static void sim_set_root(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u32 low, u32 high)
 {
 	const struct amdgpu_vmhub *h = sim_hub(g, hub);
@@ -85,7 +83,7 @@ static void sim_map_queue(struct sim_gpu *g, u32 xcc, const struct pm4_mes_map_q
 		pr_warn("simulated GPU %u: the MQD at %llx makes no queue\n", g->index, q->mqd_va);
 }
 
-/* Length of a PM4 packet in dwords; 0x3fff: one of one dword. */
+/* Length of a PM4 packet in dwords. 0x3fff stands for one dword. */
 static u32 sim_pm4_dwords(u32 header)
 {
 	u32 count = header >> 16 & 0x3fff;
@@ -93,7 +91,7 @@ static u32 sim_pm4_dwords(u32 header)
 	return count == 0x3fff ? 1 : count + 2;
 }
 
-/* Those processes of the run list whose turn it is get a VMID each, and their queues the hardware. */
+/* Gives a VMID to each process of the run list whose turn it is, and loads its queues. */
 static void sim_runlist_map(struct sim_gpu *g, u32 xcc)
 {
 	struct sim_runlist *l = &g->scheduler[xcc].runlist;
@@ -109,7 +107,7 @@ static void sim_runlist_map(struct sim_gpu *g, u32 xcc)
 		n = sim_pm4_dwords(dw[0]);
 		switch (dw[0] >> 8 & 0xff) {
 		case IT_MAP_PROCESS:
-			vmid = l->processes - l->first;	/* far too many where it is not its turn yet */
+			vmid = l->processes - l->first;	/* wraps round when it is not its turn yet */
 			vmid = vmid < sim_kfd_vmids(g) ? vmid + sim_first_vmid(g, xcc) : 0;
 			l->processes++;
 			if (vmid)
@@ -125,7 +123,7 @@ static void sim_runlist_map(struct sim_gpu *g, u32 xcc)
 	}
 }
 
-/* Where there are more processes than VMIDs the next ones get them. */
+/* When there are more processes than VMIDs, the next ones get them. */
 static void sim_rotate(struct sim_gpu *g, u32 xcc)
 {
 	struct sim_runlist *l = &g->scheduler[xcc].runlist;
@@ -176,7 +174,7 @@ static void sim_hiq_packet(struct sim_gpu *g, u32 xcc, const u32 *dw)
 	}
 }
 
-/* What is in the HIQ of the partition that this XCC leads. True: something was. */
+/* Runs the HIQ of the partition that this XCC leads. Returns true when it had a packet. */
 static bool sim_hiq_run(struct sim_gpu *g, u32 xcc)
 {
 	struct sim_scheduler *s = &g->scheduler[xcc];

@@ -4,12 +4,13 @@
 
 #include "chips/chip.h"
 
-/* A copy that was stopped in its middle goes on there: the registers that the engine has for that. */
+/* Registers of the engine for a copy that was stopped. It continues from there. */
 int sim_sdma_load(struct sim_gpu *g, struct sim_queue *q)
 {
 	struct v9_sdma_mqd *m = (void *)&g->mqd;
 	u32 place[2];
-	int r = sim_mqd_read(g, q, 0, m, sizeof(*m)) ?: sim_mqd_read(g, q, g->chip->generation->sdma_place, place, sizeof(place));
+	int r = sim_mqd_read(g, q, 0, m, sizeof(*m)) ?:
+		sim_mqd_read(g, q, g->chip->generation->sdma_place, place, sizeof(place));
 
 	if (r)
 		return r;
@@ -43,7 +44,7 @@ void sim_sdma_save(struct sim_gpu *g, struct sim_queue *q)
 	sim_mqd_write(g, q, offsetof(struct v9_sdma_mqd, sdmax_rlcx_midcmd_data0), done, 8);
 }
 
-/* The next packet, or a part of it. True: it went on. */
+/* Runs the next packet or a part of it. Returns true when something was done. */
 bool sim_run_sdma(struct sim_gpu *g, struct sim_queue *q)
 {
 	u64 wptr, at, n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The simulated hardware below the real driver: what its parts know of each other. */
+/* The simulated hardware below the real driver: the shared types and functions of its parts. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -19,9 +19,8 @@
 #define SIM_NEVER	U64_MAX
 
 /*
- * Which page table registers, and which TLB, numbered as the driver numbers its VM hubs: shaders and the CP go
- * through SIM_GFX + XCC,
- * SDMA through SIM_MM + the die that the engine is on.
+ * Sets of page table registers, each with a TLB, numbered like the VM hubs of the driver. Shaders and the CP use
+ * SIM_GFX + XCC. SDMA uses SIM_MM + the die of the engine.
  */
 enum sim_hub { SIM_GFX, SIM_MM = SIM_XCCS, SIM_HUBS = SIM_MM + 4 };
 
@@ -29,7 +28,7 @@ enum sim_place { SIM_SYSTEM, SIM_OWN_VRAM, SIM_PEER_VRAM };
 
 struct sim_chip;
 
-/* A page as an address of the GPU leads to it. */
+/* The page that an address of the GPU translates to. */
 struct sim_page {
 	void *at;		/* the CPU's address of the page's first byte */
 	bool readable, writeable;
@@ -38,18 +37,18 @@ struct sim_page {
 
 struct sim_tlb_entry {
 	u64 tag;		/* page number and VMID, 0: none */
-	u32 flushes;		/* of that VMID when it was filled */
+	u32 flushes;		/* flushes of that VMID when it was filled */
 	struct sim_page page;
 };
 
-/* Packets of SDMA, one after the other: where they are read, on whose behalf, how far the one under way is. */
+/* A sequence of SDMA packets: where they are read, for whom, and the progress of the current one. */
 struct sim_stream {
 	struct sim_gpu *g;
 	u32 engine, ring_id, vmid;
 	enum sim_hub hub;
-	u64 done;		/* bytes that the packet under way has moved */
-	bool begun;		/* faults on demand were asked for it */
-	u64 flip;		/* bit to be inverted at its end, -1: none */
+	u64 done;		/* bytes that the current packet has moved */
+	bool begun;		/* requested faults were checked for it */
+	u64 flip;		/* bit that is inverted at its end, -1: none */
 	u64 fault;		/* address that is not mapped, after -EFAULT */
 	bool write;
 };
@@ -58,12 +57,12 @@ struct sim_stream {
 struct sim_ring {
 	struct sim_stream ring, ib;
 	u64 rptr, wptr;		/* bytes, ever rising */
-	u64 ib_va, ib_left;	/* dwords left of the IB under way */
-	u64 busy_until;		/* ns: what its engine does takes until then */
+	u64 ib_va, ib_left;	/* remaining dwords of the current IB */
+	u64 busy_until;		/* ns: its engine is busy until then */
 	bool hung;
 };
 
-/* What a dispatch that was stopped leaves in the save area; the control stack says where and with what checksum. */
+/* State of a stopped dispatch in the save area. The control stack has its place and checksum. */
 struct sim_wave {
 	u32 magic, op;
 	u64 address, size;
@@ -75,18 +74,18 @@ struct sim_wave {
 struct sim_queue {
 	bool used, sdma, aql, halted, synced;
 	u32 engine, slot;	/* pipe and queue, or SDMA engine and queue */
-	u32 xcc, xccs;		/* first of those that run it, how many */
+	u32 xcc, xccs;		/* first XCC that runs it, and their number */
 	enum sim_hub hub;
 	u32 vmid;
 	void *mqd;		/* NULL: at mqd_va, of VMID 0 */
 	u64 mqd_va;
-	u32 stride;		/* from the MQD of one XCC to that of the next */
+	u32 stride;		/* distance of two XCCs' MQDs */
 	u64 ring, size, rptr, rptr_va, wptr_va;
-	u64 save, save_size;	/* of the first XCC; those of the others follow */
+	u64 save, save_size;	/* of the first XCC; areas of the others follow */
 	u32 stack;		/* bytes of control stack */
-	u64 ready_at;		/* ns: nothing of it happens before */
-	u64 asked;		/* read pointer + 1 of the packet that faults on demand were asked for */
-	u64 waits_since;	/* ns: since then it has waited for a word of memory; 0: it has not */
+	u64 ready_at;		/* ns: it does nothing before */
+	u64 asked;		/* read pointer + 1 of the packet for which requested faults were checked */
+	u64 waits_since;	/* ns: start of its wait for a word of memory; 0: it does not wait */
 	struct sim_stream stream;
 	struct sim_wave wave;
 };
@@ -95,11 +94,11 @@ struct sim_runlist {
 	u64 va;
 	u32 dwords;
 	u32 processes;
-	u32 first;		/* process that has the first VMID, where there are more than VMIDs */
-	u64 next_turn;		/* ns: then others have them */
+	u32 first;		/* process with the first VMID, when there are more processes than VMIDs */
+	u64 next_turn;		/* ns: time of the next turn */
 };
 
-/* What the firmware of an XCC has of a KFD node: the first XCC of a partition leads the others. */
+/* The state of an XCC's firmware for a KFD node. The first XCC of a partition leads the others. */
 struct sim_scheduler {
 	u64 hiq, hiq_size, hiq_rptr, hiq_rptr_va, hiq_wptr_va;
 	struct sim_runlist runlist;
@@ -112,21 +111,21 @@ struct sim_gpu {
 	struct task_struct *thread;
 	wait_queue_head_t wake;
 	bool rung;
-	u64 wake_at;		/* ns: there is something to do then */
-	u64 doorbells_open;	/* ns: until then user queues are looked at without a doorbell */
-	struct mutex lock;	/* what the hardware does, one thing at a time */
+	u64 wake_at;		/* ns: time of the next work */
+	u64 doorbells_open;	/* ns: until then user queues are polled */
+	struct mutex lock;	/* held by the hardware while it works */
 
 	struct sim_ring ring[SIM_ENGINES];
 	struct sim_queue queue[SIM_QUEUES];
 	struct sim_scheduler scheduler[SIM_XCCS];
-	struct v9_mqd mqd;	/* while one is read */
+	struct v9_mqd mqd;	/* buffer for reading one */
 	u16 pasid[SIM_XCCS][SIM_VMIDS];
 
 	u32 ih_wptr;
 
 	struct sim_tlb_entry tlb[SIM_HUBS][SIM_TLB_ENTRIES];
 	atomic_t flushes[SIM_HUBS][SIM_VMIDS];
-	atomic_t access;	/* odd: memory is read or written by what was translated */
+	atomic_t access;	/* odd: memory is accessed by a translation */
 };
 
 /* engine.c */
@@ -172,7 +171,7 @@ void sim_set_register(struct amdgpu_device *adev, u32 reg, u32 value);
 /* translate.c */
 int sim_translate(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, struct sim_page *page);
 
-/* memory.c: as the hardware sees it; 0 or -EFAULT */
+/* memory.c: accesses of the hardware; 0 or -EFAULT */
 int sim_read(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, void *to, u64 len);
 int sim_write(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, const void *from, u64 len);
 int sim_copy(struct sim_stream *s, u64 to, u64 from, u64 len, enum sim_place *far);

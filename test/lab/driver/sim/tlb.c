@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The TLBs: what was translated once is used until the driver asks for it to be dropped, whatever the page tables say
- * by then. A flush
- * that was forgotten shows as contents of somebody else's page, or as one that should have been there and is not.
+ * The TLBs. A translation is used until the driver asks to drop it, even after the page tables have changed. A
+ * forgotten flush shows as contents of another page, or as a page that is missing.
  *
- * Like the hardware a flush is acknowledged only when nothing under way uses a dropped translation any more. The
- * driver asks with
- * a spinlock held, so an access is short and cannot be preempted.
+ * As on hardware, a flush is acknowledged when no access uses a dropped translation any more. The driver asks with a
+ * spinlock held, so an access is short and cannot be preempted.
  */
 #include "sim.h"
 
@@ -41,7 +39,7 @@ void sim_tlb_fill(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, const s
 	e->page = *page;
 }
 
-/* Forgets translations of these VMIDs, a bit each, and waits for the access under way. */
+/* Drops translations of these VMIDs, a bit each, and waits for the current access. */
 void sim_tlb_flush(struct sim_gpu *g, enum sim_hub hub, u32 vmids)
 {
 	int vmid, now;
@@ -55,7 +53,7 @@ void sim_tlb_flush(struct sim_gpu *g, enum sim_hub hub, u32 vmids)
 		cpu_relax();
 }
 
-/* Between these two a translation stays what it is. One access at a time: g->lock is held. */
+/* Between these two calls a translation does not change. There is one access at a time, because g->lock is held. */
 void sim_access_begin(struct sim_gpu *g)
 {
 	lockdep_assert_held(&g->lock);

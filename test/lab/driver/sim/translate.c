@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Addresses as the hardware translates them: VMID 0 through the frame buffer aperture and GART, others through the
- * page tables
- * whose root the driver has written to the hub's registers.
+ * Translation of addresses. VMID 0 uses the frame buffer aperture and GART. Others use page tables; the driver has
+ * written their root to the hub's registers.
  */
 #include "sim.h"
 
 #define SIM_ADDRESS	0x0000ffffffffffffULL
 #define SIM_PTE_ADDRESS	0x0000fffffffff000ULL	/* of a page, in an entry */
-#define SIM_FB_UNIT	0xffffffULL		/* what the end of the frame buffer's place has no bits for */
+#define SIM_FB_UNIT	0xffffffULL		/* bits that the end of the frame buffer does not have */
 #define SIM_PDE_ADDRESS	0x0000ffffffffffc0ULL	/* of a table */
 
-/* Memory of the machine's, by its physical address; VRAM's has reserved pages. */
+/* Memory of the machine by its physical address. Memory of VRAM has reserved pages. */
 static bool sim_system(u64 address, struct sim_page *page)
 {
 	if (!pfn_valid(address >> PAGE_SHIFT) || PageReserved(pfn_to_page(address >> PAGE_SHIFT)))
@@ -21,7 +20,7 @@ static bool sim_system(u64 address, struct sim_page *page)
 	return true;
 }
 
-/* offset: from the beginning of the GPU's own VRAM, or of that of all GPUs of its hive. */
+/* offset: from the beginning of the GPU's own VRAM, or of the VRAM of its hive. */
 static bool sim_vram(struct sim_gpu *g, u64 offset, struct sim_page *page)
 {
 	struct amdgpu_device *adev = g->adev;
@@ -49,7 +48,7 @@ static bool sim_vram(struct sim_gpu *g, u64 offset, struct sim_page *page)
 	return false;
 }
 
-/* The page of VRAM or system memory at an address that an entry of a page table has. */
+/* The page of VRAM or system memory at an address from a page table entry. */
 static bool sim_entry_page(struct sim_gpu *g, u64 entry, u64 address, struct sim_page *page)
 {
 	if (entry & AMDGPU_PTE_SYSTEM)
@@ -92,9 +91,8 @@ static u64 sim_root(struct sim_gpu *g, enum sim_hub hub, u32 vmid)
 }
 
 /*
- * An entry above the last level is a table unless it says that it is a page; with translate_further one of PDB0 is a
- * page unless it
- * says that it is a table (gmc_v9_0.c:gmc_v9_0_get_vm_pde @ 6.12.117).
+ * An entry above the last level is a table unless a bit makes it a page. With translate_further an entry of PDB0 is a
+ * page unless a bit makes it a table (gmc_v9_0.c:gmc_v9_0_get_vm_pde @ 6.12.117).
  */
 static bool sim_is_page(struct sim_gpu *g, int level, u64 entry)
 {
@@ -122,7 +120,7 @@ static int sim_walk(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, struc
 	return -EFAULT;
 }
 
-/* The page that va is in; between sim_access_begin() and _end(). 0 or -EFAULT. */
+/* Finds the page of va. Call it between sim_access_begin() and _end(). Returns 0 or -EFAULT. */
 int sim_translate(struct sim_gpu *g, enum sim_hub hub, u32 vmid, u64 va, struct sim_page *page)
 {
 	int r;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Of a dispatch that is stopped the wave goes to the save area in the process's own memory; the control stack, which
- * is there, too, or
- * behind the MQD, says that it is there. Who brings the one back without the other has a queue that faults.
+ * The wave of a stopped dispatch goes to the save area in the process's own memory. The control stack, which is there
+ * or behind the MQD, records it. A queue faults if only one of the two is restored.
  */
 #include "sim.h"
 
@@ -13,7 +12,7 @@
 #define SIM_STACK_MAGIC	0x6b637473	/* "stck" */
 #define SIM_STACK_AT	ALIGN(sizeof(struct v9_mqd), PAGE_SIZE)	/* where the control stack follows the MQD */
 
-/* What the control stack has of a stopped wave, at its lower end: it grows downwards. */
+/* Record of a stopped wave at the lower end of the control stack, which grows downwards. */
 struct sim_stack_entry {
 	u32 magic, bytes;
 	u32 checksum;		/* of the wave in the save area */
@@ -25,14 +24,13 @@ static u32 sim_wave_checksum(const struct sim_wave *w)
 	return crc32_le(~0, (const u8 *)w, sizeof(*w));
 }
 
-/* An XCC's area follows that of the one before (kfd_mqd_manager_v9.c:init_mqd_v9_4_3 @ 6.12.117). */
+/* The areas of XCCs follow each other (kfd_mqd_manager_v9.c:init_mqd_v9_4_3 @ 6.12.117). */
 static u64 sim_save_area(const struct sim_queue *q, u32 xcc)
 {
 	return q->save + xcc * q->save_size;
 }
 
-/* The wave state begins behind the control stack's own place in the save area (kfd_mqd_manager_v9.c:get_wave_state @
- * 6.12.117). */
+/* In the save area the wave state begins behind the control stack (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117). */
 static u64 sim_wave_at(const struct sim_queue *q, u32 xcc)
 {
 	return sim_save_area(q, xcc) + q->stack;
@@ -67,8 +65,10 @@ static void sim_wave_lost(struct sim_gpu *g, struct sim_queue *q, u32 xcc)
 	sim_queue_halt(g, q, sim_wave_at(q, xcc), false);
 }
 
-/* The wave that the MQD says was stopped, by the offset of its control stack; what that has is of no use without the
- * save area. */
+/*
+ * Finds the stopped wave of an MQD by the offset of its control stack. The control stack is useless without the save
+ * area.
+ */
 void sim_wave_load(struct sim_gpu *g, struct sim_queue *q, u32 offset)
 {
 	struct sim_stack_entry e;
@@ -81,7 +81,7 @@ void sim_wave_load(struct sim_gpu *g, struct sim_queue *q, u32 offset)
 		sim_wave_lost(g, q, 0);
 }
 
-/* What another XCC keeps of the wave must be of the same moment. */
+/* Data of another XCC must be of the same moment. */
 void sim_wave_check(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 offset)
 {
 	struct sim_stack_entry e;
@@ -92,7 +92,7 @@ void sim_wave_check(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 offset)
 		sim_wave_lost(g, q, xcc);
 }
 
-/* Puts the wave where it belongs; returns the control stack's offset. */
+/* Stores the wave at its place and returns the control stack's offset. */
 u32 sim_wave_save(struct sim_gpu *g, struct sim_queue *q, u32 xcc, u32 *wave_end)
 {
 	struct sim_stack_entry e = { SIM_STACK_MAGIC, sizeof(q->wave), sim_wave_checksum(&q->wave) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What tells one kind of GPU from another. */
+/* The differences between kinds of GPUs. */
 #ifndef SIM_CHIP_H
 #define SIM_CHIP_H
 
@@ -9,21 +9,21 @@ struct kfd2kgd_calls;
 
 /* Where the GPU sees VRAM, its own or that of its hive, in units of 16 MiB. */
 #define SIM_FB		0x8000
-/* Of the VRAM that GPUs of a hive see of each other, for each. */
+/* Size of the VRAM that GPUs of a hive see of each other, for each of them. */
 #define SIM_HIVE_SEGMENT (64ULL << 30)
 
-/* What all chips of a generation have: the driver has files for it. */
+/* Properties of all chips of a generation, as the files of the driver for it have them. */
 struct sim_generation {
 	u32 family;
 	const struct amdgpu_ip_block_version *common, *gmc, *ih, *gfx;
 
-	u32 cus;			/* compute units that are there in each array, all in one row */
+	u32 cus;			/* compute units of each array, all in one row */
 	u32 simds_per_cu, wave_size;
 
-	/* MQDs: all else that is read here lies at the same place in all of them. */
-	u32 aql;			/* bits of CP_HQD_PQ_CONTROL that a queue of AQL packets has */
-	u32 sdma_place;			/* byte where an SDMA queue has its engine, and then its number there */
-	bool stack_in_save_area;	/* the control stack is there, not behind the MQD */
+	/* Differences of MQDs. Every other member that is read here has the same place in all of them. */
+	u32 aql;			/* bits of CP_HQD_PQ_CONTROL that are set in a queue of AQL packets */
+	u32 sdma_place;			/* byte of an SDMA queue's engine; its number there follows */
+	bool stack_in_save_area;	/* whether the control stack is there, not behind the MQD */
 };
 
 extern const struct sim_generation sim_gfx9, sim_gfx10;
@@ -32,23 +32,23 @@ struct sim_chip {
 	const char *name;
 	const struct sim_generation *generation;
 	enum amd_asic_type asic;
-	u16 device;			/* of PCI; 0: any that the driver takes for asic */
+	u16 device;			/* PCI device; 0: any that the driver takes for asic */
 
-	struct kfd2kgd_calls *calls;	/* what a hook of kfd_device.c gives KFD */
+	struct kfd2kgd_calls *calls;	/* the table that a hook of kfd_device.c gives KFD */
 	const struct kfd2kgd_calls *drivers_calls;
 	const struct amdgpu_ip_block_version *sdma;
-	const u8 *sdma_clients;		/* interrupts of each engine; NULL: as most chips number them */
+	const u8 *sdma_clients;		/* interrupt clients of each engine; NULL: the numbers of most chips */
 
 	u32 mec_firmware;
 	u32 shader_engines;		/* of an XCC; each has one array with few compute units: ROCr allocates save areas for all */
 	u32 waves_per_simd;
 	u32 gb_addr_config;
 
-	/* Versions and functions of the blocks, and where their registers are. */
+	/* Versions, functions and register addresses of the blocks. */
 	int (*blocks)(struct amdgpu_device *adev);
-	/* Registers that must have a value before the driver reads them; fb_top: the last unit of VRAM. */
+	/* Sets registers that need a value before the driver reads them. fb_top is the last unit of VRAM. */
 	void (*preset)(struct amdgpu_device *adev, u32 vram_mb, u32 fb_top);
-	/* So many XCCs are a partition from now on; NULL: it has one. */
+	/* Sets the number of XCCs of a partition. NULL: the chip has one XCC. */
 	void (*partition)(struct amdgpu_device *adev, u32 xccs);
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * RDNA. Its compute units come in pairs (kfd_mqd_manager.c:mqd_symmetrically_map_cu_mask @ 6.12.117), and CHECKPOINT
- * copies no control
- * stack: it is in the save area, which is the process's own memory (kfd_mqd_manager_v10.c:get_wave_state,
- * checkpoint_mqd @ 6.12.117).
+ * RDNA. Its compute units come in pairs (kfd_mqd_manager.c:mqd_symmetrically_map_cu_mask @ 6.12.117). CHECKPOINT copies
+ * no control stack. The stack lies in the save area, which is memory of the process
+ * (kfd_mqd_manager_v10.c:get_wave_state, checkpoint_mqd @ 6.12.117).
  */
 #include "sim.h"
 
@@ -30,7 +29,7 @@ const struct sim_generation sim_gfx10 = {
 
 static_assert(offsetof(struct v10_sdma_mqd, sdma_queue_id) == offsetof(struct v10_sdma_mqd, sdma_engine_id) + 4);
 
-/* What is read and written by its name in gfx9's MQDs lies at the same place in these. */
+/* Members that are used by their names in gfx9's MQDs have the same places in these. */
 #define SIM_SAME(field) static_assert(offsetof(struct v9_mqd, field) == offsetof(struct v10_compute_mqd, field))
 SIM_SAME(cp_hqd_vmid);
 SIM_SAME(cp_hqd_pq_base_lo);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* gfx1030, Navi 21: SDMA engines translate as shaders do, and the KFD's VMIDs are the upper eight. */
+/* gfx1030, Navi 21. SDMA engines translate like shaders. KFD's VMIDs are the upper eight. */
 #include "sim.h"
 
 #include "chip.h"
@@ -16,7 +16,7 @@
 
 #define SIM_GFX1030_SDMA	4
 
-/* Its discovery table says where registers are; the driver has them in a header, too. */
+/* Register addresses come from its discovery table; the driver has them in a header, too. */
 static void sim_gfx1030_registers(struct amdgpu_device *adev)
 {
 	adev->reg_offset[GC_HWIP][0] = (u32 *)GC_BASE.instance[0].segment;
@@ -36,8 +36,10 @@ static void sim_gfx1030_registers(struct amdgpu_device *adev)
 	adev->reg_offset[CLK_HWIP][0] = (u32 *)CLK_BASE.instance[0].segment;
 }
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 10.3.0, without PSP, SMU, UMC, VCN,
- * JPEG, DCN. */
+/*
+ * Blocks as in amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 for GC 10.3.0. PSP, SMU, UMC, VCN, JPEG and
+ * DCN are left out.
+ */
 static int sim_gfx1030_blocks(struct amdgpu_device *adev)
 {
 	sim_gfx1030_registers(adev);
@@ -65,7 +67,7 @@ static void sim_gfx1030_preset(struct amdgpu_device *adev, u32 vram_mb, u32 fb_t
 	sim_preset(adev, SOC15_REG_OFFSET(GC, 0, mmGCMC_VM_FB_LOCATION_TOP), fb_top);
 }
 
-/* The fourth engine has another client than gfx9's (sdma_v5_2.c:sdma_v5_2_seq_to_irq_id @ 6.12.117). */
+/* The client of the fourth engine differs from gfx9's (sdma_v5_2.c:sdma_v5_2_seq_to_irq_id @ 6.12.117). */
 static const u8 sim_gfx1030_clients[SIM_GFX1030_SDMA] = {
 	SOC15_IH_CLIENTID_SDMA0, SOC15_IH_CLIENTID_SDMA1, SOC15_IH_CLIENTID_SDMA2, SOC15_IH_CLIENTID_SDMA3_Sienna_Cichlid,
 };

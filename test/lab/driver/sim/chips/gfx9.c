@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* What gfx906, gfx90a and gfx942 have in common. */
+/* Common parts of gfx906, gfx90a and gfx942. */
 #include "sim.h"
 
 #include "chip.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* gfx906, MI50: the KFD's VMIDs are the upper eight, and page tables have no third kind of entry. */
+/* gfx906, MI50. KFD's VMIDs are the upper eight. Page tables have no third kind of entry. */
 #include "sim.h"
 
 #include "chip.h"
@@ -14,8 +14,10 @@
 #include "soc15.h"
 #include "soc15_common.h"
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_VEGA20, without PSP, SMU, UMC,
- * UVD, VCE, DCE. */
+/*
+ * Blocks as in amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 for CHIP_VEGA20. PSP, SMU, UMC, UVD, VCE
+ * and DCE are left out.
+ */
 static int sim_gfx906_blocks(struct amdgpu_device *adev)
 {
 	vega20_reg_base_init(adev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* gfx90a, MI200: a GPU of one die. */
+/* gfx90a, MI200. A GPU is one die. */
 #include "sim.h"
 
 #include "chip.h"
@@ -15,8 +15,10 @@
 
 #define SIM_GFX90A_SDMA	5	/* 2 for any copy, 3 for XGMI */
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 sets them for CHIP_ALDEBARAN, without PSP, SMU, UMC,
- * VCN. */
+/*
+ * Blocks as in amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 for CHIP_ALDEBARAN. PSP, SMU, UMC and VCN
+ * are left out.
+ */
 static int sim_gfx90a_blocks(struct amdgpu_device *adev)
 {
 	aldebaran_reg_base_init(adev);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * gfx942, MI300X: up to four dies with two XCCs, four SDMA engines and an MM hub each. Its discovery table says where
- * registers are; here
- * they are where there is room.
+ * gfx942, MI300X. It has up to four dies, each with two XCCs, four SDMA engines and an MM hub. Its discovery table has
+ * the register addresses; here they are chosen freely.
  */
 #include "sim.h"
 
@@ -24,10 +23,11 @@
 
 static uint xccs = SIM_XCCS;
 module_param(xccs, uint, 0444);
-MODULE_PARM_DESC(xccs, "XCCs of a gfx942: 2, 4, 6 or 8 (default); user_partt_mode of the driver says how many are a KFD node");
+MODULE_PARM_DESC(xccs, "XCCs of a gfx942: 2, 4, 6 or 8 (default); "
+		       "user_partt_mode of the driver says how many are a KFD node");
 
-/* Packets of SDMA write registers of MM hubs by 18 bits. */
-static u32 sim_gc[SIM_XCCS][2] = { { 0x2000, 0xa000 } };	/* the first's is where libdrm reads GB_ADDR_CONFIG */
+/* SDMA packets address registers of MM hubs with 18 bits. */
+static u32 sim_gc[SIM_XCCS][2] = { { 0x2000, 0xa000 } };	/* libdrm reads GB_ADDR_CONFIG at the first one */
 static u32 sim_engine[SIM_ENGINES][1], sim_mmhub[SIM_DIES][1];
 static u32 sim_nbio[] = { 0, 0x14, 0xd20, 0x10400, 0x400000, 0x410000, 0, 0, 0x440000 };
 static u32 sim_smuio[] = { 0x16800, 0x16a00, 0x430000 };
@@ -36,7 +36,7 @@ static void sim_gfx942_registers(struct amdgpu_device *adev)
 {
 	u32 i;
 
-	aldebaran_reg_base_init(adev);	/* where the rest of them are */
+	aldebaran_reg_base_init(adev);	/* addresses of all other registers */
 	for (i = 0; i < SIM_XCCS; i++) {
 		if (i) {
 			sim_gc[i][0] = 0x100000 + i * 0x20000;
@@ -56,7 +56,7 @@ static void sim_gfx942_registers(struct amdgpu_device *adev)
 	adev->reg_offset[SMUIO_HWIP][0] = sim_smuio;
 }
 
-/* KiB; of other chips the driver has a table itself (kfd_crat.c:kfd_get_gpu_cache_info @ 6.12.117). */
+/* KiB. For other chips the driver itself has a table (kfd_crat.c:kfd_get_gpu_cache_info @ 6.12.117). */
 static void sim_gfx942_caches(struct amdgpu_device *adev)
 {
 	adev->gfx.config.gc_tcp_size_per_cu = 32;
@@ -67,8 +67,10 @@ static void sim_gfx942_caches(struct amdgpu_device *adev)
 	adev->gmc.mall_size = SZ_256M;
 }
 
-/* As amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 does it for GC 9.4.3, without PSP, SMU, UMC, VCN,
- * JPEG. */
+/*
+ * Blocks as in amdgpu_discovery.c:amdgpu_discovery_set_ip_blocks @ 6.12.117 for GC 9.4.3. PSP, SMU, UMC, VCN and JPEG
+ * are left out.
+ */
 static int sim_gfx942_blocks(struct amdgpu_device *adev)
 {
 	if (xccs < 2 || xccs > SIM_XCCS || xccs % 2)
@@ -93,7 +95,7 @@ static int sim_gfx942_blocks(struct amdgpu_device *adev)
 	return aqua_vanjaram_init_soc_config(adev);
 }
 
-/* Stepping 1: gfx942, not gfx941 (kfd_device.c:kgd2kfd_probe @ 6.12.117). One memory partition, NPS1. */
+/* Stepping 1 is gfx942, not gfx941 (kfd_device.c:kgd2kfd_probe @ 6.12.117). It has one memory partition, NPS1. */
 static void sim_gfx942_preset(struct amdgpu_device *adev, u32 vram_mb, u32 fb_top)
 {
 	sim_preset(adev, SOC15_REG_OFFSET(NBIO, 0, regRCC_STRAP0_RCC_DEV0_EPF0_STRAP0),
@@ -109,7 +111,7 @@ static void sim_gfx942_preset(struct amdgpu_device *adev, u32 vram_mb, u32 fb_to
 		sim_gfx942_hive(adev);
 }
 
-/* What the firmware does: aqua_vanjaram.c:__aqua_vanjaram_calc_xcp_mode @ 6.12.117 has the modes. */
+/* Done by the firmware. The modes are in aqua_vanjaram.c:__aqua_vanjaram_calc_xcp_mode @ 6.12.117. */
 static void sim_gfx942_partition(struct amdgpu_device *adev, u32 size)
 {
 	static const u8 modes[] = {
@@ -122,7 +124,7 @@ static void sim_gfx942_partition(struct amdgpu_device *adev, u32 size)
 				 size == 1 ? AMDGPU_CPX_PARTITION_MODE : modes[partitions]));
 }
 
-/* Of gfx_v9_4_3.c: the GFX block is ours. */
+/* Replaces functions of gfx_v9_4_3.c, because the GFX block is ours. */
 struct amdgpu_xcp_ip_funcs gfx_v9_4_3_xcp_funcs;
 
 extern const struct kfd2kgd_calls gc_9_4_3_kfd2kgd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* XGMI of gfx942. A file of its own: GC and the MM hub have registers of the same names. */
+/* XGMI of gfx942. It has its own file, because GC and the MM hub have registers of the same names. */
 #include "sim.h"
 
 #include "chip.h"
@@ -8,7 +8,7 @@
 #include "soc15.h"
 #include "soc15_common.h"
 
-/* Which GPU of the hive this is: gfxhub_v1_2.c:gfxhub_v1_2_get_xgmi_info @ 6.12.117. */
+/* The number of this GPU in its hive (gfxhub_v1_2.c:gfxhub_v1_2_get_xgmi_info @ 6.12.117). */
 void sim_gfx942_hive(struct amdgpu_device *adev)
 {
 	sim_preset(adev, SOC15_REG_OFFSET(GC, 0, regMC_VM_XGMI_LFB_CNTL),
