@@ -1,13 +1,11 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in a guest, writes build/bench/results.json and prints tables.
 # Sections: table, hidden, freeze, processes, memory, plain, containerd (all by default). Figures are those of a
-# simulated GPU in an emulated
-# machine: compare them only with each other. The driver is kfdsim, whose time model is the finer one. The guest has
-# 19 GiB, for eight processes and their image. "plain" has one of its own,
-# whose clock counts instructions: a few milliseconds more or less are lost in what else the host does.
-# "native [DIR]" alone needs neither guest nor root: the content pipeline over a modelled link and files in DIR (/tmp
-# by default);
-# results go to build/bench/native.json and native.svg.
+# simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its time model
+# is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with a clock
+# that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
+# "native [DIR]" alone needs neither guest nor root. It measures the content pipeline over a modelled link and files in
+# DIR (/tmp by default). Its results are build/bench/native.json and native.svg.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${1-}" = native ]; then
@@ -23,5 +21,7 @@ counted= timed=()
 for section in "$@"; do
 	if [ "$section" = plain ]; then counted=1; else timed+=("$section"); fi
 done
-[ ${#timed[@]} -eq 0 ] || test/lab/lab.sh --driver kfdsim --memory 19456 --timeout 7200 --share build/bench -- node dist/test/bench/main.js "${timed[@]}"
-[ -z "$counted" ] || test/lab/lab.sh --driver kfdsim --icount --timeout 7200 --share build/bench -- node dist/test/bench/main.js plain
+lab=(test/lab/lab.sh --driver kfdsim --timeout 7200 --share build/bench)
+bench=(node dist/test/bench/main.js)
+[ ${#timed[@]} -eq 0 ] || "${lab[@]}" --memory 19456 -- "${bench[@]}" "${timed[@]}"
+[ -z "$counted" ] || "${lab[@]}" --icount -- "${bench[@]}" plain

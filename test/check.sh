@@ -1,15 +1,12 @@
 #!/bin/bash
-# npm run check: what needs neither root nor a guest and takes under a minute when built, on two processors:
-# compilers, linters,
-# formats, unit tests, the native tests also under ASan and UBSan. One line a part; the last line has the totals. Logs
-# are kept in
-# build/test-logs.
-# test/run.sh sources this file for the same parts.
+# npm run check: compilers, linters, formats, unit tests, and the native tests also under ASan and UBSan. It needs
+# neither root nor a guest, and takes under a minute when built, on two processors. It prints one line for each part;
+# the last line has the totals. Logs are kept in build/test-logs. test/run.sh sources this file for the same parts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-# missing_packages: the Debian packages that are needed here and not installed. Commands and headers are looked for, not
-# packages, so that another distribution's names do not matter.
+# missing_packages: prints the Debian packages that are needed here and not installed. It looks for commands and
+# headers, because other distributions name packages differently.
 missing_packages() {
 	local pair
 	for pair in cmake:cmake ninja:ninja-build g++:g++ pkg-config:pkg-config clang-format:clang-format; do
@@ -30,7 +27,8 @@ formats() {
 	clang-format --dry-run --Werror "${files[@]}"
 }
 
-# Every script of the repository, by its first line; a sourced one says "shellcheck shell=bash" or is parsed as sh.
+# Parses every script of the repository with the shell of its first line. A sourced one is parsed as sh, unless it says
+# "shellcheck shell=bash".
 shell_syntax() {
 	local file shell first status=0
 	while read -r file; do
@@ -49,18 +47,17 @@ shell_syntax() {
 	return "$status"
 }
 
-# Only tests whose source is still there: tsc leaves the output of removed ones in dist.
+# Runs only tests that still have a source: tsc leaves the output of removed tests in dist.
 unit_tests() {
 	local source tests=()
 	for source in test/unit/*.test.ts; do tests+=("dist/${source%.ts}.js"); done
-	# As many files as there are processors: what is native, beside it, leaves some of them free at times, as many tests
-	# wait.
+	# Runs as many files at once as there are processors. The native parts beside them often wait and leave one free.
 	node --test --test-concurrency="$(nproc)" --test-reporter=tap "${tests[@]}"
 }
 
 sanitized_build() { native/build.sh build/sanitize -DKFD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
 
-# What needs one processor most of the time, beside what is sanitized: half of the time of one after the other.
+# These parts run beside the sanitized ones. Each side needs one processor most of the time.
 plain_parts() {
 	if suite typescript one npm run --silent build:ts; then
 		if [ "$native_built" = yes ]; then
@@ -90,7 +87,7 @@ sanitized_parts() {
 	fi
 }
 
-# For both of those above, and before them: sets native_built.
+# Runs before the two functions above, and sets native_built for them.
 native_build() {
 	native_built=no
 	if suite native-build one npm run --silent build:native; then native_built=yes; fi

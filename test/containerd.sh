@@ -1,7 +1,6 @@
 #!/bin/bash
-# npm run test:containerd: what takes too long for npm test. In a guest, with both releases of containerd that it has:
-# 200 containers
-# come and go, SIGKILL of our proxy, of the stock shim and of the daemon at each step, crun behind our shim.
+# npm run test:containerd: tests of containerd that take too long for npm test, in a guest with two releases of it. 200
+# containers come and go. Our proxy, the stock shim and the daemon get SIGKILL at each step. crun runs behind our shim.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 test/lab/setup.sh

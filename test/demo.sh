@@ -1,14 +1,13 @@
 #!/bin/bash
-# npm run demo [-- --json]: a container with a GPU leaves one machine in an archive and goes on in another: real
-# driver, simulated GPU.
-# Sets everything up first. Exit status 0 only if all of it was seen.
+# npm run demo [-- --json]: a container with a GPU leaves one machine in an archive and continues on another. The driver
+# is real, the GPU is simulated. Everything is set up first. The exit status is 0 only if every step was observed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."
 
 test/lab/setup.sh
 packaging/stage.sh
-# Only what a migration carries: the archive, and each side's account of what it saw.
+# The folder holds only what a migration carries: the archive, and the report of each side.
 share=$(mktemp -d "${TMPDIR:-/var/tmp}/kfd-checkpoint-demo.XXXXXX")
 trap 'rm -rf "$share"' EXIT
 

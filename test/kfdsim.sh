@@ -1,11 +1,8 @@
 #!/bin/bash
-# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated GPU by software that knows nothing of it, in a guest;
-# runs the same
-# programs on it and on the real driver over simulated hardware, and prints a table of both; asks the real driver
-# without a GPU the
-# same table of calls; then judges the simulated GPU on the kernel that follows, where one can be had. CALLS and SEED
-# are the
-# fuzzer's. The last line has the totals. Logs are kept in build/test-logs.
+# npm run test:kfdsim [-- CALLS [SEED]]: judges the simulated driver in a guest by software that knows nothing of it.
+# The same programs run on it and on the real driver over simulated hardware; a table shows both. The real driver
+# without a GPU gets the same table of calls. Then the simulated driver is judged on the next kernel, if that can be
+# had. CALLS and SEED are for the fuzzer. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -19,10 +16,11 @@ part() (
 	"$1"
 )
 
-# guest simulated|real|compare DRIVER LAB_OPTION...: the repository is the guest's working directory, so files have
+# guest simulated|real|compare DRIVER LAB_OPTION...: the repository is the working directory of the guest, so files have
 # the same names there.
 guest() {
-	test/lab/lab.sh "${@:3}" --memory 6144 --timeout 2400 -- test/lab/kfdsim/conformance.sh "$1" "$2" build/lab/kfdsim-tests $fuzzer |
+	test/lab/lab.sh "${@:3}" --memory 6144 --timeout 2400 -- \
+		test/lab/kfdsim/conformance.sh "$1" "$2" build/lab/kfdsim-tests $fuzzer |
 		live '^ *(not )?ok |^# fuzz_test|^# [|]'
 }
 

@@ -1,7 +1,6 @@
 #!/bin/bash
-# npm run test:next-kernel: scenarios on the kernel that follows the guest's (7.3, of Debian's backports), with the
-# real driver, SVM
-# and the CRIU that Debian is going to have. The last line has the totals. Logs are kept in build/test-logs.
+# npm run test:next-kernel: scenarios on the kernel after the guest's (7.3, of Debian's backports). It has the real
+# driver, SVM and Debian's next CRIU. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -18,7 +17,8 @@ next_kernel() (
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
 	mkdir -p "$evidence"
-	test/lab/lab.sh --next-kernel --coarse-timers --share "$evidence" --timeout 3600 -- node --test-reporter=tap dist/test/e2e/main.js |
+	test/lab/lab.sh --next-kernel --coarse-timers --share "$evidence" --timeout 3600 -- \
+		node --test-reporter=tap dist/test/e2e/main.js |
 		live '^ *(not )?ok '
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# npm run test:others [-- SUITE...]: others' test suites and tools against the guest's driver over simulated hardware.
-# Each verdict is
-# compared with a list: test/lab/others/README.md. The last line has the totals. Logs are kept in build/test-logs.
+# npm run test:others [-- SUITE...]: test suites and tools of other projects on the guest's driver over simulated
+# hardware. Each verdict is compared with a list: test/lab/others/README.md. The last line has the totals. Logs are kept
+# in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -16,11 +16,12 @@ others() (
 	"$1"
 )
 
-# guest SUITE: each suite has a guest of its own. rocrtst alone wants much VRAM; less is sooner full and sooner wiped.
+# guest SUITE: each suite has its own guest. Only rocrtst needs much VRAM; less VRAM is filled and wiped faster.
 guest() {
 	local modules=vram_mb=512
 	[ "$1" != rocrtst ] || modules=
-	test/lab/lab.sh --memory 4096 --timeout 900 --modules "$modules" --share "$(others others_dir)" -- test/lab/others/run.sh /share "$1" |
+	test/lab/lab.sh --memory 4096 --timeout 900 --modules "$modules" --share "$(others others_dir)" -- \
+		test/lab/others/run.sh /share "$1" |
 		live '^(not )?ok '
 }
 

@@ -1,22 +1,20 @@
 #!/bin/bash
-# npm test: all tests, from a clean clone, as root: sets the machine up, runs the parts of test/check.sh, the native
-# tests of
-# hundreds of GiB and that of the bundled programs, then boots a guest with the real driver over a simulated GPU and
-# runs the end-to-end tests in it,
-# and another one with systemd for what depends on that. A summary comes last; the very last line has the totals.
-# Logs are kept in build/test-logs.
+# npm test: all tests, from a clean clone, as root. It sets the machine up and runs the parts of test/check.sh, then the
+# native tests of hundreds of GiB and the test of the bundled programs. The end-to-end tests run in a guest with the
+# real driver over a simulated GPU. A second guest has systemd, for scenarios that depend on it. A summary follows; the
+# very last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
-# end_to_end [OPTION...]: in a guest with coarse timers and these options of lab.sh. The repository is the guest's
-# working
-# directory, so the file has the same name there.
+# end_to_end [OPTION...]: runs in a guest with coarse timers and these options of lab.sh. The repository is the working
+# directory of the guest, so the file has the same name there.
 end_to_end() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
 	mkdir -p "$evidence"
-	test/lab/lab.sh --coarse-timers "$@" --share "$evidence" --timeout 7200 -- node --test-reporter=tap dist/test/e2e/main.js |
+	test/lab/lab.sh --coarse-timers "$@" --share "$evidence" --timeout 7200 -- \
+		node --test-reporter=tap dist/test/e2e/main.js |
 		live '^ *(not )?ok '
 }
 
@@ -53,6 +51,6 @@ else
 fi
 
 echo
-echo "summary, after $((SECONDS - started)) s; GPU results are those of simulated GPUs, most of them under the real driver:"
+echo "summary, after $((SECONDS - started)) s; all GPUs are simulated, most of them under the real driver:"
 printf '%s\n' "${summary[@]}"
 totals

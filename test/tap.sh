@@ -1,4 +1,4 @@
-# Shared by check.sh and run.sh: runs suites, counts their cases, says what became of them. Sourced, never run.
+# Shared by check.sh and run.sh: runs suites, counts their cases and prints the results. Sourced, never run.
 # shellcheck shell=bash
 
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -7,22 +7,22 @@ LOGS=$REPO/build/test-logs
 total_passed=0 total_failed=0 total_skipped=0
 summary=()
 
-# last_number WORD FILE: the number behind the last line "# WORD N" of node's TAP summary; empty when there is none.
+# last_number WORD FILE: prints the number of the last line "# WORD N" of node's TAP summary, or nothing without one.
 last_number() { sed -n "s/^# $1 \([0-9][0-9]*\)\$/\1/p" "$2" | tail -n 1; }
 
-# count_tap FILE: sets passed, failed, skipped and cases from node's summary. What was cancelled has failed; a test
-# marked as
-# something to do is not counted as passed. Status 1 without a summary.
+# count_tap FILE: sets passed, failed, skipped and cases from node's summary. Cancelled tests count as failed, tests
+# that are still to do as skipped. The status is 1 without a summary.
 count_tap() {
 	local cancelled todo
 	cases=$(last_number tests "$1") passed=$(last_number pass "$1") failed=$(last_number fail "$1")
 	cancelled=$(last_number cancelled "$1") skipped=$(last_number skipped "$1") todo=$(last_number todo "$1")
-	[ -n "$cases" ] && [ -n "$passed" ] && [ -n "$failed" ] && [ -n "$cancelled" ] && [ -n "$skipped" ] && [ -n "$todo" ] || return 1
+	local number
+	for number in "$cases" "$passed" "$failed" "$cancelled" "$skipped" "$todo"; do [ -n "$number" ] || return 1; done
 	failed=$((failed + cancelled)) skipped=$((skipped + todo))
 }
 
-# count_doctest FILE: the same from "[doctest] test cases: 45 | 45 passed | 0 failed | 0 skipped", which may be
-# coloured.
+# count_doctest FILE: the same from "[doctest] test cases: 45 | 45 passed | 0 failed | 0 skipped". The line may have
+# colours.
 count_doctest() {
 	local line
 	line=$(sed -e 's/\x1b\[[0-9;]*m//g' "$1" | grep '^\[doctest\] test cases:' | tail -n 1)
@@ -36,16 +36,16 @@ count_one() {
 	if [ "$2" = 0 ]; then passed=1; else failed=1; fi
 }
 
-# tap_failures FILE: every "not ok" line with the account of the failure below it.
+# tap_failures FILE: prints every "not ok" line with the description of the failure below it.
 tap_failures() { awk '/^ *not ok / && !/ # TODO/ { shown = 1 } shown { print } /^ *\.\.\.$/ { shown = 0 }' "$1"; }
 
-# tap_skips FILE: name and sentence of everything that was skipped or is still to do.
+# tap_skips FILE: prints name and reason of every test that was skipped or is still to do.
 tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
 
 # doctest_skips FILE: the same, from the lines of native/test/main.cc.
 doctest_skips() { sed -n 's/^skipped: //p' "$1"; }
 
-# live PATTERN: copies its input and shows the lines that match at once, for suites that take minutes.
+# live PATTERN: copies its input and shows matching lines at once, for suites that take minutes.
 exec 5>&1
 live() {
 	local read_line
@@ -55,10 +55,8 @@ live() {
 	done
 }
 
-# suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT says how its cases are counted:
-# tap,
-# doctest, or one (the command is the case). Output and errors go to LOGS; what failed is shown. Status 1 when
-# anything did.
+# suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT tells how its cases are counted:
+# tap, doctest, or one (the command is the case). Output and errors go to LOGS. Failures are shown, and the status is 1.
 suite() {
 	local name=$1 format=$2 status=0 trouble='' cases passed failed skipped seconds verdict=ok line
 	shift 2
@@ -75,7 +73,7 @@ suite() {
 		trouble="ended with status $status although no case failed; counted as one failure"
 	elif [ "$format" = tap ] && [ "$cases" != $((passed + failed + skipped)) ]; then
 		failed=$((failed + 1))
-		trouble="has $cases cases, of which its summary forgets some; counted as one failure"
+		trouble="has $cases cases, and its summary omits some; counted as one failure"
 	elif [ "$cases" = 0 ]; then
 		failed=1
 		trouble="ran no case at all; counted as one failure"
@@ -95,7 +93,7 @@ suite() {
 	[ -z "$trouble" ] || echo "      $name $trouble"
 	{
 		if [ -n "$trouble" ]; then
-			# Not from a case: the errors say what it was, and come first, for readers who are shown the beginning alone.
+			# No case failed. The reason is in the errors, so they come first: some readers see only the beginning.
 			tail -n 100 "$err"
 			tail -n 60 "$out"
 		else
@@ -107,8 +105,8 @@ suite() {
 	return 1
 }
 
-# not_run NAME WHY: a suite that has no chance. Counted as skipped: what is in its way has failed already, or is not
-# to be had here.
+# not_run NAME WHY: a suite that cannot run. It counts as skipped, because its obstacle has failed already or is absent
+# here.
 not_run() {
 	total_skipped=$((total_skipped + 1))
 	printf -v line '%-4s  %-22s %11s %s' skip "$1" '' "not run: $2"
@@ -116,8 +114,8 @@ not_run() {
 	echo "$line"
 }
 
-# side_by_side PARTS PARTS: runs two functions of suites at the same time. What the first one shows comes after the
-# second.
+# side_by_side PARTS PARTS: runs two functions of suites at the same time. Output of the first one comes after the
+# second one.
 side_by_side() {
 	local beside=$LOGS/beside
 	mkdir -p "$LOGS"
@@ -134,10 +132,11 @@ side_by_side() {
 	add_counts "$beside.counts"
 }
 
-# add_counts FILE: adds what side_by_side's other process counted. Without a whole file that process died: one failure.
+# add_counts FILE: adds the counts of the other process of side_by_side. Without a complete file that process died: one
+# failure.
 add_counts() {
 	local own_passed=$total_passed own_failed=$total_failed own_skipped=$total_skipped own_summary=("${summary[@]}")
-	# declare in a function is local; -g makes the file's words those of the script.
+	# declare in a function makes local variables; -g makes those of the file global.
 	if ! grep -q '^declare -a summary=' "$1" 2>/dev/null; then
 		total_failed=$((total_failed + 1))
 		summary+=("FAIL  a process of this test died, its suites are not counted")
@@ -149,7 +148,7 @@ add_counts() {
 	total_skipped=$((total_skipped + own_skipped)) summary=("${own_summary[@]}" "${summary[@]}")
 }
 
-# forget_logs: no log of an earlier run may be taken for one of this.
+# forget_logs: removes the logs of an earlier run, so that nobody takes them for logs of this one.
 forget_logs() { rm -rf "$LOGS"; }
 
 # totals: the last line. Status 1 when anything failed.

@@ -88,12 +88,15 @@ export async function containerd(): Promise<Record<string, unknown>> {
     const ratio = (key: keyof Life) =>
       spread(ours.map((one) => one[key])).median / spread(stock.map((one) => one[key])).median;
     const callRatio = spread(taken.ours).median / spread(taken.stock).median;
+    const of = (lives: readonly Life[], key: keyof Life) => show(lives.map((one) => one[key]));
     const row = (name: string, key: keyof Life) =>
-      `  ${name.padEnd(12)} ours ${show(ours.map((one) => one[key]))} s, stock ${show(stock.map((one) => one[key]))} s, ratio ${ratio(key).toFixed(3)}\n`;
+      `  ${name.padEnd(12)} ours ${of(ours, key)} s, stock ${of(stock, key)} s, ` +
+      `ratio ${ratio(key).toFixed(3)}\n`;
     const mib = (bytes: number) => (bytes / 2 ** 20).toFixed(1);
     process.stdout.write(
       `containers through containerd\n${row('ctr run -d', 'run')}${row('ctr task rm', 'remove')}` +
-        `  a call       ours ${show(taken.ours, 0)} us, stock ${show(taken.stock, 0)} us, ratio of medians ${callRatio.toFixed(2)}\n` +
+        `  a call       ours ${show(taken.ours, 0)} us, stock ${show(taken.stock, 0)} us, ` +
+        `ratio of medians ${callRatio.toFixed(2)}\n` +
         `  memory of its own: ${mib(fresh)} MiB when started, ${mib(used)} MiB after ${calls} calls\n`,
     );
     return {

@@ -1,7 +1,7 @@
 /**
- * How long --leave-running stops a container with 1 GiB on the GPU: with contents copied aside, and with
- * `short_freeze` off, where it
- * stands still until they are written. At a modelled link, and copies in VRAM that are 20 times faster.
+ * How long --leave-running stops a container with 1 GiB on the GPU. With `short_freeze` its contents are copied aside;
+ * without it, the container stands still until they are written. The link is modelled. Copies in VRAM are 20 times
+ * faster than the link.
  */
 
 import { rmSync } from 'node:fs';
@@ -81,7 +81,8 @@ export async function freeze(): Promise<Record<string, unknown>> {
   const ratio = (name: keyof Sample) =>
     spread(of(name).short).median / spread(of(name).stopped).median;
   const row = (text: string, name: keyof Sample) =>
-    `  ${text.padEnd(34)} ${show(of(name).short)} s, stop and copy ${show(of(name).stopped)} s, ratio ${ratio(name).toFixed(2)}`;
+    `  ${text.padEnd(34)} ${show(of(name).short)} s, stop and copy ${show(of(name).stopped)} s, ` +
+    `ratio ${ratio(name).toFixed(2)}`;
   process.stdout.write(
     [
       `--leave-running with 1 GiB, link ${linkMbps} MB/s, in VRAM ${vramMbps} MB/s (simulated)`,

@@ -89,9 +89,8 @@ async function measure(job: Container, rate_mbps: number): Promise<Round> {
 }
 
 /**
- * Seconds that the bytes alone may take if the upload is to take as long as CRIU's part: it takes longer than they
- * do, for
- * the first of them has to be read and the last is waited for.
+ * Seconds that the bytes alone may take if the upload is to take as long as CRIU's part: it takes longer than they do,
+ * for the first of them has to be read and the last is waited for.
  */
 function bytesTime({ own_s, upload_s, rate_mbps }: Round, bytes: number): number {
   return Math.max(own_s / 2, own_s - (upload_s - bytes / 1e6 / rate_mbps));

@@ -76,8 +76,7 @@ for (const name of cases) {
 
 /**
  * What can be had of the serial loop at a link of `link` MB/s: the link all the time, or reading by all processors,
- * whichever
- * is slower. The loop reads and copies in turn, so its time less that of the link is that of its reads.
+ * whichever is slower. The loop reads and copies in turn, so its time less that of the link is that of its reads.
  */
 function bound(link: number, suffix: string) {
   const serial = rate(`restore_warm_serial${suffix}`);

@@ -1,6 +1,6 @@
 /**
- * One to eight GPU processes in one container: how much of their uploads CRIU hides, and the whole against the single
- * ones.
+ * One to eight GPU processes in one container: how much of their uploads CRIU hides, and how their times compare with
+ * one process.
  */
 
 import { Container } from '../e2e/support/container.js';
@@ -12,9 +12,8 @@ import { seconds } from './timing.js';
 /** The contents of each process the table is about, in MiB. */
 const contents = 256;
 /**
- * Host memory for CRIU to bring back, in MiB: all of it in the first process, whose work then leaves one of the two
- * emulated
- * processors to the uploads, as a host with a GPU has some to spare. That of eight and its image must fit the guest.
+ * Host memory for CRIU to bring back, in MiB. The first process has all of it. One of the two emulated processors is
+ * then left to the uploads, as on a host with a GPU. The memory of eight processes and its image must fit the guest.
  */
 const hostMemory = (count: number) => 704 * (count + 1);
 const repeats = 2;
@@ -26,7 +25,8 @@ interface Row extends Hiding {
 
 export async function processes(): Promise<Record<string, unknown>> {
   process.stdout.write(
-    `GPU processes in one container, ${contents} MiB of contents each, at a rate at which the upload takes as long as CRIU\n`,
+    `GPU processes in one container, ${contents} MiB of contents each, ` +
+      'at a rate at which the upload takes as long as CRIU\n',
   );
   const rows: Row[] = [];
   for (const count of [1, 2, 4, 8]) {
@@ -38,8 +38,9 @@ export async function processes(): Promise<Record<string, unknown>> {
     const median = ({ rounds }: Row) =>
       spread(rounds.map(({ whole_s }) => whole_s.parallel)).median;
     const ratio = (took: number, one: number) => (took / (one * count)).toFixed(2);
+    const saving = ratio(row.checkpoint_s, single.checkpoint_s);
     process.stdout.write(
-      `  ${count}: checkpoint ${row.checkpoint_s.toFixed(1)} s (${ratio(row.checkpoint_s, single.checkpoint_s)} of ${count} single ones), ` +
+      `  ${count}: checkpoint ${row.checkpoint_s.toFixed(1)} s (${saving} of ${count} single ones), ` +
         `restore ${each(({ whole_s }) => whole_s.parallel, 1)} s (${ratio(median(row), median(single))}), ` +
         `at ${each((round) => round.rate_mbps, 0)} MB/s upload ${each((round) => round.upload_s, 1)} s, ` +
         `hidden ${each((round) => round.hidden * 100, 0)} %\n`,

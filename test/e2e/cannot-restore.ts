@@ -66,8 +66,11 @@ const targets = [
     // The first GPU is of another version, so the one that fits has the second render node.
     prepare: () => loadGpu(gpuWith(`${gfx906},${gfx90a}`)),
     undo: () => loadGpu(),
-    reason:
-      /E_DEVICE_MOVED: gpu 0 \(renderD128\): is 226:128 in the archive, and renderD129 \(226:129\) here.*kfd-checkpoint restore ARCHIVE/s,
+    reason: new RegExp(
+      'E_DEVICE_MOVED: gpu 0 \\(renderD128\\): is 226:128 in the archive, ' +
+        'and renderD129 \\(226:129\\) here.*kfd-checkpoint restore ARCHIVE',
+      's',
+    ),
   },
   {
     name: 'too slow for the deadline',

@@ -1,8 +1,7 @@
 /**
  * Hardware that fails beneath the driver: an interrupt that is lost, an engine that hangs until the driver resets the
- * GPU, an address
- * that a queue does not find. What the driver itself mends is not noticed; what it cannot is told, and the next
- * container works.
+ * GPU, an address that a queue does not find. What the driver itself mends is not noticed; what it cannot is told, and
+ * the next container works.
  */
 
 import assert from 'node:assert/strict';

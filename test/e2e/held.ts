@@ -90,7 +90,8 @@ scenario(`all that the driver of 6.12 knows of a process; ${counted}`, async (la
     if ((places.at(-1) ?? 0) > last) newer++;
   }
   console.log(
-    `# ${engine}: ${checkpoints} checkpoints, ${between} in the middle of a round, ${newer} with files in /dev/shm that are newer than the rest`,
+    `# ${engine}: ${checkpoints} checkpoints, ${between} in the middle of a round, ` +
+      `${newer} with files in /dev/shm that are newer than the rest`,
   );
 
   // The GPU of a container that ends stays paused: what podman saves afterwards fits, too.

@@ -1,7 +1,6 @@
 /**
  * A checkpoint that lets the container go on while its contents are written, one whose session dies then, and a later
- * one without
- * what had not changed; the container has 1,000 BOs.
+ * one without what had not changed; the container has 1,000 BOs.
  */
 
 import assert from 'node:assert/strict';
@@ -122,9 +121,8 @@ scenario(
 );
 
 /**
- * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by
- * then, and CRIU's
- * log tells it.
+ * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by then,
+ * and CRIU's log tells it.
  */
 async function assertNoCheckpoint(
   job: Container,

@@ -83,8 +83,8 @@ scenario('to other GPU ids, render nodes and majors, and back', async (lane) => 
     for (const host of hosts) await move(job, lane, host);
     assert.match(await job.control.ask('churn'), /^churned /);
     // kfd_process.c:kfd_process_kunmap_signal_bo@6.12.117 looks for the GPU of the events' page by the id that the
-    // process knows.
-    // Where that is no id of this host, the page is still pinned when its BO goes; TTM warns and frees it.
+    // process knows. Where that is no id of this host, the page is still pinned when its BO goes; TTM warns and frees
+    // it.
     await meetComplaint('drivers/gpu/drm/ttm/ttm_bo.c:252 ttm_bo_release');
   } finally {
     await removeContainers(engine);

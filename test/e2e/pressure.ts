@@ -1,8 +1,7 @@
 /**
- * Others want the memory that a container's GPU works on, and the host's, while it is saved and comes back. The
- * driver moves its
- * buffers out of VRAM and stops its queues meanwhile. Either the contents are right in the end, or it is refused by
- * name.
+ * Others want the memory that a container's GPU works on, and the host's, while it is saved and comes back. The driver
+ * moves its buffers out of VRAM and stops its queues meanwhile. Either the contents are right in the end, or it is
+ * refused by name.
  */
 
 import assert from 'node:assert/strict';

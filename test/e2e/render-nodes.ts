@@ -54,7 +54,10 @@ async function withoutKfd({ engine, meet }: Lane): Promise<void> {
     assert.equal(await job.control.ask('orphan'), 'orphan');
     await assertRefused(
       job,
-      /no process of the container has the buffer of dma-buf inode \d+, which pid \d+ \(render-worker\) holds open as descriptor \d+/,
+      new RegExp(
+        'no process of the container has the buffer of dma-buf inode \\d+, ' +
+          'which pid \\d+ \\(render-worker\\) holds open as descriptor \\d+',
+      ),
     );
     assert.equal(await job.control.ask('forget'), 'forgotten');
     await meet(async () => setDmaRate(1));

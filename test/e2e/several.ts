@@ -48,8 +48,7 @@ async function killWhileNarrowed(job: Container, archive: string): Promise<void>
 
 /**
  * Of the two that share, each holds a dma-buf of the other's; the holder's child inherited one. By ROCr's IPC they
- * share one
- * more, whose dma-buf nobody keeps.
+ * share one more, whose dma-buf nobody keeps.
  */
 async function assertStoredOnce(archive: string): Promise<void> {
   const text = await run('tar', '-xOf', archive, 'checkpoint/kfd-manifest.json');

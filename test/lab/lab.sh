@@ -33,7 +33,8 @@ usage() {
 	exit 64
 }
 
-hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= KERNEL_ARGUMENTS= driver=real with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
+hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= KERNEL_ARGUMENTS= driver=real
+with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --driver | --modules | --kernel | --init)
@@ -78,7 +79,8 @@ image=$(image_dir)
 [ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
 [ -d "$(emulator_dir)" ] || die "the emulator is missing or its recipe changed: run npm run setup"
 modules=$driver${next_kernel:+-next}
-[ -z "$with_gpu" ] || [ -f "$OUT/$modules/amdgpu.ko" ] || die "build/lab/$modules/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
+[ -z "$with_gpu" ] || [ -f "$OUT/$modules/amdgpu.ko" ] ||
+	die "build/lab/$modules/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
 
 # One guest at a time: two would take each other's processor time and turn every timeout into a guess.
 exec 9>"$CACHE/guest.lock"
@@ -119,7 +121,8 @@ mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
-start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" "$icount" "$coarse_timers" "$gpu_memory"
+start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" \
+	"$icount" "$coarse_timers" "$gpu_memory"
 cat "$run/out" 9>&- &
 cat "$run/err" >&2 9>&- &
 

@@ -3,7 +3,8 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{next-packages.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list,guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-packages.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list})
+image_recipe+=("$LAB"/{guest-modules.list,guest-files})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
 next_packages_dir() { echo "$CACHE/next-packages-$(digest "$LAB/rootfs.sh" "$LAB/next-packages.list")"; }
 node_dir() { echo "$CACHE/node-$(digest "$LAB/node.sh")"; }
@@ -20,16 +21,18 @@ image_dir() {
 # Of the kernel that follows the guest's: a root file system with it and what compiles for it, and a guest's image.
 next_kernel_dir() { echo "$CACHE/next-kernel-$(digest "$LAB"/next-kernel.{sh,list})"; }
 next_image_dir() {
-	echo "$CACHE/next-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "$LAB"/next-kernel.{sh,list} "$LAB/next-image.sh")"
+	local own=("$LAB"/next-kernel.{sh,list} "$LAB/next-image.sh")
+	echo "$CACHE/next-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "${own[@]}")"
 }
 
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
-build_rootfs() { build_cached "guest packages" "$(rootfs_dir)" "$LAB/rootfs.sh" trixie minbase "$LAB/guest-packages.list"; }
-build_builder() { build_cached "builder packages" "$(builder_dir)" "$LAB/rootfs.sh" trixie minbase "$LAB/builder-packages.list"; }
-build_emulator() { build_cached "emulator packages" "$(emulator_dir)" "$LAB/rootfs.sh" trixie extract "$LAB/emulator-packages.list"; }
-
+# packages NAME FOLDER SUITE VARIANT LIST
+packages() { build_cached "$1 packages" "$2" "$LAB/rootfs.sh" "$3" "$4" "$LAB/$5"; }
+build_rootfs() { packages guest "$(rootfs_dir)" trixie minbase guest-packages.list; }
+build_builder() { packages builder "$(builder_dir)" trixie minbase builder-packages.list; }
+build_emulator() { packages emulator "$(emulator_dir)" trixie extract emulator-packages.list; }
 build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
 
 # The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those
@@ -65,9 +68,8 @@ build_next_kernel() {
 		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_packages_dir)"
 }
 
-# from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these
-# very SOURCES
-# (files and folders) in this BUILDER.
+# from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very
+# SOURCES (files and folders) in this BUILDER.
 from_sources() {
 	local name=$1 output=$2 builder=$3 script=$4 stamp
 	stamp="$(digest "${@:5}") $(basename "$builder")"
@@ -84,7 +86,8 @@ build_kfdsim() {
 }
 
 build_next_kfdsim() {
-	from_sources "simulated driver for the next kernel" "$OUT/next-kernel" "$(next_kernel_dir)" "$LAB/kfdsim/build.sh" "$LAB/kfdsim" "$LAB/control"
+	from_sources "simulated driver for the next kernel" "$OUT/next-kernel" "$(next_kernel_dir)" \
+		"$LAB/kfdsim/build.sh" "$LAB/kfdsim" "$LAB/control"
 }
 
 # driver_source_dir BUILDER: the source of the driver of the kernel that BUILDER compiles for, and its objects once it

@@ -13,9 +13,8 @@ write_initrd() {
 	} >"$run/initrd"
 }
 
-# qemu_program FOLDER: sets the array qemu to QEMU as Debian 13's packages have it, unpacked in FOLDER and run where
-# it lies,
-# with its own libraries and firmware.
+# qemu_program FOLDER: sets the array qemu to QEMU as Debian 13's packages have it, unpacked in FOLDER and run where it
+# lies, with its own libraries and firmware.
 qemu_program() {
 	local root=$1 libraries=$1/usr/lib/x86_64-linux-gnu
 	qemu=(
@@ -24,23 +23,18 @@ qemu_program() {
 	)
 }
 
-# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS [GPU_MEMORY_MB]]]: sets QEMU_PID. The guest's
-# output goes to RUN/out and RUN/err,
-# its events to RUN/events (all pipes with a reader), the kernel's console to RUN/console.
+# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS [GPU_MEMORY_MB]]]: sets QEMU_PID. The guest's output
+# goes to RUN/out and RUN/err, its events to RUN/events (all pipes with a reader), the kernel's console to RUN/console.
 #
 # The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page
-# tables,
-# a fence around every access to user memory, and vectors of 32 bytes (a checksum takes three times as long with them).
-# The interrupt controllers are registers (x2APIC), not memory, each access to which leaves the translated code: an
-# eighth of the
-# guest's time. The kernel takes that for an IOMMU that remaps interrupts alone.
-# With ICOUNT an instruction takes a nanosecond of the guest's clock, and waiting takes no time of the host's: one
-# processor, which
-# has its interrupt controller in memory, for QEMU 10 gives up when such a clock is read on behalf of an x2APIC.
+# tables, a fence around every access to user memory, and vectors of 32 bytes (a checksum takes three times as long with
+# them). The interrupt controllers are registers (x2APIC), not memory, each access to which leaves the translated code:
+# an eighth of the guest's time. The kernel takes that for an IOMMU that remaps interrupts alone. With ICOUNT an
+# instruction takes a nanosecond of the guest's clock, and waiting takes no time of the host's: one processor, which has
+# its interrupt controller in memory, for QEMU 10 gives up when such a clock is read on behalf of an x2APIC.
 # COARSE_TIMERS spares podman's threads their naps of 20 us, each two switches: 8 % of the scenarios' processor time.
-# GPU_MEMORY_MB more are memory that the guest's kernel leaves alone: BARs of simulated GPUs, above all VRAM.
-# Words of KERNEL_ARGUMENTS go to the kernel, too.
-# setpriv ends QEMU with the script that started it, however that dies.
+# GPU_MEMORY_MB more are memory that the guest's kernel leaves alone: BARs of simulated GPUs, above all VRAM. Words of
+# KERNEL_ARGUMENTS go to the kernel, too. setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
 	local image=$1 run=$2 memory=$3 cpus=$4 share=$5 icount=${6-} coarse_timers=${7-} gpu_memory=${8:-0}
 	local clock=(-accel "tcg,thread=multi" -device "intel-iommu,intremap=on,eim=on") x2apic=+x2apic

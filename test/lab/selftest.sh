@@ -1,7 +1,7 @@
 #!/bin/bash
 # selftest.sh: whether the lab keeps its promises: argv, output, status, shares, complaints of the kernel, hangs,
-# timeouts,
-# and that podman and CRIU work in the guest without any GPU. Prints one line a check; status 1 when one fails.
+# timeouts, and that podman and CRIU work in the guest without any GPU. Prints one line a check; status 1 when one
+# fails.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -60,21 +60,23 @@ guest --no-gpu --icount -- bash -c '
 		for ((n = 0; n < 50000; n++)); do :; done
 		echo $((${EPOCHREALTIME/./} - ${began/./}))
 	done'
-check "counted instructions take the same time again" awk '{ least = NR == 1 || $1 < least ? $1 : least; most = $1 > most ? $1 : most }
+check "counted instructions take the same time again" awk '
+	{ least = NR == 1 || $1 < least ? $1 : least; most = $1 > most ? $1 : most }
 	END { exit !(NR == 3 && most < 1.05 * least) }' "$work/out"
 
 guest --no-gpu --timeout 400 -- test/lab/selftest-podman.sh
 check "podman, crun, runc and CRIU checkpoint and restore without a GPU" is "$status" 0
 sed 's/^/      /' "$work/out"
 
-guest --no-gpu -- sh -c 'printf "%s\n" "WARNING: made up for the selftest" "what came after it" | while read -r line; do echo "$line" >/dev/kmsg; done'
+guest --no-gpu -- sh -c 'for line in "WARNING: made up for the selftest" "what came after it"; do
+	echo "$line" >/dev/kmsg
+done'
 check "a complaint of the kernel fails a run that succeeded" is "$status" 70
 check "and is shown" contains "$work/err" 'WARNING: made up'
 check "with what the console has after it" contains "$work/err" '^    .*what came after it'
 
-# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s. The command succeeds:
-# only what the
-# kernel complains of can make it fail.
+# still PROGRAM...: while these, of a guest with both processors busy, stand still for 30 s. The command succeeds: only
+# what the kernel complains of can make it fail.
 still() {
 	local lab programs=()
 	setsid "$LAB/lab.sh" --no-gpu -- sh -c 'timeout -s KILL 25 sh -c "while :; do :; done & while :; do :; done"; true' \

@@ -20,10 +20,8 @@ async function present(): Promise<unknown> {
 
 /**
  * Runs `count` containers to their ends, half of them with shims of their own and half in a pod, which has one proxy
- * and one stock
- * shim for all. Afterwards there are as many processes, sockets, pipes and bundles as before, and the pod's proxy has
- * no more
- * descriptors.
+ * and one stock shim for all. Afterwards there are as many processes, sockets, pipes and bundles as before, and the
+ * pod's proxy has no more descriptors.
  */
 export async function cycles(count: number): Promise<void> {
   const flags = ['--runtime', ourRuntime];

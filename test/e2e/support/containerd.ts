@@ -42,8 +42,7 @@ export const haveNextRelease = existsSync(join(nextRelease, 'containerd'));
 
 /**
  * A folder in which our shim has the stock shim's name: as with `runtime_path`, the runtime is called what it always
- * was, and its
- * options come along. The stock shim behind it is that beside the daemon.
+ * was, and its options come along. The stock shim behind it is that beside the daemon.
  */
 export function ourShimAsStock(): string {
   const folder = '/tmp/our-shim-as-stock';
@@ -113,9 +112,8 @@ export class Containerd {
   }
 
   /**
-   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile.
-   * So does the
-   * next restart, if it names none.
+   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile. So
+   * does the next restart, if it names none.
    */
   async restart(...folders: string[]): Promise<void> {
     const ended = once(this.#daemon, 'close');

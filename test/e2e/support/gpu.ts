@@ -1,7 +1,6 @@
 /**
- * The simulated GPU beneath: which driver serves it, what lives on it, what it is to do. Files of both drivers have
- * one path and one
- * form (test/lab/control/README.md), so that a scenario need not know on which it runs.
+ * The simulated GPU beneath: which driver serves it, what lives on it, what it is to do. Files of both drivers have one
+ * path and one form (test/lab/control/README.md), so that a scenario need not know on which it runs.
  */
 
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -76,8 +75,7 @@ export function gpuObjects(): Record<string, number> {
 
 /**
  * Waits for a complaint of the driver with this text, which a defect of its own brings about. It does not fail the
- * guest then; all
- * others do. That it must come tells when the driver has been mended.
+ * guest then; all others do. That it must come tells when the driver has been mended.
  */
 export async function meetComplaint(text: string): Promise<void> {
   const complained = async () => (await attempt('dmesg')).stdout.includes(text);
@@ -126,8 +124,7 @@ const vramMbps = 100_000;
 
 /**
  * MB/s of copies between the host's memory and VRAM from now on; 0: unlimited. VRAM itself is fast, as it is on any
- * GPU: the real
- * driver resets one that takes seconds to clear a buffer.
+ * GPU: the real driver resets one that takes seconds to clear a buffer.
  */
 export function setLinkRate(mbps: number): void {
   setDmaRate(mbps);

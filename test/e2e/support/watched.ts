@@ -51,8 +51,7 @@ class Watch {
 
 /**
  * Waits until contents of `job` move, looks at that, then cancels. Call the result when the engine has failed: it
- * asserts
- * that whoever watched was told.
+ * asserts that whoever watched was told.
  */
 export async function cancelWhileMoving(
   job: Container,

@@ -1,7 +1,6 @@
 #!/bin/bash
 # build.sh BUILDER DIR: DIR, a root file system with others' programs, from Debian's packages and compiled in BUILDER,
-# which
-# rootfs.sh made.
+# which rootfs.sh made.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../builder.sh"

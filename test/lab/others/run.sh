@@ -1,9 +1,7 @@
 #!/bin/bash
 # run.sh FOLDER [SUITE...]: runs others' suites, as build.sh put them into FOLDER, in a guest with GPUs; without SUITE
-# all of them. Each
-# test's verdict is compared with SUITE.expected: README.md. TAP on standard output with the summary test/tap.sh
-# reads. After a test
-# nothing may be left on the GPU, and the kernel must not have complained.
+# all of them. Each test's verdict is compared with SUITE.expected: README.md. TAP on standard output with the summary
+# test/tap.sh reads. After a test nothing may be left on the GPU, and the kernel must not have complained.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +23,8 @@ enter() {
 limit=100
 inside() {
 	local pid status
-	setsid timeout -k 1 "$limit" /usr/sbin/chroot "$root" /usr/bin/env -i HOME=/tmp TERM=xterm LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
+	setsid timeout -k 1 "$limit" /usr/sbin/chroot "$root" \
+		/usr/bin/env -i HOME=/tmp TERM=xterm LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
 		PATH=/usr/local/bin:/usr/bin:/bin "$@" >/tmp/output 2>&1 &
 	pid=$!
 	wait "$pid"
@@ -34,20 +33,22 @@ inside() {
 	return "$status"
 }
 
-# left: living objects of a GPU that nothing should use any more. A killed process is gone a moment later. Bytes are
-# not looked at: an
-# eviction moves the driver's own buffers, too.
+# left: living objects of a GPU that nothing should use any more. A killed process is gone a moment later. Bytes are not
+# looked at: an eviction moves the driver's own buffers, too.
 left() {
 	local rest i
 	for i in {1..50}; do
-		rest=$(awk '$1 ~ /^(processes|bos|queues|events|vms|contexts|userptr|maps)$/ && $2 != 0' /sys/kernel/debug/simgpu/counters)
+		rest=$(awk '$1 ~ /^(processes|bos|queues|events|vms|contexts|userptr|maps)$/ && $2 != 0' \
+			/sys/kernel/debug/simgpu/counters)
 		[ -n "$rest" ] || return 0
 		sleep 0.1
 	done
 	echo "$rest"
 }
 
-complained() { dmesg | grep -cE 'BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than|refcount_t:|UBSAN:'; }
+complained() {
+	dmesg | grep -cE 'BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than|refcount_t:|UBSAN:'
+}
 
 # read_expected FILE: want[NAME]: pass, fail, skip or leave, why[NAME]: the sentence behind it.
 read_expected() {
@@ -175,7 +176,11 @@ tool() {
 	shift
 	inside "$@" && "$check" && verdict=pass
 }
-rocminfo_agents() { [ "$(grep -c 'Device Type: *GPU' /tmp/output)" = "$(cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id | grep -cv '^0$')" ]; }
+rocminfo_agents() {
+	local nodes
+	nodes=$(cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id | grep -cv '^0$')
+	[ "$(grep -c 'Device Type: *GPU' /tmp/output)" = "$nodes" ]
+}
 rocminfo_chip() { says 'Name: *gfx90a' && says "Chip ID: *$(($(cat "$gpu/device")))"; }
 rocminfo_vram() { says "Size: *$(($(cat "$gpu/mem_info_vram_total") / 1024))\("; }
 pci_ids() { says "vendor_id *$(sed s/0x// "$gpu/vendor")" && says "device_id *$(sed s/0x// "$gpu/device")"; }

@@ -45,7 +45,10 @@ archive=$work/archive
 mkdir "$archive"
 pack "$root" "$archive/layer.tar"
 cat >"$work/config" <<EOF
-{"architecture":"amd64","os":"linux","created":"1970-01-01T00:00:00Z","config":{"Env":["PATH=/usr/bin"],"Cmd":["/bin/sh"],"WorkingDir":"/"},"rootfs":{"type":"layers","diff_ids":["sha256:$(sha "$archive/layer.tar")"]},"history":[{"created":"1970-01-01T00:00:00Z","created_by":"kfd-checkpoint test programs"}]}
+{"architecture":"amd64","os":"linux","created":"1970-01-01T00:00:00Z",
+"config":{"Env":["PATH=/usr/bin"],"Cmd":["/bin/sh"],"WorkingDir":"/"},
+"rootfs":{"type":"layers","diff_ids":["sha256:$(sha "$archive/layer.tar")"]},
+"history":[{"created":"1970-01-01T00:00:00Z","created_by":"kfd-checkpoint test programs"}]}
 EOF
 config=$(sha "$work/config").json
 mv "$work/config" "$archive/$config"
