@@ -148,7 +148,7 @@ const explored: Explored<World, DumpEvent> = {
   finish,
 };
 
-test('whatever happens wherever: nothing stays paused, nothing is sealed after a removal, no "go on" after a failure', () => {
+test('whatever happens: nothing stays paused, nothing is sealed after a removal, no "go on" after a failure', () => {
   assert.ok(exploreAll(explored) > 1000);
 });
 

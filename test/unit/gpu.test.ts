@@ -120,7 +120,9 @@ test('fewer GPUs: the count and the missing one are named', async () => {
 
 test('differences of the model are told with both values', async (t) => {
   const bend = async (from: string, to: string) => {
-    const properties = `cpu_cores_count 0\nsimd_count 416\ngfx_target_version 90010\nlocation_id 768\ndrm_render_minor 128\nnum_xcc 1\n`;
+    const properties =
+      'cpu_cores_count 0\nsimd_count 416\ngfx_target_version 90010\nlocation_id 768\n' +
+      'drm_render_minor 128\nnum_xcc 1\n';
     assert.ok(properties.includes(from));
     const root = await bentHost(t, 'two-gpus', {
       [`${node1}/properties`]: properties.replace(from, to),

@@ -14,9 +14,12 @@ test('rules, devices, paths and annotations of the documents follow; all else is
   const moves = [move(undefined, [244, 0], [511, 0]), move(0, [226, 128], [226, 130])];
   const linux =
     '{"x":18446744073709551615,"devices":[{"path":"/dev/kfd","type":"c","major":244,"minor":0,"fileMode":8630},' +
-    '{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128},{"path":"/dev/sda","type":"b","major":244,"minor":0}],' +
-    '"resources":{"devices":[{"allow":false,"access":"rwm"},{"allow":true,"type":"c","major":226,"minor":128,"access":"rwm"},' +
-    '{"allow":true,"type":"c","major":244,"access":"r"},{"allow":true,"type":"b","major":226,"minor":128}],"pids":{"limit":9007199254740993}}}';
+    '{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128},' +
+    '{"path":"/dev/sda","type":"b","major":244,"minor":0}],' +
+    '"resources":{"devices":[{"allow":false,"access":"rwm"},' +
+    '{"allow":true,"type":"c","major":226,"minor":128,"access":"rwm"},' +
+    '{"allow":true,"type":"c","major":244,"access":"r"},{"allow":true,"type":"b","major":226,"minor":128}],' +
+    '"pids":{"limit":9007199254740993}}}';
   const spec = `{ "annotations": {"io.kfd-checkpoint.kfd-device":"244:0","a":"b"},\n "linux": ${linux} }`;
   const annotations = { 'io.kfd-checkpoint.kfd-device': '511:0', 'io.kfd-checkpoint.gpus': '[]' };
   const changed = rewriteSpec(spec, moves, annotations);
@@ -33,10 +36,13 @@ test('rules, devices, paths and annotations of the documents follow; all else is
       .replace('"c","major":226,"minor":128,"access"', '"c","major":226,"minor":130,"access"')
       .replace('"major":244,"access":"r"', '"major":511,"access":"r"'),
   );
-  const config = `{"spec":${spec},"device_host_src":[{"path":"/dev/kfd","major":0},{"path":"/dev/dri/renderD128"}],"id":"x"}`;
+  const config =
+    `{"spec":${spec},"device_host_src":[{"path":"/dev/kfd","major":0},` +
+    '{"path":"/dev/dri/renderD128"}],"id":"x"}';
   assert.equal(
     rewriteConfig(config, moves, annotations),
-    `{"spec":${changed},"device_host_src":[{"path":"/dev/kfd","major":0},{"path":"/dev/dri/renderD130"}],"id":"x"}`,
+    `{"spec":${changed},"device_host_src":[{"path":"/dev/kfd","major":0},` +
+      '{"path":"/dev/dri/renderD130"}],"id":"x"}',
   );
   for (const text of ['{}', '{"linux":{}}', '{"linux":null}', '{"linux":{"devices":null}}']) {
     assert.equal(rewriteSpec(text, moves, annotations), text);

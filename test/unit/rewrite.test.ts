@@ -76,7 +76,12 @@ test('an untouched archive is copied entry by entry, owners, modes and times inc
   const folder = await temporaryFolder(t);
   execFileSync('sh', [
     '-c',
-    `cd ${folder} && mkdir in && cd in && umask 027 && mkdir checkpoint artifacts && echo x > checkpoint/a && echo y > spec.dump && ln -s a checkpoint/parent && chown 12:34 spec.dump && touch -d 2001-02-03 spec.dump && head -c 3000000 /dev/urandom > checkpoint/pages-1.img`,
+    [
+      `cd ${folder} && mkdir in && cd in && umask 027 && mkdir checkpoint artifacts`,
+      'echo x > checkpoint/a && echo y > spec.dump && ln -s a checkpoint/parent',
+      'chown 12:34 spec.dump && touch -d 2001-02-03 spec.dump',
+      'head -c 3000000 /dev/urandom > checkpoint/pages-1.img',
+    ].join(' && '),
   ]);
   const path = join(folder, 'in.tar');
   execFileSync('tar', [

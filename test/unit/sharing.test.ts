@@ -94,7 +94,8 @@ test('an open dma-buf leads to its buffer, or is refused with whoever holds it',
   const code = 'E_UNSUPPORTED_STATE';
   assert.throws(() => dmabufs.file(7, 1), { code, message: /inode 1, which is on its way/ });
   const lost = (inode: number, pid: number) =>
-    `no process of the container has the buffer of dma-buf inode ${inode}, which pid ${pid} (worker) holds open as descriptor 9`;
+    `no process of the container has the buffer of dma-buf inode ${inode}, ` +
+    `which pid ${pid} (worker) holds open as descriptor 9`;
   assert.deepEqual(held(inodeOf('other'), 1, 2).reasons, [lost(1, 4712), lost(2, 4713)]);
 });
 

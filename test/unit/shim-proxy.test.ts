@@ -137,7 +137,7 @@ test('messages up to the limit pass, also many at once', async (t) => {
   client.close();
 });
 
-test('when the stock shim ends, its callers’ connections end without an answer; when a caller ends, its upstream connection does', async (t) => {
+test('connections of callers end with the stock shim, upstream connections with their callers', async (t) => {
   const { stock, path } = await proxied(t, ({ method }) => (method === 'Wait' ? undefined : {}));
   const leaving = new Caller(path);
   leaving.socket.write(request(1, 'Wait'));
@@ -152,7 +152,7 @@ test('when the stock shim ends, its callers’ connections end without an answer
   assert.deepEqual(staying.heard, ['3 response 0  ']);
 });
 
-test('a call that is to be finished keeps the upstream connection when the caller ends, until its answer', async (t) => {
+test('a call that is to be finished keeps the upstream connection until its answer, without its caller', async (t) => {
   let finish: () => void = () => undefined;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;

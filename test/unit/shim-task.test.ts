@@ -130,7 +130,9 @@ test('explain: the first error of the newest log is added, and the log is kept',
   const log = join(folder, 'work/restore.log');
   await writeFile(
     log,
-    '(00.1) Error (criu/files.c:1): first\n(00.2)      7: Error (kfd-checkpoint): E_VRAM: why\n(00.3) Error (criu/cr-restore.c:2): last\n',
+    '(00.1) Error (criu/files.c:1): first\n' +
+      '(00.2)      7: Error (kfd-checkpoint): E_VRAM: why\n' +
+      '(00.3) Error (criu/cr-restore.c:2): last\n',
   );
   assert.equal(await firstWrittenSince([join(folder, 'none'), folder, log], since), log);
   const whole = await explain('failed', 'restore', log, join(folder, 'logs'));

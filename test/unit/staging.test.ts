@@ -39,7 +39,8 @@ async function otherSession(
   const native = join(repository, 'dist/src/native.js');
   const program = `
     const { native } = await import(${JSON.stringify(native)});
-    const request = { file: ${JSON.stringify(file)}, total: ${total}, wanted: ${wanted}, transfers: 1, session: process.pid };
+    const file = ${JSON.stringify(file)};
+    const request = { file, total: ${total}, wanted: ${wanted}, transfers: 1, session: process.pid };
     const claim = new (native().StagingClaim)(request);
     process.stdout.write(String(claim.poll()));
     setInterval(() => claim.poll(), 5);
