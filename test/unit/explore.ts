@@ -13,8 +13,14 @@ export interface Explored<World, Event> {
   finish(world: World): void;
 }
 
-/** Every pair of a state that can be reached and an event that can happen there. Returns how many there are. */
-export function exploreAll<World, Event>(explored: Explored<World, Event>): number {
+/**
+ * Every pair of a state that can be reached and an event that can happen there. Returns how many there are. `visit` gets
+ * each pair.
+ */
+export function exploreAll<World, Event>(
+  explored: Explored<World, Event>,
+  visit: (world: World, event: Event) => void = () => undefined,
+): number {
   const seen = new Set([JSON.stringify(explored.begin)]);
   const left = [explored.begin];
   let pairs = 0;
@@ -22,6 +28,7 @@ export function exploreAll<World, Event>(explored: Explored<World, Event>): numb
     explored.finish(world);
     for (const event of explored.events(world)) {
       pairs++;
+      visit(world, event);
       const next = explored.happen(world, event);
       const key = JSON.stringify(next);
       if (seen.has(key)) continue;
@@ -32,7 +39,14 @@ export function exploreAll<World, Event>(explored: Explored<World, Event>): numb
   return pairs;
 }
 
-/** `walks` of up to `steps` events each. Any number that throws tells its seed. */
+/** Every world that can be reached. */
+export function statesOf<World, Event>(explored: Explored<World, Event>): ReadonlySet<World> {
+  const found = new Set<World>([explored.begin]);
+  exploreAll(explored, (world) => found.add(world));
+  return found;
+}
+
+/** `walks` of up to `steps` events each. A walk that throws names its seed. */
 export function walkAtRandom<World, Event>(
   explored: Explored<World, Event>,
   walks: number,

@@ -1,114 +1,41 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KfdError } from '../../src/errors.js';
 import {
-  initialRestore,
-  type RestoreEffect,
   type RestoreEvent,
   type RestoreState,
+  type RestoreStep,
   transition,
   whyTooLate,
 } from '../../src/session/restore/machine.js';
-import { type Explored, exploreAll, walkAtRandom } from './explore.js';
-
-const error = new KfdError('E_GPU_IO', 'a failure');
-
-/** The session, and what it holds of the tree. */
-interface World {
-  readonly state: RestoreState;
-  readonly dead: boolean;
-  readonly asked: boolean;
-  readonly resuming: boolean;
-  readonly releasing: boolean;
-  readonly released: boolean;
-  readonly reported: boolean;
-}
-
-const begin: World = {
-  state: initialRestore,
-  dead: false,
-  asked: false,
-  resuming: false,
-  releasing: false,
-  released: false,
-  reported: false,
-};
-
-const anywhere: readonly RestoreEvent[] = [
-  { type: 'uploaded' },
-  { type: 'fail', error },
-  { type: 'deadline', error },
-  { type: 'cancel', error },
-  { type: 'criu-dead' },
-];
-
-function events({ asked, resuming, releasing, reported }: World): readonly RestoreEvent[] {
-  if (reported) return [];
-  return [
-    ...anywhere,
-    ...(resuming ? [{ type: 'resumed' } as const] : []),
-    ...(asked ? [] : [{ type: 'post-restore' } as const]),
-    ...(releasing ? [{ type: 'released' } as const] : []),
-  ];
-}
-
-function happen(world: World, event: RestoreEvent): World {
-  const { state, effects } = transition(world.state, event);
-  const now: World = {
-    ...world,
-    state,
-    dead: world.dead || event.type === 'criu-dead',
-    asked: world.asked || event.type === 'post-restore',
-    resuming: world.resuming && event.type !== 'resumed',
-    releasing: world.releasing && event.type !== 'released',
-    released: world.released || event.type === 'released',
-  };
-  return effects.reduce((next, effect) => take(next, effect, event), now);
-}
-
-function take(world: World, effect: RestoreEffect, event: RestoreEvent): World {
-  const failed = world.state.failure !== undefined;
-  assert.ok(!world.reported, `${effect} after the end`);
-  switch (effect) {
-    case 'resume':
-      assert.ok(!failed && !world.dead && !world.released, 'resumed after a failure');
-      return { ...world, resuming: true };
-    case 'release':
-      assert.ok(!world.releasing && !world.released, 'let go twice');
-      return { ...world, releasing: true };
-    case 'answer':
-      assert.ok(world.asked && !failed, 'go on after a failure');
-      assert.equal(event.type, 'resumed', 'go on before the GPU');
-      return { ...world, asked: false };
-    case 'refuse':
-      assert.ok(world.asked && failed && world.released, 'refused while GPU memory is held');
-      return { ...world, asked: false };
-    case 'report':
-      assert.ok(world.dead && world.released, 'told before the end');
-      return { ...world, reported: true };
-    default:
-      return world;
-  }
-}
-
-function finish(world: World): void {
-  let end = world.resuming ? happen(world, { type: 'resumed' }) : world;
-  if (!end.dead) end = happen(end, { type: 'criu-dead' });
-  if (end.releasing) end = happen(end, { type: 'released' });
-  assert.ok(end.reported, 'never told');
-}
-
-const explored: Explored<World, RestoreEvent> = { begin, events, happen, finish };
+import { exploreAll, statesOf, walkAtRandom } from './explore.js';
+import { begin, error, everyEvent, explored, happen, type RestoreWorld } from './restore-world.js';
 
 test('whatever happens wherever: nothing resumes after a failure, and CRIU is refused when all is let go', () => {
   assert.ok(exploreAll(explored) > 60);
 });
 
+test('each state with each event, also where it cannot happen: nothing resumes after a failure or the end', () => {
+  for (const { state } of statesOf(explored)) {
+    for (const event of everyEvent) assertSafe(state, transition(state, event), event);
+  }
+});
+
+function assertSafe(before: RestoreState, { state, effects }: RestoreStep, event: RestoreEvent) {
+  const over = before.failure !== undefined || before.phase === 'over';
+  const where = `${event.type} in ${JSON.stringify(before)}`;
+  assert.ok(!effects.includes('resume') || !over, `resumes: ${where}`);
+  assert.ok(!effects.includes('answer') || !over, `success after a failure: ${where}`);
+  assert.ok(!effects.includes('release') || before.held === 'yes', `releases twice: ${where}`);
+  if (before.phase === 'over') assert.equal(state.phase, 'over', `comes back: ${where}`);
+  const ends = event.type === 'criu-dead' && before.phase !== 'over';
+  if (ends) assert.ok(before.held !== 'yes' || effects.includes('release'), `holds on: ${where}`);
+}
+
 test('the same in 100,000 walks', () => {
   walkAtRandom(explored, 100_000, 16);
 });
 
-function walk(...path: readonly RestoreEvent[]): World {
+function walk(...path: readonly RestoreEvent[]): RestoreWorld {
   return path.reduce(happen, begin);
 }
 

@@ -128,7 +128,7 @@ export function transition(state: DumpState, event: DumpEvent): DumpStep {
     case 'states-written':
     case 'manifest-written':
     case 'write-failed':
-      return written({ ...state, writing: false }, event);
+      return state.writing ? written({ ...state, writing: false }, event) : step(state);
     case 'end':
       return end(state, event.success);
     case 'seal':
