@@ -11,6 +11,7 @@ import { type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
 import { type GpuMap, parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, readHost } from '../gpu/host.js';
 import type { Mismatch } from '../gpu/mismatch.js';
+import { placeWhenFree } from '../gpu/wait-vram.js';
 import type { CommandContext } from './context.js';
 
 export interface Restorability extends CompleteContents {
@@ -51,9 +52,9 @@ export async function restorabilityOf(
     { zstdDecoder: native.zstdDecoder, signal },
     options.also,
   );
-  const host = await readHost({ root: options.root, ...kfdVersion(native.kfdVersion) });
+  const look = () => readHost({ root: options.root, ...kfdVersion(native.kfdVersion) });
   const known = options.hasParent === true ? withParent(complete) : complete;
-  return judge(known, host, override ?? config.gpu_map, override !== undefined);
+  return judge(known, look, override ?? config.gpu_map, override !== undefined);
 }
 
 function withParent({ contents, problems }: CompleteContents): CompleteContents {
@@ -61,18 +62,18 @@ function withParent({ contents, problems }: CompleteContents): CompleteContents 
   return { contents: { ...contents, manifest: manifest && withoutParent(manifest) }, problems };
 }
 
-function judge(
+async function judge(
   { contents, problems }: CompleteContents,
-  host: Host,
+  look: () => Promise<Host>,
   map: GpuMap,
   isOverridden: boolean,
-): Restorability {
+): Promise<Restorability> {
   const { manifest, kind } = contents;
   if (manifest === undefined) {
     return {
       contents,
       problems,
-      host,
+      host: await look(),
       placement: undefined,
       reasons: problems,
       needsRewriting: false,
@@ -80,7 +81,8 @@ function judge(
   }
   // A single image directory has no spec, and its container is not known.
   const canRewrite = kind !== 'image';
-  const placement = canRewrite ? placeOnHost(manifest, host, map) : placeAsIs(manifest, host, map);
+  const place = canRewrite ? placeOnHost : placeAsIs;
+  const { host, placement } = await placeWhenFree(look, (now) => place(manifest, now, map));
   return {
     contents,
     problems,

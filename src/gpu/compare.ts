@@ -4,6 +4,7 @@ import { parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
 import { driverMismatches } from './driver.js';
+import { gttMisfits } from './fit.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
 import type { Mismatch } from './mismatch.js';
@@ -29,9 +30,10 @@ export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): P
     return { pairs: [], mismatches: [...general, noKfd()], moves: [] };
   }
   const { pairs, mismatches } = pairGpus(manifest, host, map);
+  const missing = [...tooFew(manifest, host), ...gttMisfits(manifest, host)];
   return {
     pairs,
-    mismatches: [...general, ...tooFew(manifest, host), ...mismatches],
+    mismatches: [...general, ...missing, ...mismatches],
     moves: deviceMoves(manifest, host, pairs),
   };
 }

@@ -2,7 +2,7 @@
 
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { firmwareMisfits } from './firmware.js';
-import type { HostGpu } from './host.js';
+import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { gfxName } from './properties.js';
 
@@ -69,6 +69,20 @@ function vramMisfit(recorded: ManifestGpu, needed: number, present: HostGpu): Mi
       code: 'E_VRAM',
       message: `${gpuName(recorded)}: ${needed} bytes of VRAM are needed, ${free} are free`,
       hint: 'stop other GPU work on this host, or restore on a GPU with more memory',
+    },
+  ];
+}
+
+/** The limit of GTT memory holds for all GPUs and processes of the host together. */
+export function gttMisfits({ buffers }: Manifest, { gttLimitBytes }: Host): Mismatch[] {
+  const gtt = buffers.filter(({ kind }) => kind === 'gtt');
+  const needed = gtt.reduce((sum, { size }) => sum + size, 0);
+  if (gttLimitBytes === undefined || needed <= gttLimitBytes) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: `host: ${needed} bytes of GTT memory are needed, its driver gives out ${gttLimitBytes} at most`,
+      hint: 'restore on a host with more memory, or raise ttm.pages_limit and load amdgpu again',
     },
   ];
 }

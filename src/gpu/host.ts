@@ -11,6 +11,7 @@ import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { readTextIfAny } from '../os/files.js';
 import { type Driver, readDriver } from './driver.js';
 import { firmwareOf } from './firmware.js';
+import { readMemoryLimits } from './memory-limits.js';
 import { hiveId, parseProperties } from './properties.js';
 
 /** A GPU of this host. */
@@ -19,7 +20,7 @@ export interface HostGpu {
   readonly record: ManifestGpu;
   /** Numbers of its render node; undefined without one, or when it is not accessible. */
   readonly renderDevice: DeviceNumber | undefined;
-  /** Bytes of free VRAM; undefined when the driver does not report it. */
+  /** Bytes of VRAM that KFD can still give out; undefined when the driver does not report it. */
   readonly vramFreeBytes: number | undefined;
 }
 
@@ -38,6 +39,8 @@ export interface Host {
   readonly kfdDevice: DeviceNumber | undefined;
   /** undefined: no KFD here. */
   readonly driver: Driver | undefined;
+  /** Bytes of GTT memory that the driver gives out in all; undefined when unknown. */
+  readonly gttLimitBytes: number | undefined;
   /** In topology order, ordinals 0..n-1. */
   readonly gpus: readonly HostGpu[];
 }
@@ -55,6 +58,9 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
   const kfdDevice = await readKfdDevice(root);
   const release = await readTextIfAny(join(root, 'proc/sys/kernel/osrelease'));
   const hostname = await readTextIfAny(join(root, 'proc/sys/kernel/hostname'));
+  const gpus = kfdDevice === undefined ? [] : await readTopology(root);
+  const records = gpus.map(({ record }) => record);
+  const { vramReserveBytes, gttBytes } = await readMemoryLimits(root, records);
   return {
     hostname: hostname?.trim() ?? os.hostname(),
     kernelRelease: release?.trim() ?? os.release(),
@@ -62,8 +68,14 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
     kfdVersion: options.kfdVersion,
     kfdDevice,
     driver: kfdDevice === undefined ? undefined : await readDriver(root),
-    gpus: kfdDevice === undefined ? [] : await readTopology(root),
+    gttLimitBytes: gttBytes,
+    gpus: gpus.map((gpu) => withReserve(gpu, vramReserveBytes)),
   };
+}
+
+function withReserve(gpu: HostGpu, reserveBytes: number): HostGpu {
+  const free = gpu.vramFreeBytes;
+  return { ...gpu, vramFreeBytes: free && Math.max(0, free - reserveBytes) };
 }
 
 /** The parts of a manifest that describe the host. Needs `kfdVersion` and `kfdDevice`. */

@@ -34,7 +34,7 @@ test('the topology of two GPUs is read as the manifest records it', async () => 
     sampleManifest().gpus.map((gpu) => ({ ...gpu, fw_version: 78 })),
   );
   assert.deepEqual(host.gpus[1]?.renderDevice, { major: 226, minor: 129 });
-  assert.equal(host.gpus[0]?.vramFreeBytes, 68702699520 - 1048576);
+  assert.equal(host.gpus[0]?.vramFreeBytes, 68702699520 - 1048576 - 8388608);
   assert.ok(host.kfdDevice !== undefined);
   const record = hostRecord({ ...host, kfdVersion, kfdDevice: host.kfdDevice });
   assert.deepEqual(record.devices, sampleManifest().devices);
@@ -146,7 +146,7 @@ test('differences of the model are told with both values', async (t) => {
 
 test('too little free VRAM names the bytes on both sides', async (t) => {
   const root = await bentHost(t, 'two-gpus', {
-    'sys/devices/pci0000:00/0000:03:00.0/mem_info_vram_used': '68702699519\n',
+    'sys/devices/pci0000:00/0000:03:00.0/mem_info_vram_used': `${68702699519 - 8388608}\n`,
   });
   const host = { ...(await readHost({ root, kfdVersion })), machine: 'x86_64' };
   assert.deepEqual(vramNeeded(sampleManifest()), [2097152, 1048576]);
@@ -227,4 +227,46 @@ test('a GPU of the source that no process could see does not matter', async () =
   const manifest = sampleManifest();
   Object.assign(manifest.processes[0] as object, { gpus: [0] });
   assert.deepEqual(compareHost(manifest, host), []);
+});
+
+const gib = 2 ** 30;
+
+test('an exact fit is not promised: KFD keeps VRAM back for page tables', async (t) => {
+  const pci = 'sys/devices/pci0000:00/0000:03:00.0';
+  const bent = (memory: string) =>
+    bentHost(t, 'one-gpu', {
+      [`${pci}/mem_info_vram_total`]: `${192 * gib}\n`,
+      [`${pci}/mem_info_vram_used`]: '0\n',
+      'proc/meminfo': memory,
+    });
+  const free = async (memory: string) =>
+    (await readHost({ root: await bent(memory) })).gpus[0]?.vramFreeBytes;
+  // (2 TiB of memory + 192 GiB of VRAM) / 16384; 8 MiB at least.
+  assert.equal(await free('MemTotal:       2147483648 kB\n'), 192 * gib - 140 * 2 ** 20);
+  assert.equal(await free('MemTotal:       1048576 kB\n'), 192 * gib - (193 * gib) / 2 ** 14);
+  assert.equal(await free(''), 192 * gib - 12 * 2 ** 20);
+});
+
+test('GTT memory beyond the limit of the host is refused', async (t) => {
+  const limits = async (changes: Record<string, string>) =>
+    (await readHost({ root: await bentHost(t, 'two-gpus', changes) })).gttLimitBytes;
+  const meminfo = { 'proc/meminfo': 'MemTotal:       8388608 kB\nMemFree:        1 kB\n' };
+  assert.equal(await limits(meminfo), 4 * gib);
+  const pages = { 'sys/module/ttm/parameters/pages_limit': `${(6 * gib) / 4096}\n` };
+  assert.equal(await limits({ ...meminfo, ...pages }), 6 * gib);
+  assert.equal(await limits({}), undefined);
+
+  const manifest = sampleManifest();
+  const needed = manifest.buffers
+    .filter(({ kind }) => kind === 'gtt')
+    .reduce((sum, { size }) => sum + size, 0);
+  assert.ok(needed > 0);
+  const host = await twoGpus();
+  assert.deepEqual(compareHost(manifest, { ...host, gttLimitBytes: needed }), []);
+  const refused = compareHost(manifest, { ...host, gttLimitBytes: needed - 1 });
+  assert.deepEqual(
+    refused.map(({ code }) => code),
+    ['E_HOST'],
+  );
+  assert.match(refused[0]?.message ?? '', /bytes of GTT memory are needed/);
 });

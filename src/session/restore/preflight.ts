@@ -8,6 +8,7 @@ import { placeAsIs } from '../../gpu/compare.js';
 import type { GpuMap } from '../../gpu/gpu-map.js';
 import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
 import type { GpuPair } from '../../gpu/pair.js';
+import { placeWhenFree } from '../../gpu/wait-vram.js';
 import { imageState } from '../../manifest/image.js';
 import {
   renderStateFileName,
@@ -82,8 +83,12 @@ export async function preflight(
     );
   }
   const { manifest } = image;
-  const host = await readHost(hostOptions ?? (await kfdVersionIfAny()));
-  const { pairs, mismatches } = placeAsIs(manifest, host, gpuMap);
+  const options = hostOptions ?? (await kfdVersionIfAny());
+  const { host, placement } = await placeWhenFree(
+    () => readHost(options),
+    (now) => placeAsIs(manifest, now, gpuMap),
+  );
+  const { pairs, mismatches } = placement;
   const [first] = mismatches;
   if (first !== undefined) {
     throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
