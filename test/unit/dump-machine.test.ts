@@ -73,7 +73,15 @@ test('a short freeze: the gate opens when nothing reads the tree; the seal comes
   assert.equal(step.answer, 'go-on');
   const finishing = transition(step.state, { type: 'seal' });
   assert.equal(finishing.state.phase, 'finishing');
-  assert.deepEqual(transition(finishing.state, { type: 'drained' }).effects, ['write-manifest']);
+  const drained = transition(finishing.state, { type: 'drained' });
+  assert.deepEqual(drained.effects, ['close-buffers', 'write-manifest']);
+});
+
+test('buffers of the tree are closed as soon as they have been read', () => {
+  const draining = walk({ type: 'pause' }, { type: 'begin', aside: false });
+  assert.deepEqual(transition(draining.state, { type: 'drained' }).effects, ['close-buffers']);
+  const aside = walk({ type: 'pause' }, { type: 'begin', aside: true });
+  assert.deepEqual(transition(aside.state, { type: 'released' }).effects, ['close-buffers']);
 });
 
 test('an image that was sealed is removed when CRIU failed afterwards, or died before it said how it ended', () => {

@@ -1,6 +1,9 @@
 /** A dump session with a plugin and a launcher that are played: no GPU, no CRIU. */
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fstatSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -95,4 +98,30 @@ test('CRIU dies at any moment after post-dump came: nothing appears in the image
     await delay(20);
     assert.deepEqual(await readdir(all.image), [], `later, after ${turns} turns`);
   }
+});
+
+const isOpen = ({ fd }: Descriptor): boolean => {
+  try {
+    fstatSync(fd);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+test("a process that has ended is held no longer, also before CRIU's end", async (t) => {
+  const all = await started(t);
+  const worker = spawn('sleep', ['60']);
+  t.after(() => worker.kill('SIGKILL'));
+  await once(worker, 'spawn');
+  const pidfd = native().openPidfd(worker.pid as number);
+  const kfd = native().memfd(Buffer.from('stands for /dev/kfd'));
+  await all.send(messageType.dumpPause, [0, worker.pid as number], 'worker', [pidfd, kfd]);
+  await delay(20);
+  assert.ok(isOpen(kfd), 'needed to undo the pause');
+  worker.kill('SIGKILL');
+  await once(worker, 'exit');
+  for (let n = 0; n < 100 && isOpen(kfd); n++) await delay(10);
+  assert.ok(!isOpen(kfd), 'its queues and its VRAM stay');
+  assert.equal((await all.session.finish()).outcome, 'abandoned');
 });

@@ -89,7 +89,7 @@ export type DumpEffect =
   | 'write-manifest'
   /** Copies are drained from now on. */
   | 'drain-copies'
-  /** The tree's processes. */
+  /** The tree's buffers are no longer needed. */
   | 'close-buffers'
   | 'cancel-transfers'
   | 'unpause'
@@ -121,10 +121,9 @@ export function transition(state: DumpState, event: DumpEvent): DumpStep {
     case 'post-dump':
       return postDump(state, event.processes);
     case 'released':
-      if (state.contents !== 'moving') return step(state);
-      return moved({ ...state, contents: 'released' });
+      return state.contents === 'moving' ? read(state, 'released') : step(state);
     case 'drained':
-      return moved({ ...state, contents: 'drained' });
+      return read(state, 'drained');
     case 'states-written':
     case 'manifest-written':
     case 'write-failed':
@@ -187,6 +186,12 @@ function seal(state: DumpState): DumpStep {
   return { state: next, effects: ['drain-copies', ...effects] };
 }
 
+/** Memory that the tree frees from now on must become free. */
+function read(state: DumpState, contents: 'released' | 'drained'): DumpStep {
+  const { state: next, effects } = moved({ ...state, contents });
+  return { state: next, effects: ['close-buffers', ...effects] };
+}
+
 /** Goes to the next phase when the contents that CRIU waits for are ready. */
 function moved(state: DumpState): DumpStep {
   const { phase, aside, contents } = state;
@@ -220,11 +225,7 @@ function end(state: DumpState, success: boolean): DumpStep {
   if (phase === 'sealed' && success)
     return { ...step({ ...state, phase: 'kept' }), answer: 'stay' };
   if (phase === 'unsealed' && success) {
-    // Memory that the tree frees from now on must become free.
-    return {
-      ...step({ ...state, phase: 'resumed', wentOn: true }, 'close-buffers'),
-      answer: 'go-on',
-    };
+    return { ...step({ ...state, phase: 'resumed', wentOn: true }), answer: 'go-on' };
   }
   return { ...fail(state), answer: 'unpause' };
 }

@@ -19,6 +19,8 @@ export class DumpRecord {
   readonly dmabufs = new HeldDmabufs();
   readonly extFiles: ManifestExtFile[] = [];
   readonly #log: Logger;
+  /** Each ends the watch of one process. */
+  readonly #watches: (() => void)[] = [];
   readonly #processes = new Map<number, DumpedProcess>();
 
   constructor(host: Host, log: Logger) {
@@ -34,6 +36,9 @@ export class DumpRecord {
   addProcess({ args: [ordinal = -1, pid = -1], fds: [pidfd, kfd], body }: Message): void {
     if (pidfd === undefined) throw protocol('a pause without descriptors');
     const comm = body.toString('utf8');
+    // Before Linux 7 queues and VRAM of a process end with the last file of /dev/kfd, also when it is a copy
+    // (kfd_process.c:kfd_process_wq_release@6.12.117; kfd_process_notifier_release_internal@7.3.4).
+    if (kfd !== undefined) this.#watches.push(native().watchExit(pidfd, () => kfd.close()));
     this.#processes.set(ordinal, {
       ordinal,
       pid,
@@ -104,7 +109,7 @@ export class DumpRecord {
     });
   }
 
-  /** Closes the dma-bufs: the tree may run and free its buffers. */
+  /** Closes the dma-bufs: contents have been read. */
   closeBuffers(): void {
     for (const { dmabufs } of this.processes) {
       for (const dmabuf of dmabufs.values()) dmabuf.close();
@@ -114,6 +119,7 @@ export class DumpRecord {
   /** Closes every descriptor. */
   close(): void {
     this.closeBuffers();
+    for (const end of this.#watches) end();
     for (const { kfd, pidfd } of this.processes) {
       kfd?.close();
       pidfd.close();
