@@ -4,6 +4,7 @@ import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { firmwareMisfits } from './firmware.js';
 import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
+import { partitionOf } from './partitions.js';
 import { gfxName } from './properties.js';
 
 /** Every reason against it; empty when it fits. `vramBytes`: VRAM that the image will allocate. */
@@ -47,6 +48,26 @@ function modelMisfits(recorded: ManifestGpu, present: ManifestGpu): Mismatch[] {
     'restore on the same GPU model: saved waves are laid out for its compute units',
   );
   return mismatches;
+}
+
+/** A partition is replaced by the one with the same number on its device: see partitionOf(). */
+export function partitionMisfits(
+  recorded: ManifestGpu,
+  recordedGpus: readonly ManifestGpu[],
+  present: ManifestGpu,
+  presentGpus: readonly ManifestGpu[],
+): Mismatch[] {
+  const was = partitionOf(recorded, recordedGpus);
+  const is = partitionOf(present, presentGpus);
+  if (was === is) return [];
+  return [
+    {
+      code: 'E_GPU_MISMATCH',
+      message: `${gpuName(recorded)}: was partition ${was} of its device, gpu ${present.gpu_id} here is ${is}`,
+      hint: `restore on partition ${was} of a GPU in the same partition mode`,
+      gpu: recorded.ordinal,
+    },
+  ];
 }
 
 function nodeMisfit(recorded: ManifestGpu, present: HostGpu): Mismatch[] {

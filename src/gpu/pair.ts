@@ -4,11 +4,12 @@ import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { archiveMinor } from './archive-minor.js';
 import { assign } from './assign.js';
 import { hasSameFirmware } from './firmware.js';
-import { misfits, vramNeeded } from './fit.js';
+import { misfits, partitionMisfits, vramNeeded } from './fit.js';
 import { type GpuMap, overridesOf } from './gpu-map.js';
 import { type HiveChoice, hiveChoices } from './hives.js';
 import type { Host, HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
+import { linkOf } from './partitions.js';
 import { gfxName } from './properties.js';
 
 /** A recorded GPU, and the GPU of this host that replaces it. */
@@ -46,8 +47,12 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
   const overrides = overridesOf(map, needed, present);
   const overridden = new Set(overrides.target.values());
   const vram = vramNeeded(manifest);
-  const against = (recorded: ManifestGpu, one: HostGpu) =>
-    misfits(recorded, vram[recorded.ordinal] ?? 0, one);
+  const records = present.map(({ record }) => record);
+  const links = new Map(present.map((one) => [one, linkOf(one.record, records)]));
+  const against = (recorded: ManifestGpu, one: HostGpu) => [
+    ...partitionMisfits(recorded, manifest.gpus, one.record, records),
+    ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
+  ];
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
     const [recorded, one] = [needed[row] as ManifestGpu, present[column]];
@@ -55,7 +60,7 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
     const override = overrides.target.get(recorded.ordinal);
     if (override === undefined ? overridden.has(one) : override !== one) return cost.unmatched;
     const hive = override === undefined ? hives.get(recorded.ordinal) : undefined;
-    if (hive !== undefined && hive !== one.record.hive_id) return cost.unmatched;
+    if (hive !== undefined && hive !== links.get(one)) return cost.unmatched;
     return score(manifest, recorded, one) * cost.score + (row - column) ** 2;
   };
   const solve = (hives: HiveChoice) => {
@@ -118,8 +123,8 @@ function notLinked(recorded: ManifestGpu): Mismatch {
   return {
     code: 'E_GPU_MISMATCH',
     message:
-      `${gpuName(recorded)}: was linked by XGMI with others of its process, ` +
-      'and here no hive has that many that fit',
+      `${gpuName(recorded)}: was linked by XGMI or as a partition with others of its process, ` +
+      'and here no hive or device has that many that fit',
     hint: 'restore on a host whose GPUs are linked, or decide with gpu_map',
     gpu: recorded.ordinal,
   };

@@ -2,6 +2,7 @@
 
 import type { ManifestGpu } from '../manifest/schema.js';
 import type { KfdQueue } from './kfd-objects.js';
+import { isPartition } from './partitions.js';
 import { gfxName } from './properties.js';
 
 /**
@@ -55,12 +56,6 @@ function lostOn(
     return 'is on a partition of a GPU: RESTORE of this kernel would write past its memory for the queue';
   }
   return undefined;
-}
-
-/** A partition has the PCI device of another node; the function is its number (kfd_topology_add_device@6.12.117). */
-function isPartition(gpu: ManifestGpu, gpus: readonly ManifestGpu[]): boolean {
-  const device = ({ location }: ManifestGpu) => location.slice(0, -'.0'.length);
-  return gpus.some((other) => other.gpu_id !== gpu.gpu_id && device(other) === device(gpu));
 }
 
 /**

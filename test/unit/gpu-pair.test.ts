@@ -140,7 +140,10 @@ test('GPUs that a process had linked by XGMI become GPUs of one hive', () => {
       mismatches.map(({ code }) => code),
       ['E_GPU_MISMATCH'],
     );
-    assert.match(mismatches[0]?.message ?? '', /^gpu 1 \(renderD129\): was linked by XGMI/);
+    assert.match(
+      mismatches[0]?.message ?? '',
+      /^gpu 1 \(renderD129\): was linked by XGMI or as a partition/,
+    );
   }
   const none = pairGpus(manifest, hives(undefined, undefined)).mismatches;
   assert.deepEqual(
@@ -156,6 +159,85 @@ test('GPUs that a process had linked by XGMI become GPUs of one hive', () => {
     { ...first, ordinal: 1, gpus: [1] },
   ];
   assert.deepEqual(chosen(hives('1', '2'), manifest), ['0>0', '1>1']);
+});
+
+/** Addresses of the first partitions of a device. */
+const partitions = (device: string, count: number): Bend[] =>
+  Array.from({ length: count }, (_, number) => ({ location: `0000:${device}:00.${number}` }));
+
+/** The sample, with its GPUs at these addresses. */
+function recordedAt(...locations: readonly string[]): Manifest {
+  const manifest = sampleManifest();
+  manifest.gpus.forEach((gpu, ordinal) => {
+    Object.assign(gpu, { location: locations[ordinal] });
+  });
+  return manifest;
+}
+
+/** A process for each GPU: none needs a link. */
+function apart(manifest: Manifest): Manifest {
+  const [first] = manifest.processes as [Manifest['processes'][number]];
+  const processes = [
+    { ...first, gpus: [0] },
+    { ...first, ordinal: 1, gpus: [1] },
+  ];
+  return { ...manifest, processes };
+}
+
+test('a partition goes to the partition with its number, on any device', () => {
+  const manifest = apart(recordedAt('0000:0c:00.2', '0000:0c:00.3'));
+  assert.deepEqual(chosen(hostWith(...partitions('0c', 4)), manifest), ['0>2', '1>3']);
+  // Render nodes stay where they were if the number allows it.
+  const host = hostWith(
+    { ...partitions('0c', 2)[0], render_minor: 128 },
+    partitions('0c', 2)[1] as Bend,
+  );
+  const first = apart(recordedAt('0000:0c:00.1', '0000:0c:00.0'));
+  assert.deepEqual(chosen(host, first), ['0>1', '1>0']);
+  const two = hostWith(...partitions('0c', 3), ...partitions('22', 4));
+  assert.deepEqual(chosen(two, manifest), ['0>2', '1>6']);
+  const { mismatches } = pairGpus(manifest, hostWith(...partitions('0c', 3)));
+  assert.deepEqual(
+    mismatches.map(({ code, gpu, message }) => [code, gpu, message]),
+    [
+      [
+        'E_GPU_MISMATCH',
+        1,
+        'gpu 1 (renderD129): was partition 3 of its device, gpu 1000 here is 0',
+      ],
+    ],
+  );
+});
+
+test('a whole GPU may be at any function, and is like the first partition', () => {
+  const whole = apart(recordedAt('0000:0c:00.4', '0000:22:00.0'));
+  assert.deepEqual(chosen(hostWith({}, {}), whole), ['0>0', '1>1']);
+  assert.deepEqual(chosen(hostWith(...partitions('0c', 2), {}), whole), ['0>0', '1>2']);
+});
+
+test('partitions of one device that a process had together stay on one device, or in one hive', () => {
+  const manifest = recordedAt('0000:0c:00.0', '0000:0c:00.1');
+  const [a0, a1] = partitions('0c', 2) as [Bend, Bend];
+  const [b0, b1] = partitions('22', 2) as [Bend, Bend];
+  const full = { free: 0 };
+  assert.deepEqual(chosen(hostWith({ ...a0, ...full }, a1, b0, b1), manifest), ['0>2', '1>3']);
+  const { mismatches } = pairGpus(
+    manifest,
+    hostWith({ ...a0, ...full }, a1, b0, { ...b1, ...full }),
+  );
+  assert.equal(mismatches.length, 1);
+  const hive = { hive_id: '7' };
+  const linked = hostWith(
+    { ...a0, ...full, ...hive },
+    { ...a1, ...hive },
+    { ...b0, ...hive },
+    { ...b1, ...full, ...hive },
+  );
+  assert.deepEqual(chosen(linked, manifest), ['0>2', '1>1']);
+  assert.deepEqual(chosen(hostWith({ ...a0, ...full }, a1, b0, b1), apart(manifest)), [
+    '0>2',
+    '1>1',
+  ]);
 });
 
 test('overrides count more than scores; they name GPUs by node, address or id, and are checked', () => {
