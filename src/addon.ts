@@ -53,6 +53,8 @@ export interface Native {
   /** Limits the processes of a cgroup v2 (directory `cgroup`) to these render nodes. Throws KFD_IO. */
   attachDeviceFilter(cgroup: string, renderMinors: readonly number[]): void;
   kfdVersion(): { readonly major: number; readonly minor: number };
+  /** Bytes that XSAVE writes at most for the enabled register state; undefined without XSAVE. */
+  xsaveBytes(): number | undefined;
   /** Only after a successful RESTORE in `pid`: kernels crash for other processes. */
   kfdResume(pid: number): void;
   /** Attaches to `pid`, unpauses it, detaches. False when it was not paused. */

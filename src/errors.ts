@@ -10,6 +10,8 @@ export type ErrorCode =
   | 'E_VRAM'
   /** Another kernel release, amdgpu driver or KFD interface version: the opaque state is bound to it. */
   | 'E_KERNEL_MISMATCH'
+  /** The CPU lacks what the recorded one had. */
+  | 'E_CPU_MISMATCH'
   /** The GPU is on this host, but under other device numbers. */
   | 'E_DEVICE_MOVED'
   /** Bytes of the image or archive do not match their checksum or format. */
@@ -79,6 +81,7 @@ export const exitCodes = {
   E_GPU_MISMATCH: 5,
   E_VRAM: 3,
   E_KERNEL_MISMATCH: 5,
+  E_CPU_MISMATCH: 5,
   E_DEVICE_MOVED: 5,
   E_IMAGE_CORRUPT: 5,
   E_IMAGE_UNSEALED: 5,

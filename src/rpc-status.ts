@@ -21,6 +21,7 @@ export const statusOf = {
   E_GPU_MISMATCH: statusCode.failedPrecondition,
   E_VRAM: statusCode.failedPrecondition,
   E_KERNEL_MISMATCH: statusCode.failedPrecondition,
+  E_CPU_MISMATCH: statusCode.failedPrecondition,
   E_DEVICE_MOVED: statusCode.failedPrecondition,
   E_IMAGE_CORRUPT: statusCode.failedPrecondition,
   E_IMAGE_UNSEALED: statusCode.failedPrecondition,

@@ -15,6 +15,7 @@
 #include "addon/descriptor.h"
 #include "addon/threads.h"
 #include "core/kfd/kfd.h"
+#include "core/os/cpu.h"
 #include "core/os/device_filter.h"
 #include "core/os/procfs.h"
 
@@ -80,6 +81,12 @@ Napi::Value js_kfd_version(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value js_xsave_bytes(const Napi::CallbackInfo& info) {
+  const auto bytes = cpu::xsave_bytes();
+  if (!bytes) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), *bytes);
+}
+
 void js_kfd_resume(const Napi::CallbackInfo& info) {
   const std::uint32_t pid = to_uint32(info[0], "pid");
   guarded(info.Env(), [&] {
@@ -134,6 +141,7 @@ void init_process(Napi::Env env, Napi::Object exports) {
   exports.Set("watchExit", Napi::Function::New(env, js_watch_exit));
   exports.Set("attachDeviceFilter", Napi::Function::New(env, js_attach_device_filter));
   exports.Set("kfdVersion", Napi::Function::New(env, js_kfd_version));
+  exports.Set("xsaveBytes", Napi::Function::New(env, js_xsave_bytes));
   exports.Set("kfdResume", Napi::Function::New(env, js_kfd_resume));
   exports.Set("kfdUnpause", Napi::Function::New(env, js_kfd_unpause));
 }

@@ -30,4 +30,6 @@ export interface NativeServices {
   readonly imageFlattener: () => FlattenPages;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;
+  /** Bytes that XSAVE writes at most; undefined without XSAVE. */
+  readonly xsaveBytes: () => number | undefined;
 }

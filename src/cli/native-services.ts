@@ -48,6 +48,7 @@ export const nativeServices: NativeServices = {
       throw fromNative(error, '/dev/kfd');
     }
   },
+  xsaveBytes: () => native().xsaveBytes(),
 };
 
 /** A single file without siblings. It needs no feature for references to other files. */

@@ -52,7 +52,12 @@ export async function restorabilityOf(
     { zstdDecoder: native.zstdDecoder, signal },
     options.also,
   );
-  const look = () => readHost({ root: options.root, ...kfdVersion(native.kfdVersion) });
+  const look = () =>
+    readHost({
+      root: options.root,
+      kfdVersion: ifKnown(native.kfdVersion),
+      xsaveBytes: ifKnown(native.xsaveBytes),
+    });
   const known = options.hasParent === true ? withParent(complete) : complete;
   return judge(known, look, override ?? config.gpu_map, override !== undefined);
 }
@@ -105,11 +110,11 @@ export function refusal(path: string, reasons: readonly Mismatch[]): KfdError | 
   });
 }
 
-function kfdVersion(ask: () => string): { kfdVersion?: string } {
+function ifKnown<T>(ask: () => T): T | undefined {
   try {
-    return { kfdVersion: ask() };
+    return ask();
   } catch {
     // The comparison reports a missing KFD, with the other reasons.
-    return {};
+    return undefined;
   }
 }

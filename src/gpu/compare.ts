@@ -7,6 +7,7 @@ import { driverMismatches } from './driver.js';
 import { gttMisfits } from './fit.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
+import { cpuMismatches } from './host-cpu.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
 
@@ -25,6 +26,7 @@ export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): P
     ...featureMismatches(manifest),
     ...kernelMismatches(manifest, host),
     ...driverMismatches(manifest.host.driver, host.driver),
+    ...cpuMismatches(manifest.host.cpu, host.cpu),
   ];
   if (host.kfdDevice === undefined) {
     return { pairs: [], mismatches: [...general, noKfd()], moves: [] };

@@ -11,6 +11,7 @@ import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { readTextIfAny } from '../os/files.js';
 import { type Driver, readDriver } from './driver.js';
 import { firmwareOf } from './firmware.js';
+import { cpuRecord, type HostCpu, readCpu } from './host-cpu.js';
 import { readMemoryLimits } from './memory-limits.js';
 import { hiveId, parseProperties } from './properties.js';
 
@@ -33,6 +34,8 @@ export interface Host {
   readonly hostname: string;
   readonly kernelRelease: string;
   readonly machine: string;
+  /** undefined: not known, as on other machines than x86. */
+  readonly cpu: HostCpu | undefined;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION; undefined when it was not read. */
   readonly kfdVersion: string | undefined;
   /** undefined: no KFD here. */
@@ -48,8 +51,9 @@ export interface Host {
 export interface HostOptions {
   /** Root folder of `/sys`, `/proc` and `/dev`; "/" by default. */
   readonly root?: string;
-  /** From the addon: no file has it. */
-  readonly kfdVersion?: string;
+  /** From the addon: no file has them. */
+  readonly kfdVersion?: string | undefined;
+  readonly xsaveBytes?: number | undefined;
 }
 
 /** Reads the host. A host without KFD is a normal answer, not an error. */
@@ -65,6 +69,7 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
     hostname: hostname?.trim() ?? os.hostname(),
     kernelRelease: release?.trim() ?? os.release(),
     machine: os.machine(),
+    cpu: await readCpu(root, options.xsaveBytes),
     kfdVersion: options.kfdVersion,
     kfdDevice,
     driver: kfdDevice === undefined ? undefined : await readDriver(root),
@@ -89,6 +94,7 @@ export function hostRecord(
       kfd_version: host.kfdVersion,
       machine: host.machine,
       ...(host.driver !== undefined && { driver: host.driver }),
+      ...(host.cpu !== undefined && { cpu: cpuRecord(host.cpu) }),
     },
     gpus: host.gpus.map((gpu) => gpu.record),
     devices: {

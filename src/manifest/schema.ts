@@ -171,6 +171,19 @@ export const manifestSchema = v.strictObject({
         srcversion: v.exactOptional(text(255)),
       }),
     ),
+    /** Missing: not recorded, as on other machines than x86. */
+    cpu: v.exactOptional(
+      v.strictObject({
+        model: text(128),
+        /** Names in /proc/cpuinfo of what user space may depend on. */
+        flags: v.pipe(
+          v.array(v.pipe(v.string(), v.regex(/^[a-z0-9_]{1,32}$/, 'not a CPU flag'))),
+          v.maxLength(512),
+        ),
+        /** Bytes that XSAVE writes at most. Missing: not known. */
+        xsave_bytes: v.exactOptional(u32),
+      }),
+    ),
   }),
   gpus: v.pipe(v.array(gpu), v.minLength(1), v.maxLength(manifestLimits.gpus)),
   devices: v.strictObject({

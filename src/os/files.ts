@@ -45,6 +45,25 @@ export async function readTextIfAny(path: string, maxBytes = 1 << 20): Promise<s
 }
 
 /**
+ * What one read from the start of the file gives, at most `maxBytes`; `undefined` when it does not exist. Files of
+ * /proc that list entries give whole entries, and make no more of them than fit. Throws Node's error.
+ */
+export async function readHeadIfAny(path: string, maxBytes: number): Promise<string | undefined> {
+  try {
+    const handle = await promises.open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const { bytesRead, buffer } = await handle.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
  * Replaces `path` by `data`: written beside it under a temporary name, synced, renamed, and the
  * folder synced. Missing folders are made. On failure the old file is untouched and no temporary
  * file remains. Throws Node's error.

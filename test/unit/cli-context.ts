@@ -12,6 +12,7 @@ export const fakeNative: NativeServices = {
     throw new Error('no test of this asks for it');
   },
   kfdVersion: () => '1.17',
+  xsaveBytes: () => 2440,
 };
 
 /** Programs by "command first-argument"; anything else is not in PATH. */

@@ -42,13 +42,18 @@ function withTransfers(): Manifest {
   return { ...sample, transfers: [transfer, other as typeof transfer], parent };
 }
 
-/** As a session writes it that knows the host's driver and firmware. */
-function withDriver(): Manifest {
+/** As a session writes it that knows the host's driver, firmware and CPU. */
+function withHost(): Manifest {
   const sample = sampleManifest();
   const driver = { version: '6.16.6', srcversion: '533BB7E5866E52F63B9ACCB' };
+  const cpu = {
+    model: 'AMD EPYC 9654 96-Core Processor',
+    flags: ['pni', 'ssse3', 'avx', 'avx2', 'avx512f'],
+    xsave_bytes: 2440,
+  };
   return {
     ...sample,
-    host: { ...sample.host, driver },
+    host: { ...sample.host, driver, cpu },
     gpus: sample.gpus.map((gpu) => ({ ...gpu, fw_version: 78, sdma_fw_version: 8 })),
   };
 }
@@ -129,10 +134,10 @@ test('the golden manifest that tells of transfers is, too', async () => {
   assert.equal(encodeManifest(withTransfers()), text);
 });
 
-test('the golden manifest that tells of the driver and firmware is, too', async () => {
+test('the golden manifest that tells of driver, firmware and CPU is, too', async () => {
   const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-host.json'), 'utf8');
-  assert.deepEqual(decodeManifest(text), withDriver());
-  assert.equal(encodeManifest(withDriver()), text);
+  assert.deepEqual(decodeManifest(text), withHost());
+  assert.equal(encodeManifest(withHost()), text);
 });
 
 test('a transfer is of a pages file, and each has one', () => {

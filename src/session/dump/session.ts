@@ -210,5 +210,5 @@ export class DumpSession implements Cancellable {
 
 function thisHost(): Promise<Host> {
   const { major, minor } = native().kfdVersion();
-  return readHost({ kfdVersion: `${major}.${minor}` });
+  return readHost({ kfdVersion: `${major}.${minor}`, xsaveBytes: native().xsaveBytes() });
 }

@@ -83,7 +83,7 @@ export async function preflight(
     );
   }
   const { manifest } = image;
-  const options = hostOptions ?? (await kfdVersionIfAny());
+  const options = hostOptions ?? optionsHere();
   const { host, placement } = await placeWhenFree(
     () => readHost(options),
     (now) => placeAsIs(manifest, now, gpuMap),
@@ -187,13 +187,14 @@ export function checkOrder(
   throw new KfdError('E_IMAGE_CORRUPT', `${names}: share buffers that none could make first`);
 }
 
-async function kfdVersionIfAny(): Promise<{ kfdVersion?: string }> {
+function optionsHere(): HostOptions {
+  const xsaveBytes = native().xsaveBytes();
   try {
     const { major, minor } = native().kfdVersion();
-    return { kfdVersion: `${major}.${minor}` };
+    return { xsaveBytes, kfdVersion: `${major}.${minor}` };
   } catch {
     // Without KFD here: the comparison reports it with the other reasons.
-    return {};
+    return { xsaveBytes };
   }
 }
 
