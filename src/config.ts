@@ -3,6 +3,7 @@
 import * as v from 'valibot';
 import { KfdError } from './errors.js';
 import { gpuSelector } from './gpu/gpu-map.js';
+import { differences } from './gpu/ignorable.js';
 import { readTextIfAny } from './os/files.js';
 
 export const defaultConfigPath = '/etc/kfd-checkpoint/config.json';
@@ -40,6 +41,8 @@ const configSchema = v.strictObject({
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
   /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
+  /** Differences to the source host that are no reason against a restore. */
+  ignore_mismatch: v.optional(v.array(v.picklist(differences)), []),
 });
 
 export type Config = Readonly<v.InferOutput<typeof configSchema>>;

@@ -38,7 +38,7 @@ function ok(message = ''): Response {
 async function preflightAnswer(request: Buffer): Promise<Response> {
   try {
     const { checkpoint } = createTaskRequest.decode(request);
-    await preflight(checkpoint, (await loadConfig()).gpu_map);
+    await preflight(checkpoint, await loadConfig());
     return ok();
   } catch (error) {
     return responseFor(asKfdError(error, 'image'));

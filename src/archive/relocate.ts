@@ -9,6 +9,7 @@ import { KfdError } from '../errors.js';
 import type { Placement } from '../gpu/compare.js';
 import type { DeviceMove } from '../gpu/device-numbers.js';
 import type { Host } from '../gpu/host.js';
+import { kindsOf } from '../gpu/ignorable.js';
 import { encodeManifest } from '../manifest/codec.js';
 import { manifestName } from '../manifest/names.js';
 import type { Manifest } from '../manifest/schema.js';
@@ -50,7 +51,7 @@ export function tmpfsCollector(images: Map<string, Buffer>): Visit {
  */
 export async function relocate(
   source: Source,
-  { pairs, moves }: Placement,
+  { pairs, moves, ignored }: Placement,
   host: Host,
 ): Promise<Replacements> {
   const { kfdDevice } = host;
@@ -72,7 +73,10 @@ export async function relocate(
       render_minor: present.record.render_minor,
     })),
   };
-  document(imagePrefix + manifestName, encodeManifest({ ...source.manifest, devices }));
+  // The session knows the configuration only: what the command line ignores, the archive has to say.
+  const { ignored: _, ...rest } = source.manifest;
+  const said = ignored.length === 0 ? {} : { ignored: kindsOf(ignored) };
+  document(imagePrefix + manifestName, encodeManifest({ ...rest, devices, ...said }));
   const missing = new Set(moves);
   for (const [name, image] of source.tmpfs) {
     const packed = await relocateNodes(name, image, moves, missing);

@@ -15,15 +15,16 @@ export interface CheckArchiveOptions {
   readonly format: 'table' | 'json';
   readonly root: string;
   readonly gpuMap?: string;
+  readonly ignoreMismatch?: string;
 }
 
 /** Prints the result. Throws the first reason against a restore, if any. */
 export async function checkArchive(
   path: string,
   context: CommandContext,
-  { format, root, gpuMap }: CheckArchiveOptions,
+  { format, root, gpuMap, ignoreMismatch }: CheckArchiveOptions,
 ): Promise<void> {
-  const found = await restorabilityOf(path, context, { root, gpuMap });
+  const found = await restorabilityOf(path, context, { root, gpuMap, ignoreMismatch });
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const verdict = { ...found, reasons: [...found.reasons, ...missing] };
   context.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
@@ -71,6 +72,7 @@ function asJson(path: string, verdict: Restorability) {
       },
     })),
     moves: placement?.moves ?? [],
+    ignored: placement?.ignored ?? [],
     reasons,
   };
 }
@@ -86,6 +88,11 @@ function asTable(path: string, verdict: Restorability): string {
   if (placement !== undefined && placement.pairs.length > 0) {
     const heads = ['GPU', 'MODEL', 'WAS', 'BECOMES', 'LOCATION', 'FREE VRAM'];
     parts.push(table(heads, placement.pairs.map(row)));
+  }
+  const ignored = placement?.ignored ?? [];
+  if (ignored.length > 0) {
+    const rows = ignored.map(({ difference, message }) => [difference ?? '', message]);
+    parts.push(table(['IGNORED', 'DIFFERENCE TO THE SOURCE HOST'], rows));
   }
   if (reasons.length > 0) {
     const rows = reasons.map(({ code, message }) => [code, message]);
@@ -116,8 +123,14 @@ function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[
 }
 
 /** The command to type. A bundle or image directory belongs to a container that still exists. */
-function command(path: string, { contents, needsRewriting }: Restorability): string[] {
-  if (needsRewriting) return ['kfd-checkpoint', 'restore', path];
+function command(
+  path: string,
+  { contents, needsRewriting, ignoredByOption }: Restorability,
+): string[] {
+  const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
+  if (needsRewriting) {
+    return ['kfd-checkpoint', 'restore', ...(ignoredByOption.length > 0 ? ignore : []), path];
+  }
   if (contents.kind !== 'archive') {
     return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
   }

@@ -42,10 +42,17 @@ interface CheckOptions {
   readonly prefix: string;
   readonly root: string;
   readonly gpuMap?: string;
+  readonly ignoreMismatch?: string;
 }
 
 export const gpuMapOption = () =>
   new Option('--gpu-map <from=to,...>', 'which GPU of this host replaces which recorded GPU');
+
+export const ignoreMismatchOption = () =>
+  new Option(
+    '--ignore-mismatch <what,...>',
+    'restore in spite of these differences to the source host: cpu, driver, firmware',
+  );
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
@@ -57,12 +64,16 @@ export function checkCommand(context: CommandContext): Command {
       new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
     )
     .addOption(gpuMapOption())
+    .addOption(ignoreMismatchOption())
     .option('--prefix <dir>', 'folder of the installation', context.prefix)
     .option('--root <dir>', 'read the system below this folder', '/')
     .action(async (checkpoint: string | undefined, options: CheckOptions) => {
       if (checkpoint !== undefined) return checkArchive(checkpoint, context, options);
       if (options.gpuMap !== undefined) {
         throw new KfdError('E_USAGE', '--gpu-map: needs a checkpoint');
+      }
+      if (options.ignoreMismatch !== undefined) {
+        throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');
       }
       const findings = await findingsOf({
         root: options.root,

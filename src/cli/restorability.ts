@@ -7,9 +7,10 @@ import { compressionOf } from '../archive/tar.js';
 import type { Visit } from '../archive/walk.js';
 import { type Config, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
-import { type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
-import { type GpuMap, parseGpuMap } from '../gpu/gpu-map.js';
+import { type Choices, type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
+import { parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, readHost } from '../gpu/host.js';
+import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import type { CommandContext } from './context.js';
@@ -22,6 +23,8 @@ export interface Restorability extends CompleteContents {
   readonly reasons: readonly Mismatch[];
   /** Whether only `kfd-checkpoint restore` can restore it, and `podman container restore` cannot. */
   readonly needsRewriting: boolean;
+  /** Differences that only the option ignores, neither the configuration nor the archive. */
+  readonly ignoredByOption: readonly Difference[];
 }
 
 export interface RestorabilityOptions {
@@ -29,19 +32,25 @@ export interface RestorabilityOptions {
   readonly root: string;
   /** Value of the option, which overrides the configuration. */
   readonly gpuMap: string | undefined;
+  /** Value of the option, which adds to the configuration. */
+  readonly ignoreMismatch: string | undefined;
   /** The contents of the parent will be added to the archive. */
   readonly hasParent?: boolean;
   /** Gets all files that are not read here. */
   readonly also?: Visit;
 }
 
-/** Throws as `readContents`, E_CONFIG for the configuration, E_USAGE for the map. */
+/** Throws as `readContents`, E_CONFIG for the configuration, E_USAGE for the options. */
 export async function restorabilityOf(
   path: string,
   { native, signal, err }: CommandContext,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const override = options.gpuMap === undefined ? undefined : parseGpuMap(options.gpuMap);
+  const { gpuMap, ignoreMismatch } = options;
+  const asked: Choices = {
+    ...(gpuMap !== undefined && { gpu_map: parseGpuMap(gpuMap) }),
+    ...(ignoreMismatch !== undefined && { ignore_mismatch: parseDifferences(ignoreMismatch) }),
+  };
   const config: Config = await loadConfig(join(options.root, defaultConfigPath));
   const compression = await compressionOf(path).catch(() => undefined);
   if (compression === 'gzip' || compression === 'zstd') {
@@ -59,7 +68,7 @@ export async function restorabilityOf(
       xsaveBytes: ifKnown(native.xsaveBytes),
     });
   const known = options.hasParent === true ? withParent(complete) : complete;
-  return judge(known, look, override ?? config.gpu_map, override !== undefined);
+  return judge(known, look, asked, config);
 }
 
 function withParent({ contents, problems }: CompleteContents): CompleteContents {
@@ -70,32 +79,37 @@ function withParent({ contents, problems }: CompleteContents): CompleteContents 
 async function judge(
   { contents, problems }: CompleteContents,
   look: () => Promise<Host>,
-  map: GpuMap,
-  isOverridden: boolean,
+  asked: Choices,
+  config: Config,
 ): Promise<Restorability> {
   const { manifest, kind } = contents;
+  const reasons = problems;
   if (manifest === undefined) {
-    return {
-      contents,
-      problems,
-      host: await look(),
-      placement: undefined,
-      reasons: problems,
-      needsRewriting: false,
-    };
+    const none = { placement: undefined, needsRewriting: false, ignoredByOption: [] };
+    return { contents, problems, host: await look(), reasons, ...none };
   }
-  // A single image directory has no spec, and its container is not known.
+  // A single image directory has no spec, and its container is not known. So it cannot be rewritten.
   const canRewrite = kind !== 'image';
+  // What the option ignores, the archive has to say.
+  const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
+  const choices = {
+    gpu_map: asked.gpu_map ?? config.gpu_map,
+    ignore_mismatch: [...config.ignore_mismatch, ...ignore],
+  };
   const place = canRewrite ? placeOnHost : placeAsIs;
-  const { host, placement } = await placeWhenFree(look, (now) => place(manifest, now, map));
+  const { host, placement } = await placeWhenFree(look, (now) => place(manifest, now, choices));
+  const known: readonly Difference[] = [...config.ignore_mismatch, ...(manifest.ignored ?? [])];
+  const ignoredByOption = kindsOf(placement.ignored).filter((one) => !known.includes(one));
+  // The session would use the configuration, because it does not know the options of this command.
+  const isOverridden = asked.gpu_map !== undefined || ignoredByOption.length > 0;
   return {
     contents,
     problems,
     host,
     placement,
-    reasons: [...problems, ...placement.mismatches],
-    // The session would use the configuration, because it does not know the map of this command.
+    reasons: [...reasons, ...placement.mismatches],
     needsRewriting: canRewrite && (placement.moves.length > 0 || isOverridden),
+    ignoredByOption,
   };
 }
 

@@ -12,11 +12,11 @@ import { readBundleSpec, replaceInPlace } from '../archive/in-place.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
-import { gpuMapOption } from './check.js';
+import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
 import { appendParent, chainOf, inWorkFolder } from './flatten.js';
-import { size } from './format.js';
+import { printable, size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
@@ -24,6 +24,7 @@ import { rewriteTo } from './rewrite-archive.js';
 interface RestoreOptions {
   readonly root: string;
   readonly gpuMap?: string;
+  readonly ignoreMismatch?: string;
   readonly parent?: readonly string[];
   readonly quiet?: boolean;
 }
@@ -36,6 +37,7 @@ export function restoreCommand(context: CommandContext): Command {
     )
     .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())
+    .addOption(ignoreMismatchOption())
     .option(
       '--parent <archive>',
       'archive that holds the missing GPU contents; repeat the option for its own parent',
@@ -52,7 +54,7 @@ export function restoreCommand(context: CommandContext): Command {
 async function restore(
   name: string,
   flags: readonly string[],
-  { root, gpuMap, parent = [], quiet }: RestoreOptions,
+  { root, gpuMap, ignoreMismatch, parent = [], quiet }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
@@ -68,10 +70,13 @@ async function restore(
     throw new KfdError('E_USAGE', `${name}: a checkpoint in place has no parent`);
   }
   const hasParent = parent.length > 0;
-  const options = { root, gpuMap, hasParent, also: tmpfsCollector(tmpfs) };
+  const options = { root, gpuMap, ignoreMismatch, hasParent, also: tmpfsCollector(tmpfs) };
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
+  for (const { difference, message } of verdict.placement?.ignored ?? []) {
+    context.err(`ignored (${difference}): ${printable(message)}\n`);
+  }
   if (target.kind === 'container') {
     if (verdict.needsRewriting) {
       const spec = await readBundleSpec(path);

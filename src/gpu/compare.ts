@@ -4,24 +4,35 @@ import { parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
 import { driverMismatches } from './driver.js';
+import { firmwareMisfits } from './firmware.js';
 import { gttMisfits } from './fit.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
 import { cpuMismatches } from './host-cpu.js';
+import { type Difference, judged } from './ignorable.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
+
+/** The operator's choices, as in the configuration. */
+export interface Choices {
+  readonly gpu_map?: GpuMap;
+  readonly ignore_mismatch?: readonly Difference[];
+}
 
 /** The result of the comparison of an image with a host. */
 export interface Placement {
   readonly pairs: readonly GpuPair[];
   /** Every reason against a restore that no change of the archive removes; empty when a restore is possible. */
   readonly mismatches: readonly Mismatch[];
+  /** Differences that the operator, or the archive itself, ignores. */
+  readonly ignored: readonly Mismatch[];
   /** Parts of the archive that `kfd-checkpoint restore` must rewrite. */
   readonly moves: readonly DeviceMove[];
 }
 
 /** The GPU for each recorded GPU, if the archive may be rewritten. */
-export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
+export function placeOnHost(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
+  const ignored = new Set([...(choices.ignore_mismatch ?? []), ...(manifest.ignored ?? [])]);
   const general = [
     ...featureMismatches(manifest),
     ...kernelMismatches(manifest, host),
@@ -29,13 +40,15 @@ export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): P
     ...cpuMismatches(manifest.host.cpu, host.cpu),
   ];
   if (host.kfdDevice === undefined) {
-    return { pairs: [], mismatches: [...general, noKfd()], moves: [] };
+    return { pairs: [], ...judged([...general, noKfd()], ignored), moves: [] };
   }
-  const { pairs, mismatches } = pairGpus(manifest, host, map);
+  const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, ignored);
+  // Pairs have older firmware only when that is ignored.
+  const older = pairs.flatMap(({ recorded, present }) => firmwareMisfits(recorded, present.record));
   const missing = [...tooFew(manifest, host), ...gttMisfits(manifest, host)];
   return {
     pairs,
-    mismatches: [...general, ...missing, ...mismatches],
+    ...judged([...general, ...missing, ...mismatches, ...older], ignored),
     moves: deviceMoves(manifest, host, pairs),
   };
 }
@@ -44,10 +57,10 @@ export function placeOnHost(manifest: Manifest, host: Host, map: GpuMap = {}): P
  * `placeOnHost` for an archive that is restored unchanged: a move is a reason against it. The GPU pairs of a rewritten
  * archive are used again.
  */
-export function placeAsIs(manifest: Manifest, host: Host, map: GpuMap = {}): Placement {
+export function placeAsIs(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
   const { assigned } = manifest.devices;
-  const decided = assigned === undefined ? map : decidedMap(manifest, assigned);
-  const placement = placeOnHost(manifest, host, decided);
+  const decided = assigned === undefined ? {} : { gpu_map: decidedMap(manifest, assigned) };
+  const placement = placeOnHost(manifest, host, { ...choices, ...decided });
   const moved = placement.moves.map(movedMismatch);
   return { ...placement, mismatches: [...placement.mismatches, ...moved] };
 }

@@ -42,6 +42,7 @@ export function driverMismatches(
       message:
         `amdgpu ${name}: recorded as ${recorded[name] ?? 'none'}, is ${present[name] ?? 'none'} here; ` +
         'the opaque KFD state is bound to it',
-      hint: 'install the amdgpu driver of the source host, from the same package and release',
+      hint: 'install the amdgpu driver of the source host from the same package, or decide with ignore_mismatch',
+      difference: 'driver',
     }));
 }

@@ -30,8 +30,9 @@ export function firmwareMisfits(recorded: ManifestGpu, present: ManifestGpu): Mi
     return {
       code: 'E_GPU_MISMATCH',
       message: `${gpuName(recorded)}: ${firmware[member]} firmware was ${was}, is older here: ${is}`,
-      hint: 'install the firmware of the source host (linux-firmware, amdgpu-dkms-firmware) and boot again',
+      hint: 'install the firmware of the source host (linux-firmware) and boot, or decide with ignore_mismatch',
       gpu: recorded.ordinal,
+      difference: 'firmware',
     };
   });
 }

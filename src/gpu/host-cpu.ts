@@ -59,7 +59,8 @@ export function cpuMismatches(
     mismatches.push({
       code: 'E_CPU_MISMATCH',
       message: `cpu: ${present.model} lacks ${missing.join(', ')}; recorded on ${recorded.model}`,
-      hint: 'restore on a CPU that has them: a program that uses them ends with SIGILL (exit status 132)',
+      hint: 'restore on a CPU that has them, or decide with ignore_mismatch: programs may end with SIGILL (132)',
+      difference: 'cpu',
     });
   }
   const [was, is] = [recorded.xsave_bytes, present.xsaveBytes];
@@ -67,7 +68,8 @@ export function cpuMismatches(
     mismatches.push({
       code: 'E_CPU_MISMATCH',
       message: `cpu: saved registers (XSAVE) took ${was} bytes on ${recorded.model}, take ${is} here`,
-      hint: 'restore on a CPU of the same generation: programs have reserved memory of the recorded size',
+      hint: 'restore on a CPU of the same generation, or decide with ignore_mismatch: programs may crash',
+      difference: 'cpu',
     });
   }
   return mismatches;

@@ -1,7 +1,7 @@
 /** Reasons against a restore on a host. */
 
 import type { ErrorCode } from '../errors.js';
-import type { ManifestGpu } from '../manifest/schema.js';
+import type { Difference, ManifestGpu } from '../manifest/schema.js';
 
 /** One reason why a restore here would fail. */
 export interface Mismatch {
@@ -12,6 +12,8 @@ export interface Mismatch {
   readonly hint: string;
   /** Ordinal of the recorded GPU, if the reason concerns one. */
   readonly gpu?: number;
+  /** What `ignore_mismatch` must name for a restore in spite of this. Missing: nothing helps. */
+  readonly difference?: Difference;
 }
 
 /** The name of a recorded GPU in messages: with its render node on the source host. */

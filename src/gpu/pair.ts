@@ -8,6 +8,7 @@ import { misfits, partitionMisfits, vramNeeded } from './fit.js';
 import { type GpuMap, overridesOf } from './gpu-map.js';
 import { type HiveChoice, hiveChoices } from './hives.js';
 import type { Host, HostGpu } from './host.js';
+import { type Difference, isIgnored } from './ignorable.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { linkOf } from './partitions.js';
 import { gfxName } from './properties.js';
@@ -40,8 +41,14 @@ export function neededGpus(manifest: Manifest): ManifestGpu[] {
 /**
  * As many pairs as possible, and among those the lowest sum of scores. A score counts another render node (the
  * archive must then be rewritten), other firmware, another PCI address and another id. `map` overrides all scores.
+ * Differences of the kinds `ignored` are no reason against a pair.
  */
-export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pairing {
+export function pairGpus(
+  manifest: Manifest,
+  host: Host,
+  map: GpuMap = {},
+  ignored: ReadonlySet<Difference> = new Set(),
+): Pairing {
   const needed = neededGpus(manifest);
   const present = host.gpus;
   const overrides = overridesOf(map, needed, present);
@@ -49,10 +56,11 @@ export function pairGpus(manifest: Manifest, host: Host, map: GpuMap = {}): Pair
   const vram = vramNeeded(manifest);
   const records = present.map(({ record }) => record);
   const links = new Map(present.map((one) => [one, linkOf(one.record, records)]));
-  const against = (recorded: ManifestGpu, one: HostGpu) => [
-    ...partitionMisfits(recorded, manifest.gpus, one.record, records),
-    ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
-  ];
+  const against = (recorded: ManifestGpu, one: HostGpu) =>
+    [
+      ...partitionMisfits(recorded, manifest.gpus, one.record, records),
+      ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
+    ].filter((mismatch) => !isIgnored(mismatch, ignored));
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
     const [recorded, one] = [needed[row] as ManifestGpu, present[column]];

@@ -16,6 +16,10 @@ export const manifestLimits = {
   stateBytes: 1 << 30,
 } as const;
 
+/** Differences between the source and another host that an operator may ignore. */
+export const differences = ['cpu', 'driver', 'firmware'] as const;
+export type Difference = (typeof differences)[number];
+
 const count = (max: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(max));
 const text = (max: number) => v.pipe(v.string(), v.maxLength(max));
 const u32 = count(0xffff_ffff);
@@ -220,6 +224,8 @@ export const manifestSchema = v.strictObject({
   /** One entry for each pages file; missing: not known. */
   transfers: v.exactOptional(v.pipe(v.array(transfer), v.maxLength(65536))),
   parent: v.nullable(parent),
+  /** Differences that were ignored on purpose when the archive was rewritten. Missing: none. */
+  ignored: v.exactOptional(v.pipe(v.array(v.picklist(differences)), v.maxLength(64))),
 });
 
 /** The content of a manifest. The writer adds the seal, the reader checks it. */

@@ -23,6 +23,7 @@ test('a missing file means the defaults', async (t) => {
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
     gpu_map: {},
+    ignore_mismatch: [],
   });
 });
 

@@ -309,7 +309,7 @@ test("an archive that was rewritten says where its GPUs go, and the host's map h
     { gpu: 1, render_minor: 128 },
   ];
   const map = parseGpuMap('renderD128=renderD128,renderD129=renderD129');
-  const decided = placeAsIs(manifest, host, map);
+  const decided = placeAsIs(manifest, host, { gpu_map: map });
   assert.deepEqual(decided.mismatches, []);
   assert.deepEqual(
     decided.pairs.map(({ present }) => present.record.render_minor),

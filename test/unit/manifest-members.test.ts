@@ -140,6 +140,14 @@ test('the golden manifest that tells of driver, firmware and CPU is, too', async
   assert.equal(encodeManifest(withHost()), text);
 });
 
+test('the golden manifest that was rewritten in spite of differences is, too', async () => {
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-ignored.json'), 'utf8');
+  const manifest: Manifest = { ...withHost(), ignored: ['cpu', 'driver', 'firmware'] };
+  assert.deepEqual(decodeManifest(text), manifest);
+  assert.equal(encodeManifest(manifest), text);
+  assert.match(problemsOf({ ...manifest, ignored: ['kernel'] }).join(), /ignored\.0/);
+});
+
 test('a transfer is of a pages file, and each has one', () => {
   const bent = (bend: (transfers: NonNullable<Manifest['transfers']>) => void) => {
     const manifest = withTransfers();

@@ -110,6 +110,22 @@ test('preflight: another host is refused with every reason', async (t) => {
   await assert.rejects(preflight(directory, {}, { root: none }), { code: 'E_NO_GPU' });
 });
 
+test('preflight: differences that the operator ignores are told, and are no reason', async (t) => {
+  const driver = { version: '6.16.6' };
+  const { directory, hostOptions } = await sealedImage(t, ({ host }) => {
+    Object.assign(host, { driver });
+  });
+  await assert.rejects(preflight(directory, {}, hostOptions), {
+    code: 'E_KERNEL_MISMATCH',
+    message: /^amdgpu version: recorded as 6\.16\.6, is none here/,
+  });
+  const plan = await preflight(directory, { ignore_mismatch: ['driver'] }, hostOptions);
+  assert.deepEqual(
+    plan?.ignored.map(({ difference }) => difference),
+    ['driver'],
+  );
+});
+
 test('preflight: pages files are checked by their index', async (t) => {
   const manifest = sampleManifest();
   const { directory, hostOptions } = await sealedImage(t, (own) => {

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../../errors.js';
-import { placeAsIs } from '../../gpu/compare.js';
-import type { GpuMap } from '../../gpu/gpu-map.js';
+import { type Choices, placeAsIs } from '../../gpu/compare.js';
 import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
+import type { Mismatch } from '../../gpu/mismatch.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
 import { imageState } from '../../manifest/image.js';
@@ -60,6 +60,8 @@ export interface Preflight {
   readonly manifest: Manifest;
   readonly host: Host;
   readonly pairs: readonly GpuPair[];
+  /** Differences that the operator decided to ignore. */
+  readonly ignored: readonly Mismatch[];
   readonly processes: readonly PreparedProcess[];
 }
 
@@ -70,7 +72,7 @@ export interface Preflight {
  */
 export async function preflight(
   directory: string,
-  gpuMap: GpuMap,
+  choices: Choices,
   hostOptions?: HostOptions,
 ): Promise<Preflight | undefined> {
   const image = await imageState(directory);
@@ -86,9 +88,9 @@ export async function preflight(
   const options = hostOptions ?? optionsHere();
   const { host, placement } = await placeWhenFree(
     () => readHost(options),
-    (now) => placeAsIs(manifest, now, gpuMap),
+    (now) => placeAsIs(manifest, now, choices),
   );
-  const { pairs, mismatches } = placement;
+  const { pairs, mismatches, ignored } = placement;
   const [first] = mismatches;
   if (first !== undefined) {
     throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
@@ -116,7 +118,7 @@ export async function preflight(
     checkExchange(manifest, process);
   }
   checkOrder(manifest, processes);
-  return { manifest, host, pairs, processes };
+  return { manifest, host, pairs, ignored, processes };
 }
 
 /** Without an upload a BO's contents would be zeros. Throws E_IMAGE_CORRUPT. */

@@ -68,13 +68,15 @@ export class RestoreSession implements Cancellable {
 
   /** Refuses an impossible restore before any task exists. Throws KfdError with all reasons. */
   async start(): Promise<void> {
-    const { config, phases, image: directory } = this.#context;
+    const { config, log, phases, image: directory } = this.#context;
     const handlers = new Map<number, Handler>([
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
     ]);
-    const plan = await preflight(directory, config.gpu_map);
+    const plan = await preflight(directory, config);
     if (plan !== undefined) {
+      const { ignored } = plan;
+      if (ignored.length > 0) log.warn({ ignored }, 'restores in spite of differences');
       const image = new RestoreImage(plan);
       const uploads = new Uploads(this.#context, plan);
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
