@@ -79,6 +79,7 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     timings_us: manifest.timings_us,
     transfers: manifest.transfers?.map(transferPart),
     parent: manifest.parent,
+    ignored: manifest.ignored,
   };
 }
 

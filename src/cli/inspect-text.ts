@@ -2,6 +2,7 @@
 
 import type { ManifestExtFile } from '../manifest/schema.js';
 import { duration, rate, size, type TreeNode, table } from './format.js';
+import { gpuNode, hostNodes, hostTable } from './inspect-host.js';
 import type { InspectReport } from './inspect-report.js';
 
 const unknown = '-';
@@ -36,10 +37,11 @@ export function inspectTable(report: InspectReport): string {
       ],
     ),
   ];
+  if (report.host !== undefined) parts.push(hostTable(report.host));
   if (report.gpus !== undefined) {
     parts.push(
       table(
-        ['GPU', 'ID', 'MODEL', 'VRAM', 'RENDER NODE', 'LOCATION'],
+        ['GPU', 'ID', 'MODEL', 'VRAM', 'RENDER NODE', 'LOCATION', 'MEC', 'SDMA'],
         report.gpus.map((gpu) => [
           `${gpu.ordinal}`,
           `${gpu.gpu_id}`,
@@ -47,6 +49,8 @@ export function inspectTable(report: InspectReport): string {
           size(gpu.vram_bytes),
           `renderD${gpu.render_minor}`,
           gpu.location,
+          `${gpu.fw_version ?? unknown}`,
+          `${gpu.sdma_fw_version ?? unknown}`,
         ]),
       ),
       table(
@@ -127,13 +131,9 @@ function gpuNodes(report: InspectReport): TreeNode[] {
   return [
     { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
     ...(report.parent ? [{ text: `Parent: ${report.parent.archive}` }] : []),
-    { text: `Host: ${host.hostname}, kernel ${host.kernel_release}, KFD ${host.kfd_version}` },
-    {
-      text: 'GPUs',
-      children: gpus.map((gpu) => ({
-        text: `${gpu.ordinal}: ${gpu.gfx}, ${size(gpu.vram_bytes)}, renderD${gpu.render_minor}, ${gpu.location}`,
-      })),
-    },
+    ...(report.ignored ? [{ text: `Ignored: ${report.ignored.join(', ')}` }] : []),
+    ...hostNodes(host),
+    { text: 'GPUs', children: gpus.map(gpuNode) },
     {
       text: 'Processes',
       children: processes.map((process) => ({

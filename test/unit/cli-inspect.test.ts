@@ -43,12 +43,45 @@ test('inspect prints a table and a tree', async (t) => {
   const asTable = (await cli(['inspect', path])).stdout;
   assert.match(asTable, /^CONTAINER +IMAGE +ID +RUNTIME/);
   assert.match(asTable, /^trainer +localhost\/worker:latest +f00dfeed0011 +crun/m);
-  assert.match(asTable, /^0 +51966 +gfx90a +64\.0 GiB +renderD128 +0000:03:00\.0$/m);
+  assert.match(asTable, /^0 +51966 +gfx90a +64\.0 GiB +renderD128 +0000:03:00\.0 +- +-$/m);
   assert.match(asTable, /^0 +7 +worker +0,1 +24 +- +- +0 +3\.0 MiB +4\.0 KiB$/m);
   const asTree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
   assert.match(asTree, /^trainer\n├── Image: localhost/);
   assert.match(asTree, /AMD GPU memory pages size: 38 B/);
   assert.match(asTree, /^ {4}└── Timings\n {8}├── state: 1\.2 ms$/m);
+});
+
+test('inspect shows driver, firmware and CPU of the source host, where they are recorded', async (t) => {
+  const golden = join(fixtures, 'manifest-v1/kfd-manifest-ignored.json');
+  const { host, gpus, ignored } = decodeManifest(await readFile(golden, 'utf8'));
+  const path = await archive(
+    t,
+    checkpointOfHere((manifest) => Object.assign(manifest, { host, gpus, ignored })),
+  );
+  const report = JSON.parse((await cli(['inspect', path, '--format', 'json'])).stdout);
+  assert.deepEqual(report.host, host);
+  assert.deepEqual([report.gpus[1].fw_version, report.gpus[1].sdma_fw_version], [78, 8]);
+  assert.deepEqual(report.ignored, ['cpu', 'driver', 'firmware']);
+  const asTable = (await cli(['inspect', path])).stdout;
+  const kernel = '6\\.12\\.107\\+deb13-amd64';
+  assert.match(
+    asTable,
+    new RegExp(
+      `^HOST +KERNEL +KFD +DRIVER +CPU\nsource +${kernel} +1\\.17 +6\\.16\\.6 +AMD EPYC 9654 96-Core Processor$`,
+      'm',
+    ),
+  );
+  assert.match(asTable, /^0 .* 0000:03:00\.0 +78 +8$/m);
+  const tree = (await cli(['inspect', path, '--format', 'tree'])).stdout;
+  assert.match(tree, /Driver: amdgpu 6\.16\.6, srcversion 533BB7E5866E52F63B9ACCB$/m);
+  assert.match(tree, /CPU: AMD EPYC 9654 96-Core Processor, XSAVE 2440 bytes$/m);
+  assert.match(tree, /Flags: pni ssse3 avx avx2 avx512f$/m);
+  assert.match(tree, /0: gfx90a, .*, 0000:03:00\.0, firmware: MEC 78, SDMA 8$/m);
+  assert.match(tree, /Ignored: cpu, driver, firmware$/m);
+  const silent = await archive(t, gpuCheckpoint().files);
+  assert.match((await cli(['inspect', silent])).stdout, /^source +\S+ +1\.17 +- +-$/m);
+  const bare = (await cli(['inspect', silent, '--format', 'tree'])).stdout;
+  assert.doesNotMatch(bare, /Driver|CPU|Ignored|firmware/);
 });
 
 test('inspect shows where the time of transfers went, where a manifest tells', async (t) => {
