@@ -16,26 +16,45 @@ const file = {
 } as const;
 
 const bytesOf = { process: 8, device: 8, bo: 272, queue: 120, event: 64, range: 24, attribute: 8 };
+/** struct v9_mqd: the control stack is used from its offset to its size (kfd_mqd_manager_v9.c:get_wave_state@7.3.4). */
+const v9Mqd = { stackOffset: 696, stackSize: 700, bytes: 2048 } as const;
 const typeOf = { queue: 0, event: 1, range: 2 } as const;
 /** Attributes of an SVM range without the one for each device. */
 const fixedAttributes = 4;
 
 /** enum kfd_queue_type: SDMA, SDMA over XGMI, SDMA on a chosen engine. */
 const sdmaTypes = [1, 4, 5];
+
+/** The kind of a queue with this enum kfd_queue_type. */
+export function queueKind(type: number): QueueKind {
+  return type === 0 ? 'compute' : sdmaTypes.includes(type) ? 'sdma' : 'other';
+}
+
 /** KFD_IOC_ALLOC_MEM_FLAGS_*, the lowest five bits. */
 const boKinds = ['vram', 'gtt', 'userptr', 'doorbell', 'mmio'] as const;
+
+export type QueueKind = 'compute' | 'sdma' | 'other';
 
 export interface KfdQueue {
   /** The id the process knows, unique in it. */
   readonly id: number;
   /** The id by which the process knows its GPU. */
   readonly gpuId: number;
-  readonly kind: 'compute' | 'sdma' | 'other';
+  readonly kind: QueueKind;
   /** Bytes of its ring. */
   readonly ringBytes: number;
   readonly priority: number;
+  readonly saved: SavedQueue;
+}
+
+/** What decides whether a kernel brings the queue back. */
+export interface SavedQueue {
   /** Bytes of its MQDs, for all XCCs together. */
   readonly mqdBytes: number;
+  /** Its context save area begins in an SVM range of the process. */
+  readonly areaInSvmRange: boolean;
+  /** The MQD of gfx9 says that its control stack is in use, and none was saved. */
+  readonly stoppedWithoutStack: boolean;
 }
 
 /** Their number and their bytes. */
@@ -64,33 +83,46 @@ export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
     count(file.vmas) * file.vmas.bytes;
   const end = start + Number(state.readBigUInt64LE(file.privateBytes));
   if (end > state.length) return undefined;
-  let at = start + bytesOf.process + devices * bytesOf.device + count(file.bos) * bytesOf.bo;
-  const queues: KfdQueue[] = [];
-  const events = { count: 0, set: 0, autoReset: 0 };
-  const svmRanges = { count: 0, bytes: 0 };
+  const at = start + bytesOf.process + devices * bytesOf.device + count(file.bos) * bytesOf.bo;
+  const records = recordsOf(state, at, end, devices);
+  if (records === undefined) return undefined;
+  const pages = records.ranges.map((range) => ({
+    first: range.readBigUInt64LE(8),
+    count: range.readBigUInt64LE(16),
+  }));
+  return {
+    bos: bosOf(state, devices, count(file.bos)),
+    queues: records.queues.map((queue) => queueOf(queue, pages)),
+    events: {
+      count: records.events.length,
+      set: records.events.filter((event) => event.readUInt32LE(28) !== 0).length,
+      autoReset: records.events.filter((event) => event.readUInt32LE(20) !== 0).length,
+    },
+    svmRanges: {
+      count: pages.length,
+      bytes: pages.reduce((sum, range) => sum + Number(range.count) * 4096, 0),
+    },
+  };
+}
+
+/** The records from `at` to `end`, which they fill; undefined when they do not. */
+function recordsOf(state: Buffer, at: number, end: number, devices: number) {
+  const found = { queues: [] as Buffer[], events: [] as Buffer[], ranges: [] as Buffer[] };
+  let place = at;
   for (let left = state.readUInt32LE(file.objects); left > 0; left--) {
-    if (at + 4 > end) return undefined;
-    const type = state.readUInt32LE(at);
-    if (type === typeOf.queue && at + bytesOf.queue <= end) {
-      const queue = state.subarray(at, at + bytesOf.queue);
-      queues.push(queueOf(queue));
-      // The control stack and the MQDs follow, with the sizes in the record.
-      at += bytesOf.queue + queue.readUInt32LE(108) + queue.readUInt32LE(112);
-    } else if (type === typeOf.event && at + bytesOf.event <= end) {
-      events.count += 1;
-      events.autoReset += state.readUInt32LE(at + 20) === 0 ? 0 : 1;
-      events.set += state.readUInt32LE(at + 28) === 0 ? 0 : 1;
-      at += bytesOf.event;
-    } else if (type === typeOf.range && at + bytesOf.range <= end) {
-      svmRanges.count += 1;
-      svmRanges.bytes += Number(state.readBigUInt64LE(at + 16)) * 4096;
-      at += bytesOf.range + bytesOf.attribute * (fixedAttributes + devices);
-    } else {
-      return undefined;
-    }
+    if (place + 4 > end) return undefined;
+    const type = state.readUInt32LE(place);
+    const kind = (Object.keys(typeOf) as (keyof typeof typeOf)[]).find((of) => typeOf[of] === type);
+    if (kind === undefined || place + bytesOf[kind] > end) return undefined;
+    let bytes = bytesOf[kind];
+    // The MQDs and the control stack follow, with the sizes in the record.
+    if (kind === 'queue')
+      bytes += state.readUInt32LE(place + 108) + state.readUInt32LE(place + 112);
+    if (kind === 'range') bytes += bytesOf.attribute * (fixedAttributes + devices);
+    found[`${kind}s`].push(state.subarray(place, Math.min(place + bytes, end)));
+    place += bytes;
   }
-  const bos = bosOf(state, devices, count(file.bos));
-  return at === end ? { bos, queues, events, svmRanges } : undefined;
+  return place === end ? found : undefined;
 }
 
 /** struct kfd_criu_bo_bucket: size at 8, flags at 36. */
@@ -107,14 +139,33 @@ function bosOf(state: Buffer, devices: number, count: number): KfdObjects['bos']
   return sums;
 }
 
-function queueOf(queue: Buffer): KfdQueue {
-  const type = queue.readUInt32LE(68);
+/** Of an SVM range. */
+interface Pages {
+  readonly first: bigint;
+  readonly count: bigint;
+}
+
+function queueOf(queue: Buffer, ranges: readonly Pages[]): KfdQueue {
+  const area = queue.readBigUInt64LE(56) / 4096n;
   return {
     id: queue.readUInt32LE(76),
     gpuId: queue.readUInt32LE(64),
-    kind: type === 0 ? 'compute' : sdmaTypes.includes(type) ? 'sdma' : 'other',
+    kind: queueKind(queue.readUInt32LE(68)),
     ringBytes: Number(queue.readBigUInt64LE(16)),
     priority: queue.readUInt32LE(80),
-    mqdBytes: queue.readUInt32LE(112),
+    saved: {
+      mqdBytes: queue.readUInt32LE(112),
+      areaInSvmRange:
+        area > 0n && ranges.some(({ first, count }) => area >= first && area < first + count),
+      stoppedWithoutStack: stoppedWithoutStack(queue),
+    },
   };
+}
+
+/** An MQD of another generation has other fields there: the answer is about gfx9 alone. */
+function stoppedWithoutStack(queue: Buffer): boolean {
+  const [stack, mqds] = [queue.readUInt32LE(108), queue.readUInt32LE(112)];
+  if (stack !== 0 || mqds < v9Mqd.bytes) return false;
+  const mqd = queue.subarray(bytesOf.queue);
+  return mqd.readUInt32LE(v9Mqd.stackOffset) < mqd.readUInt32LE(v9Mqd.stackSize);
 }

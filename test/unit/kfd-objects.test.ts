@@ -15,7 +15,16 @@ const parts: StateParts = {
   ],
   vmas: 3,
   queues: [
-    { id: 1, gpuId: 6699, type: 0, ringBytes: 4096, priority: 7, mqd: 2048, controlStack: 512 },
+    {
+      id: 1,
+      gpuId: 6699,
+      type: 0,
+      ringBytes: 4096,
+      priority: 7,
+      mqd: 2048,
+      controlStack: 512,
+      saveArea: 0x7000_1000,
+    },
     { id: 2, gpuId: 6700, type: 4, ringBytes: 2 ** 20, priority: 15, mqd: 512, controlStack: 0 },
     { id: 3, gpuId: 6700, type: 3, ringBytes: 0, priority: 0, mqd: 8, controlStack: 8 },
   ],
@@ -26,6 +35,12 @@ const parts: StateParts = {
   ranges: [{ pages: 16 }],
 };
 
+const saved = (mqdBytes: number) => ({
+  mqdBytes,
+  areaInSvmRange: false,
+  stoppedWithoutStack: false,
+});
+
 test('queues, events, ranges and all BOs are told', () => {
   assert.deepEqual(kfdObjectsOf(stateBytes(parts)), {
     bos: {
@@ -34,9 +49,9 @@ test('queues, events, ranges and all BOs are told', () => {
       userptr: { count: 1, bytes: 7 },
     },
     queues: [
-      { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7, mqdBytes: 2048 },
-      { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15, mqdBytes: 512 },
-      { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0, mqdBytes: 8 },
+      { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7, saved: saved(2048) },
+      { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15, saved: saved(512) },
+      { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0, saved: saved(8) },
     ],
     events: { count: 2, set: 1, autoReset: 1 },
     svmRanges: { count: 1, bytes: 65536 },
@@ -82,4 +97,22 @@ test('whatever the bytes, the answer is a report or none', () => {
     if (kfdObjectsOf(bytes) !== undefined) told += 1;
   }
   assert.ok(told > 500 && told < 4900, `${told} of 5000`);
+});
+
+test('a save area in an SVM range is told, and a stopped dispatch without its control stack', () => {
+  const [queue] = parts.queues;
+  const told = (over: Partial<StateParts['queues'][number]>, first: number, pages: number) => {
+    const one = { ...queue, ...over } as StateParts['queues'][number];
+    const state = stateBytes({ ...parts, queues: [one], ranges: [{ first, pages }] });
+    const { areaInSvmRange, stoppedWithoutStack } = kfdObjectsOf(state)?.queues[0]?.saved ?? {};
+    return [areaInSvmRange, stoppedWithoutStack];
+  };
+  const saveArea = 0x7000_1000;
+  assert.deepEqual(told({ saveArea }, 0x70001, 1), [true, false]);
+  assert.deepEqual(told({ saveArea }, 0x70000, 1), [false, false]);
+  assert.deepEqual(told({ saveArea }, 0x70002, 8), [false, false]);
+  const stack = [8128, 8192] as const;
+  assert.deepEqual(told({ stack, controlStack: 0 }, 0, 1), [false, true]);
+  assert.deepEqual(told({ stack, controlStack: 8192 }, 0, 1), [false, false]);
+  assert.deepEqual(told({ stack: [8192, 8192], controlStack: 0 }, 0, 1), [false, false]);
 });

@@ -12,9 +12,13 @@ export interface StateParts {
     readonly priority: number;
     readonly mqd: number;
     readonly controlStack: number;
+    /** Address of its save area. */
+    readonly saveArea?: number;
+    /** In the MQD of gfx9: where the used part of the control stack begins, and where it ends. */
+    readonly stack?: readonly [offset: number, size: number];
   }[];
   readonly events: readonly { readonly autoReset: boolean; readonly isSet: boolean }[];
-  readonly ranges: readonly { readonly pages: number }[];
+  readonly ranges: readonly { readonly first?: number; readonly pages: number }[];
 }
 
 export function stateBytes(parts: StateParts): Buffer {
@@ -33,6 +37,10 @@ export function stateBytes(parts: StateParts): Buffer {
         [112, queue.mqd],
       ] as const;
       for (const [at, value] of words) bytes.writeUInt32LE(value, at);
+      bytes.writeBigUInt64LE(BigInt(queue.saveArea ?? 0), 56);
+      queue.stack?.forEach((value, word) => {
+        bytes.writeUInt32LE(value, 120 + 696 + 4 * word);
+      });
       return bytes;
     }),
     ...events.map(({ autoReset, isSet }) => {
@@ -42,9 +50,10 @@ export function stateBytes(parts: StateParts): Buffer {
       bytes.writeUInt32LE(isSet ? 1 : 0, 28);
       return bytes;
     }),
-    ...ranges.map(({ pages }) => {
+    ...ranges.map(({ first = 0, pages }) => {
       const bytes = Buffer.alloc(24 + 8 * (4 + devices));
       bytes.writeUInt32LE(2, 0);
+      bytes.writeBigUInt64LE(BigInt(first), 8);
       bytes.writeBigUInt64LE(BigInt(pages), 16);
       return bytes;
     }),

@@ -2,8 +2,8 @@
 
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
+import { lostQueues } from '../../gpu/kernel-rules.js';
 import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
-import { lostQueues } from '../../gpu/queue-rules.js';
 import { fromNative } from '../../native.js';
 import { type SharedBo, waitingCircle } from '../buffers/places.js';
 import type { DumpedProcess } from './process.js';
