@@ -86,6 +86,21 @@ void refuse(DumpState& state, const std::vector<std::string>& reasons) {
   throw refused;
 }
 
+/// What the session knows against the processes: it has the table of kernels.
+std::vector<std::string> reasons_of_session(DumpState& state) {
+  std::vector<std::string> reasons;
+  for (const GpuProcess& process : state.processes) {
+    if (process.kfd_files.empty()) continue;
+    const Message answer =
+        ask(state, MessageType::dump_surveyed, {static_cast<std::uint64_t>(process.pid)});
+    if (answer.type != MessageType::ok) throw Error(ErrorCode::protocol, answer.text);
+    if (answer.text.empty()) continue;
+    reasons.push_back("pid " + std::to_string(process.pid) + " (" + procfs::comm(process.pid) +
+                      "): " + answer.text);
+  }
+  return reasons;
+}
+
 /// A survey that fails is told to the session, if one was started: its log should have the reason.
 Survey survey_or_tell(int root_pid) {
   try {
@@ -163,6 +178,11 @@ void checkpoint_tree(int root_pid) {
         std::string("the container uses a GPU, but no session was started for "
                     "this checkpoint (did it open the GPU just now? try again): ") +
             error.what());
+  }
+  if (dump->session) {
+    for (std::string& reason : reasons_of_session(*dump)) {
+      survey.refusals.push_back(std::move(reason));
+    }
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);

@@ -19,14 +19,16 @@ import { DumpSession } from '../../src/session/dump/session.js';
 import { Phases } from '../../src/session/phases.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { fixtures, temporaryFolder } from './paths.js';
+import { bentHost } from './sysfs-tree.js';
 
-async function started(t: TestContext) {
+async function started(t: TestContext, root = join(fixtures, 'sysfs/two-gpus')) {
   const image = await temporaryFolder(t);
   const config = defaultConfig();
   const log = createLogger({ level: 'silent' });
   const transfers = new Transfers(new HostStaging(config, log, join(image, '../staging')));
   let deliver: (delivery: Delivery) => void = () => undefined;
   const replies: number[] = [];
+  const texts: string[] = [];
   const context = {
     config,
     image,
@@ -37,17 +39,21 @@ async function started(t: TestContext) {
     request: { operation: 'dump', criuPid: process.pid, imageDirectory: image },
     listen(onDelivery: typeof deliver) {
       deliver = onDelivery;
-      return { reply: (_peer: number, type: number) => replies.push(type), close() {} };
+      const reply = (_peer: number, type: number, _args: readonly number[], text: string) => {
+        replies.push(type);
+        texts.push(text);
+      };
+      return { reply, close() {} };
     },
   } as unknown as SessionContext;
-  const root = join(fixtures, 'sysfs/two-gpus');
-  const session = new DumpSession(context, () => readHost({ root, kfdVersion: '1.17' }));
+  const host = () => readHost({ root, kfdVersion: '1.17' });
+  const session = new DumpSession(context, host, root);
   await session.start();
   const send = async (type: number, args: number[], text = '', fds: Descriptor[] = []) => {
     deliver({ type, args, body: Buffer.from(text), fds, peer: 1, pid: process.pid } as Delivery);
     await delay(1);
   };
-  return { session, image, replies, send };
+  return { session, image, replies, texts, send };
 }
 
 type Started = Awaited<ReturnType<typeof started>>;
@@ -124,4 +130,48 @@ test("a process that has ended is held no longer, also before CRIU's end", async
   for (let n = 0; n < 100 && isOpen(kfd); n++) await delay(10);
   assert.ok(!isOpen(kfd), 'its queues and its VRAM stay');
   assert.equal((await all.session.finish()).outcome, 'abandoned');
+});
+
+test('before the pause the session names the queues that this kernel cannot bring back', async (t) => {
+  const queues = 'sys/class/kfd/kfd/proc/4711/queues';
+  const queue = (id: number, type: number, gpuId: number) => ({
+    [`${queues}/${id}/type`]: `${type}`,
+    [`${queues}/${id}/gpuid`]: `${gpuId}`,
+  });
+  const root = await bentHost(t, 'two-gpus', {
+    'proc/sys/kernel/osrelease': '7.2.13+deb14-amd64',
+    ...queue(0, 0, 51966),
+    ...queue(1, 1, 51966),
+    ...queue(2, 0, 47806),
+  });
+  const all = await started(t, root);
+  const ask = async (pid: number) => {
+    const before = all.replies.length;
+    await all.send(messageType.dumpSurveyed, [pid]);
+    while (all.replies.length === before) await delay(5);
+    return all.texts.at(-1);
+  };
+  assert.match(
+    (await ask(4711)) ?? '',
+    /^compute queues 0, 2 on a gfx90a: RESTORE of this kernel makes no room [^;]*$/,
+  );
+  assert.equal(await ask(4712), '', 'a process without queues');
+  assert.deepEqual(all.replies, [messageType.ok, messageType.ok]);
+  assert.equal((await all.session.finish()).outcome, 'abandoned');
+});
+
+test('without CWSR no queue is saved, which is said before the pause', async (t) => {
+  const root = await bentHost(t, 'two-gpus', {
+    'sys/module/amdgpu/parameters/cwsr_enable': '0\n',
+    'sys/class/kfd/kfd/proc/4711/queues/1/type': '1',
+    'sys/class/kfd/kfd/proc/4711/queues/1/gpuid': '51966',
+  });
+  const all = await started(t, root);
+  await all.send(messageType.dumpSurveyed, [4711]);
+  while (all.replies.length === 0) await delay(5);
+  assert.match(
+    all.texts[0] ?? '',
+    /^sdma queue 1 on a gfx90a: no queue .* with amdgpu\.cwsr_enable=0/,
+  );
+  await all.session.finish();
 });

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
 import type { SharedBo } from '../../src/session/buffers/places.js';
+import { KernelLimits } from '../../src/session/dump/kernel-limits.js';
 import { refuseUnrestorable } from '../../src/session/dump/unrestorable.js';
 import { dumped, kfdVersion } from './dumped.js';
+import { stateBytes } from './state-builder.js';
 import { bentHost } from './sysfs-tree.js';
 
 const readable = (): void => undefined;
@@ -20,12 +22,13 @@ const share = (process: number, index: number, owner: number, ofOwner: number): 
 
 test('a process whose shared buffers could not be exchanged is refused while it can go on', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
+  const limits = await KernelLimits.of(host);
   const processes = [
     { ...dumped({ numObjects: 0 }), kfdBos: 3 },
     { ...dumped({ numObjects: 0 }), ordinal: 1, pid: 4712, comm: 'peer', kfdBos: 3 },
   ];
   const judged = (shares: readonly SharedBo[], check: (state: Buffer) => void) => () =>
-    refuseUnrestorable(processes, shares, host, check);
+    refuseUnrestorable(processes, shares, limits, check);
   assert.doesNotThrow(judged([], unreadable), 'nothing is exchanged');
   assert.doesNotThrow(judged([share(1, 0, 0, 0)], readable));
   // The owner keeps its BO; one of a render file is not in KFD's private data.
@@ -43,8 +46,33 @@ test('a process whose shared buffers could not be exchanged is refused while it 
 
 test('queues and events in a layout that is not known are refused: what becomes of them cannot be told', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
-  assert.throws(() => refuseUnrestorable([dumped()], [], host, readable), {
+  const limits = await KernelLimits.of(host);
+  assert.throws(() => refuseUnrestorable([dumped()], [], limits, readable), {
     code: 'E_UNSUPPORTED_STATE',
     message: 'pid 4711 (worker): its KFD state has a layout that is not known here',
+  });
+});
+
+test('queues of a state file are judged by the GPU that the process knows under another id', async (t) => {
+  const queue = { type: 0, ringBytes: 4096, priority: 7, mqd: 2048, controlStack: 8192 };
+  const state = stateBytes({
+    devices: 2,
+    bos: [],
+    vmas: 0,
+    queues: [{ ...queue, id: 5, gpuId: 0x5678 }],
+    events: [],
+    ranges: [],
+  });
+  const processes = [{ ...dumped({ bos: [] }), state }];
+  const judged = async (kernel: string) => {
+    const release = { 'proc/sys/kernel/osrelease': kernel };
+    const root = await bentHost(t, 'two-gpus', release);
+    const limits = await KernelLimits.of(await readHost({ root, kfdVersion }), root);
+    return () => refuseUnrestorable(processes, [], limits, readable);
+  };
+  assert.doesNotThrow(await judged('6.12.118'));
+  assert.throws(await judged('7.2.13'), {
+    code: 'E_UNSUPPORTED_STATE',
+    message: /^pid 4711 \(worker\): compute queue 5 on a gfx90a: RESTORE of this kernel makes no/,
   });
 });

@@ -38,6 +38,8 @@ enum class MessageType : std::uint32_t {
   dump_dmabuf = 29,    // args: inode, pid, descriptor; text: comm. Comes before dump_begin
   dump_seal = 40,      // the processes go on; answered when the image is sealed, which may take as
                        // long as writing all contents
+  dump_surveyed = 41,  // args: pid of a process that will be paused; comes before every pause;
+                       // answer text: what the session knows against it, in the words of a refusal
 
   open_file = 30,  // args: CRIU file id, pid in its own namespace; answer args: FileKind, ordinal,
                    // then for render nodes gpu_id and which file of it; answer fds: the state

@@ -23,6 +23,7 @@ import {
 import { messageType } from '../plugin/wire.js';
 import { DumpClock } from './clock.js';
 import { DumpImage } from './image.js';
+import { KernelLimits } from './kernel-limits.js';
 import {
   type DumpEffect,
   type DumpEvent,
@@ -44,6 +45,7 @@ const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, '
 export class DumpSession implements Cancellable {
   readonly #context: SessionContext;
   readonly #readHost: () => Promise<Host>;
+  readonly #root: string;
   readonly #clock: DumpClock;
   readonly #pending = new PendingAnswer();
   readonly #reported = deferred();
@@ -64,10 +66,11 @@ export class DumpSession implements Cancellable {
   #record: DumpRecord | undefined;
   #image: DumpImage | undefined;
 
-  /** `host`: looks at this host. */
-  constructor(context: SessionContext, host: () => Promise<Host> = thisHost) {
+  /** `host`: looks at this host, whose `/sys` is below `root`. */
+  constructor(context: SessionContext, host: () => Promise<Host> = thisHost, root = '/') {
     this.#context = context;
     this.#readHost = host;
+    this.#root = root;
     this.#clock = new DumpClock(context.phases);
   }
 
@@ -75,19 +78,22 @@ export class DumpSession implements Cancellable {
   async start(): Promise<void> {
     // A container checkpointed before in place leaves its old image in this directory.
     await removeImageFiles(this.#context.image);
-    const record = new DumpRecord(await this.#readHost(), this.#context.log);
+    const host = await this.#readHost();
+    const limits = await KernelLimits.of(host, this.#root);
+    const record = new DumpRecord(host, this.#context.log);
     this.#record = record;
     const parent = await parentIndexes(this.#context.request.criuPid);
     const image = new DumpImage(this.#context, record, parent);
     this.#image = image;
     const handlers: [number, Handler][] = [
       [messageType.dumpRefused, (m) => this.#refused(m)],
+      [messageType.dumpSurveyed, (m) => this.#surveyed(m, limits)],
       [messageType.dumpPause, (m) => this.#pause(m, record)],
       [messageType.dumpState, (m) => record.addState(m) as undefined],
       [messageType.dumpBuffers, (m) => record.addBuffers(m) as undefined],
       [messageType.dumpRender, (m) => record.addRenderFile(m) as undefined],
       [messageType.dumpDmabuf, (m) => record.dmabufs.hold(m) as undefined],
-      [messageType.dumpBegin, (m) => this.#begin(m, record, image)],
+      [messageType.dumpBegin, (m) => this.#begin(m, record, image, limits)],
       [messageType.dumpFile, (m) => record.addFile(m) as undefined],
       [messageType.stage, (m) => this.#stage(m)],
       [messageType.dumpEnd, (m) => this.#end(m)],
@@ -132,13 +138,23 @@ export class DumpSession implements Cancellable {
     this.#on({ type: 'fail', error });
   }
 
+  /** The plugin refuses the container with these reasons and its own. */
+  async #surveyed({ args: [pid = -1] }: Message, limits: KernelLimits): Promise<Answer> {
+    return { text: (await limits.beforePause(pid)).join('; ') };
+  }
+
   #pause(message: Message, record: DumpRecord): undefined {
     record.addProcess(message);
     this.#clock.pause();
     this.#on({ type: 'pause' });
   }
 
-  #begin({ args: [count, goesOn] }: Message, record: DumpRecord, image: DumpImage): Answer {
+  #begin(
+    { args: [count, goesOn] }: Message,
+    record: DumpRecord,
+    image: DumpImage,
+    limits: KernelLimits,
+  ): Answer {
     const { processes } = record;
     if (processes.length !== count) {
       throw new KfdError('E_PROTOCOL', 'plugin: a process is missing');
@@ -147,7 +163,7 @@ export class DumpSession implements Cancellable {
     const shares = findShares(processes);
     const foreign = record.dmabufs.find(processes);
     const { checkPrivateData } = native();
-    refuseUnrestorable(processes, shares, record.host, checkPrivateData, foreign);
+    refuseUnrestorable(processes, shares, limits, checkPrivateData, foreign);
     const aside = goesOn === 1 && this.#context.config.short_freeze;
     this.#on({ type: 'begin', aside });
     if (this.#state.phase !== 'draining') throw this.#failure();

@@ -1,11 +1,10 @@
 /** Reasons against a checkpoint that only the states show. After a refusal the pause is undone. */
 
 import { KfdError } from '../../errors.js';
-import type { Host } from '../../gpu/host.js';
-import { lostQueues } from '../../gpu/kernel-rules.js';
 import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
 import { fromNative } from '../../native.js';
 import { type SharedBo, waitingCircle } from '../buffers/places.js';
+import type { KernelLimits } from './kernel-limits.js';
 import type { DumpedProcess } from './process.js';
 
 /**
@@ -15,14 +14,14 @@ import type { DumpedProcess } from './process.js';
 export function refuseUnrestorable(
   processes: readonly DumpedProcess[],
   shares: readonly SharedBo[],
-  host: Host,
+  limits: KernelLimits,
   checkPrivateData: (state: Buffer) => void,
   others: readonly string[] = [],
 ): void {
   const reasons = [
     ...circleReasons(processes, shares),
     ...layoutReasons(processes, shares, checkPrivateData),
-    ...queueReasons(processes, host),
+    ...queueReasons(processes, limits),
     ...others,
   ];
   if (reasons.length > 0) throw new KfdError('E_UNSUPPORTED_STATE', reasons.join('; '));
@@ -74,7 +73,7 @@ function layoutReasons(
 }
 
 /** The kernel saves these queues without an error. The table says what RESTORE does with them. */
-function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly string[] {
+function queueReasons(processes: readonly DumpedProcess[], limits: KernelLimits): string[] {
   return processes.flatMap((process) => {
     const { state, summary } = process;
     if (state === undefined || summary?.numObjects === 0) return [];
@@ -82,11 +81,7 @@ function queueReasons(processes: readonly DumpedProcess[], host: Host): readonly
     if (objects === undefined) {
       return [`${who(process)}: its KFD state has a layout that is not known here`];
     }
-    const ids = new Map(summary?.devices.map((one) => [one.userGpuId, one.actualGpuId]));
-    const gpuOf = (gpuId: number) =>
-      host.gpus.find(({ record }) => record.gpu_id === ids.get(gpuId))?.record;
-    const gpus = host.gpus.map(({ record }) => record);
-    const lost = lostQueues(objects.queues, gpuOf, { kernelRelease: host.kernelRelease, gpus });
+    const lost = limits.afterPause(objects, summary?.devices);
     return lost.map((why) => `${who(process)}: ${why}`);
   });
 }

@@ -17,6 +17,7 @@ export const messageType = {
   dumpRender: 28,
   dumpDmabuf: 29,
   dumpSeal: 40,
+  dumpSurveyed: 41,
   openFile: 30,
   restoreBuffers: 31,
   restored: 32,

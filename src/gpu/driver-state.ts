@@ -1,0 +1,48 @@
+/** What amdgpu and KFD tell beside the topology: module parameters, and the queues of a process that runs. */
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing } from '../errors.js';
+import { readTextIfAny } from '../os/files.js';
+import type { AnyQueue } from './kernel-rules.js';
+import { queueKind } from './kfd-objects.js';
+
+/** Parameters of amdgpu that decide what KFD can save. */
+export const driverParameters = ['cwsr_enable', 'sched_policy', 'noretry', 'mes'] as const;
+
+/** Their values. A parameter that this driver does not have is missing. */
+export async function readParameters(root = '/'): Promise<ReadonlyMap<string, number>> {
+  const values = new Map<string, number>();
+  for (const name of driverParameters) {
+    const text = await readTextIfAny(join(root, 'sys/module/amdgpu/parameters', name));
+    const value = Number(text?.trim() || Number.NaN);
+    if (Number.isSafeInteger(value)) values.set(name, value);
+  }
+  return values;
+}
+
+/**
+ * The queues of process `pid` with KFD's own ids of GPUs, in the order of their ids. Empty where KFD shows none: the
+ * state file has them later. The folders are made by kfd_process.c:kfd_procfs_add_queue@6.12.118 and @7.3.4.
+ */
+export async function queuesOfProcess(pid: number, root = '/'): Promise<AnyQueue[]> {
+  const folder = join(root, `sys/class/kfd/kfd/proc/${pid}/queues`);
+  const queues: AnyQueue[] = [];
+  for (const name of await namesIn(folder)) {
+    const type = await readTextIfAny(join(folder, name, 'type'));
+    const gpuId = await readTextIfAny(join(folder, name, 'gpuid'));
+    // A queue may end while this is read.
+    if (type === undefined || gpuId === undefined) continue;
+    queues.push({ id: Number(name), gpuId: Number(gpuId), kind: queueKind(Number(type)) });
+  }
+  return queues.sort((a, b) => a.id - b.id);
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => /^\d+$/.test(name));
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
