@@ -30,7 +30,7 @@ static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
   return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 29) ||
-         (type >= 30 && type <= 40);
+         (type >= 30 && type <= 41);
 }
 
 /// Takes every descriptor out of the control messages, so that none leaks whatever follows.
