@@ -59,6 +59,18 @@ export interface Native {
   kfdResume(pid: number): void;
   /** Attaches to `pid`, unpauses it, detaches. False when it was not paused. */
   kfdUnpause(pid: number, kfd: Descriptor): boolean;
+  /**
+   * Asks the kernel in child processes whether RESTORE takes a queue with `mqdBytes` bytes of MQDs, where one die has
+   * `dieBytes`. `gpus`: all that KFD shows; `type`: enum kfd_queue_type. "unknown": the kernel's answer says nothing of
+   * it. Blocks for some milliseconds, at most 40 s. Throws KFD_IO.
+   */
+  kfdRestoreTakes(queue: {
+    readonly gpus: readonly { readonly gpuId: number; readonly renderNode: string }[];
+    readonly gpuId: number;
+    readonly type: number;
+    readonly dieBytes: number;
+    readonly mqdBytes: number;
+  }): 'yes' | 'no' | 'unknown';
   /** Decodes a state file. Throws KFD_CORRUPT. */
   stateSummary(bytes: Buffer): StateSummary;
   /**

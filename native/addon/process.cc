@@ -15,6 +15,7 @@
 #include "addon/descriptor.h"
 #include "addon/threads.h"
 #include "core/kfd/kfd.h"
+#include "core/kfd/queue_probe.h"
 #include "core/os/cpu.h"
 #include "core/os/device_filter.h"
 #include "core/os/procfs.h"
@@ -132,6 +133,26 @@ Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
   });
 }
 
+/// {gpus: [{gpuId, renderNode}], gpuId, type, dieBytes, mqdBytes}: "yes", "no" or "unknown".
+Napi::Value js_kfd_restore_takes(const Napi::CallbackInfo& info) {
+  const auto options = info[0].As<Napi::Object>();
+  const auto number = [&](const char* name) { return to_uint32(options.Get(name), name); };
+  const auto listed = options.Get("gpus").As<Napi::Array>();
+  std::vector<kfd::ProbeGpu> gpus;
+  for (std::uint32_t i = 0; i < listed.Length(); ++i) {
+    const auto gpu = listed.Get(i).As<Napi::Object>();
+    gpus.push_back(
+        {to_uint32(gpu.Get("gpuId"), "gpuId"), gpu.Get("renderNode").As<Napi::String>()});
+  }
+  const kfd::ProbedQueue queue{number("gpuId"), number("type"), number("dieBytes"),
+                               number("mqdBytes")};
+  return guarded(info.Env(), [&] {
+    static constexpr const char* kWords[] = {"no", "yes", "unknown"};
+    const auto taken = static_cast<std::size_t>(kfd::restore_takes(gpus, queue));
+    return Napi::String::New(info.Env(), kWords[taken]);
+  });
+}
+
 }  // namespace
 
 void init_process(Napi::Env env, Napi::Object exports) {
@@ -143,6 +164,7 @@ void init_process(Napi::Env env, Napi::Object exports) {
   exports.Set("kfdVersion", Napi::Function::New(env, js_kfd_version));
   exports.Set("xsaveBytes", Napi::Function::New(env, js_xsave_bytes));
   exports.Set("kfdResume", Napi::Function::New(env, js_kfd_resume));
+  exports.Set("kfdRestoreTakes", Napi::Function::New(env, js_kfd_restore_takes));
   exports.Set("kfdUnpause", Napi::Function::New(env, js_kfd_unpause));
 }
 

@@ -64,6 +64,8 @@ export interface Sum {
 }
 
 export interface KfdObjects {
+  /** GPUs of the process: the id that it knows, and KFD's own on the source host. */
+  readonly devices: ReadonlyMap<number, number>;
   /** All BOs of the process, also those without contents of their own. */
   readonly bos: Readonly<Partial<Record<(typeof boKinds)[number], Sum>>>;
   readonly queues: readonly KfdQueue[];
@@ -91,6 +93,7 @@ export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
     count: range.readBigUInt64LE(16),
   }));
   return {
+    devices: devicesOf(state, devices),
     bos: bosOf(state, devices, count(file.bos)),
     queues: records.queues.map((queue) => queueOf(queue, pages)),
     events: {
@@ -123,6 +126,12 @@ function recordsOf(state: Buffer, at: number, end: number, devices: number) {
     place += bytes;
   }
   return place === end ? found : undefined;
+}
+
+/** struct kfd_criu_device_bucket: user_gpu_id, actual_gpu_id. */
+function devicesOf(state: Buffer, count: number): ReadonlyMap<number, number> {
+  const places = Array.from({ length: count }, (_, i) => file.header + i * file.devices.bytes);
+  return new Map(places.map((at) => [state.readUInt32LE(at), state.readUInt32LE(at + 4)]));
 }
 
 /** struct kfd_criu_bo_bucket: size at 8, flags at 36. */

@@ -15,13 +15,20 @@ import { type Delivery, type Descriptor, native } from '../../src/native.js';
 import { HostStaging } from '../../src/session/contents/staging.js';
 import { Transfers } from '../../src/session/contents/transfers.js';
 import type { SessionContext } from '../../src/session/context.js';
+import type { KernelSource } from '../../src/session/dump/kernel-limits.js';
 import { DumpSession } from '../../src/session/dump/session.js';
 import { Phases } from '../../src/session/phases.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { fixtures, temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
-async function started(t: TestContext, root = join(fixtures, 'sysfs/two-gpus')) {
+type RestoreTakes = KernelSource['restoreTakes'];
+
+async function started(
+  t: TestContext,
+  root = join(fixtures, 'sysfs/two-gpus'),
+  restoreTakes: RestoreTakes = () => assert.fail('no queue is on several dies'),
+) {
   const image = await temporaryFolder(t);
   const config = defaultConfig();
   const log = createLogger({ level: 'silent' });
@@ -47,7 +54,7 @@ async function started(t: TestContext, root = join(fixtures, 'sysfs/two-gpus')) 
     },
   } as unknown as SessionContext;
   const host = () => readHost({ root, kfdVersion: '1.17' });
-  const session = new DumpSession(context, host, root);
+  const session = new DumpSession(context, host, { root, restoreTakes });
   await session.start();
   const send = async (type: number, args: number[], text = '', fds: Descriptor[] = []) => {
     deliver({ type, args, body: Buffer.from(text), fds, peer: 1, pid: process.pid } as Delivery);
@@ -174,4 +181,34 @@ test('without CWSR no queue is saved, which is said before the pause', async (t)
     /^sdma queue 1 on a gfx90a: no queue .* with amdgpu\.cwsr_enable=0/,
   );
   await all.session.finish();
+});
+
+test('RESTORE is asked once whether it takes queues on several dies, and believed', async (t) => {
+  const node = 'sys/class/kfd/kfd/topology/nodes/1/properties';
+  const text = await readFile(join(fixtures, 'sysfs/two-gpus', node), 'utf8');
+  const queues = 'sys/class/kfd/kfd/proc/4711/queues';
+  const root = await bentHost(t, 'two-gpus', {
+    [node]: text.replace('num_xcc 1', 'num_xcc 8').replace('90010', '90402'),
+    'proc/sys/kernel/osrelease': '7.3.4+deb13-amd64',
+    [`${queues}/1/type`]: '0',
+    [`${queues}/1/gpuid`]: '51966',
+  });
+  for (const answer of ['yes', 'no', 'unknown'] as const) {
+    const asked: Parameters<RestoreTakes>[0][] = [];
+    const all = await started(t, root, (queue) => {
+      asked.push(queue);
+      return answer;
+    });
+    await all.send(messageType.dumpSurveyed, [4711]);
+    await all.send(messageType.dumpSurveyed, [4711]);
+    while (all.replies.length < 2) await delay(5);
+    const why = /^compute queue 1 on a gfx942 with 8 compute dies: this kernel saves all/;
+    for (const reason of all.texts) assert.equal(why.test(reason), answer !== 'yes', reason);
+    const gpus = [
+      { gpuId: 51966, renderNode: '/dev/dri/renderD128' },
+      { gpuId: 47806, renderNode: '/dev/dri/renderD129' },
+    ];
+    assert.deepEqual(asked, [{ gpus, gpuId: 51966, type: 0, dieBytes: 2048, mqdBytes: 16384 }]);
+    await all.session.finish();
+  }
 });

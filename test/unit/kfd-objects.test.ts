@@ -6,6 +6,10 @@ import { type StateParts, stateBytes } from './state-builder.js';
 
 const parts: StateParts = {
   devices: 2,
+  ids: [
+    [6699, 51966],
+    [6700, 47806],
+  ],
   bos: [
     { flags: 0x80000001, size: 4096 },
     { flags: 1, size: 8192 },
@@ -43,6 +47,10 @@ const saved = (mqdBytes: number) => ({
 
 test('queues, events, ranges and all BOs are told', () => {
   assert.deepEqual(kfdObjectsOf(stateBytes(parts)), {
+    devices: new Map([
+      [6699, 51966],
+      [6700, 47806],
+    ]),
     bos: {
       vram: { count: 2, bytes: 12288 },
       gtt: { count: 1, bytes: 100 },
@@ -59,6 +67,7 @@ test('queues, events, ranges and all BOs are told', () => {
   assert.deepEqual(
     kfdObjectsOf(stateBytes({ devices: 1, bos: [], vmas: 0, queues: [], events: [], ranges: [] })),
     {
+      devices: new Map([[0, 0]]),
       bos: {},
       queues: [],
       events: { count: 0, set: 0, autoReset: 0 },

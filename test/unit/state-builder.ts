@@ -2,6 +2,8 @@
 
 export interface StateParts {
   readonly devices: number;
+  /** Ids of the first of them: as the process knows them, and KFD's. */
+  readonly ids?: readonly (readonly [user: number, actual: number])[];
   readonly bos: readonly { readonly flags: number; readonly size: number }[];
   readonly vmas: number;
   readonly queues: readonly {
@@ -74,9 +76,13 @@ export function stateBytes(parts: StateParts): Buffer {
     bucket.writeUInt32LE(flags, 36);
     return bucket;
   });
+  const deviceBuckets = Buffer.alloc(devices * 16);
+  parts.ids?.flat().forEach((id, i) => {
+    deviceBuckets.writeUInt32LE(id, (i >> 1) * 16 + (i & 1) * 4);
+  });
   return Buffer.concat([
     header,
-    Buffer.alloc(devices * 16),
+    deviceBuckets,
     ...buckets,
     Buffer.alloc(vmas * 32),
     priv,

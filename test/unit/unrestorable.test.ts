@@ -9,6 +9,7 @@ import { stateBytes } from './state-builder.js';
 import { bentHost } from './sysfs-tree.js';
 
 const readable = (): void => undefined;
+const restoreTakes = () => assert.fail('no queue is on several dies');
 const unreadable = (): never => {
   const reason = 'KFD state: its private data has a layout that is not known here (size)';
   throw Object.assign(new Error(reason), { code: 'KFD_UNSUPPORTED' });
@@ -22,7 +23,7 @@ const share = (process: number, index: number, owner: number, ofOwner: number): 
 
 test('a process whose shared buffers could not be exchanged is refused while it can go on', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
-  const limits = await KernelLimits.of(host);
+  const limits = await KernelLimits.of(host, { root: '/', restoreTakes });
   const processes = [
     { ...dumped({ numObjects: 0 }), kfdBos: 3 },
     { ...dumped({ numObjects: 0 }), ordinal: 1, pid: 4712, comm: 'peer', kfdBos: 3 },
@@ -46,7 +47,7 @@ test('a process whose shared buffers could not be exchanged is refused while it 
 
 test('queues and events in a layout that is not known are refused: what becomes of them cannot be told', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
-  const limits = await KernelLimits.of(host);
+  const limits = await KernelLimits.of(host, { root: '/', restoreTakes });
   assert.throws(() => refuseUnrestorable([dumped()], [], limits, readable), {
     code: 'E_UNSUPPORTED_STATE',
     message: 'pid 4711 (worker): its KFD state has a layout that is not known here',
@@ -57,6 +58,7 @@ test('queues of a state file are judged by the GPU that the process knows under 
   const queue = { type: 0, ringBytes: 4096, priority: 7, mqd: 2048, controlStack: 8192 };
   const state = stateBytes({
     devices: 2,
+    ids: [[0x5678, 47806]],
     bos: [],
     vmas: 0,
     queues: [{ ...queue, id: 5, gpuId: 0x5678 }],
@@ -67,7 +69,10 @@ test('queues of a state file are judged by the GPU that the process knows under 
   const judged = async (kernel: string) => {
     const release = { 'proc/sys/kernel/osrelease': kernel };
     const root = await bentHost(t, 'two-gpus', release);
-    const limits = await KernelLimits.of(await readHost({ root, kfdVersion }), root);
+    const limits = await KernelLimits.of(await readHost({ root, kfdVersion }), {
+      root,
+      restoreTakes,
+    });
     return () => refuseUnrestorable(processes, [], limits, readable);
   };
   assert.doesNotThrow(await judged('6.12.118'));

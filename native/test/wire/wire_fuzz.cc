@@ -23,7 +23,7 @@ RawPacket random_packet(Random& random, std::size_t fds) {
   RawPacket packet;
   packet.text.resize(random.below(8) == 0 ? random.below(kMaxText + 100) : random.below(100));
   for (char& byte : packet.text) byte = static_cast<char>(random.next());
-  packet.header.type = static_cast<std::uint32_t>(random.below(42));
+  packet.header.type = static_cast<std::uint32_t>(random.below(43));
   packet.header.text_bytes = static_cast<std::uint32_t>(packet.text.size());
   packet.header.fds = static_cast<std::uint32_t>(fds);
   for (std::uint64_t& arg : packet.header.args) arg = random.next();
@@ -43,7 +43,7 @@ bool acceptable(const std::string& bytes, std::size_t fds) {
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::uint32_t type = header.type;
   const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 29) ||
-                     (30 <= type && type <= 40);
+                     (30 <= type && type <= 41);
   return known && header.magic == RawHeader{}.magic && header.fds == fds &&
          std::uint64_t{header.text_bytes} + sizeof header == bytes.size() &&
          header.text_bytes <= kMaxText;

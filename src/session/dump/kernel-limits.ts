@@ -1,14 +1,18 @@
 /** Queues that the kernel of this host cannot bring back, before the pause and after it. */
 
+import type { Native } from '../../addon.js';
 import { queuesOfProcess, readParameters } from '../../gpu/driver-state.js';
 import type { Host } from '../../gpu/host.js';
 import { lostQueues, type QueueHost } from '../../gpu/kernel-rules.js';
 import type { KfdObjects } from '../../gpu/kfd-objects.js';
+import { queueProbe } from '../../gpu/queue-probe.js';
 
-/** A GPU of a process: by the id that the process knows, and by KFD's own. */
-interface Device {
-  readonly userGpuId: number;
-  readonly actualGpuId: number;
+/** Where it looks, which tests replace. */
+export interface KernelSource {
+  /** Folder of `/sys`. */
+  readonly root: string;
+  /** The addon's. Asked for queues on several compute dies alone. */
+  readonly restoreTakes: Native['kfdRestoreTakes'];
 }
 
 export class KernelLimits {
@@ -20,11 +24,11 @@ export class KernelLimits {
     this.#root = root;
   }
 
-  /** `root`: folder of `/sys`, which tests replace. */
-  static async of(host: Host, root = '/'): Promise<KernelLimits> {
+  static async of(host: Host, { root, restoreTakes }: KernelSource): Promise<KernelLimits> {
     const gpus = host.gpus.map(({ record }) => record);
     const parameters = await readParameters(root);
-    return new KernelLimits({ kernelRelease: host.kernelRelease, gpus, parameters }, root);
+    const takes = queueProbe(gpus, restoreTakes);
+    return new KernelLimits({ kernelRelease: host.kernelRelease, gpus, parameters, takes }, root);
   }
 
   /** Reasons against a process that runs. Queues that sysfs does not show are found after the pause. */
@@ -34,9 +38,8 @@ export class KernelLimits {
   }
 
   /** Reasons against the queues of a state file. */
-  afterPause({ queues }: KfdObjects, devices: readonly Device[] = []): string[] {
-    const actual = new Map(devices.map((one) => [one.userGpuId, one.actualGpuId]));
-    return lostQueues(queues, (id) => this.#gpu(actual.get(id)), this.#host);
+  afterPause({ queues, devices }: KfdObjects): string[] {
+    return lostQueues(queues, (id) => this.#gpu(devices.get(id)), this.#host);
   }
 
   #gpu(gpuId: number | undefined) {

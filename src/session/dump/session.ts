@@ -23,7 +23,7 @@ import {
 import { messageType } from '../plugin/wire.js';
 import { DumpClock } from './clock.js';
 import { DumpImage } from './image.js';
-import { KernelLimits } from './kernel-limits.js';
+import { KernelLimits, type KernelSource } from './kernel-limits.js';
 import {
   type DumpEffect,
   type DumpEvent,
@@ -42,10 +42,15 @@ import { refuseUnrestorable } from './unrestorable.js';
 /** Numbers of the answer to dumpEnd: native/core/wire.h. */
 const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, 'go-on': 2 };
 
+const thisKernel: KernelSource = {
+  root: '/',
+  restoreTakes: (queue) => native().kfdRestoreTakes(queue),
+};
+
 export class DumpSession implements Cancellable {
   readonly #context: SessionContext;
   readonly #readHost: () => Promise<Host>;
-  readonly #root: string;
+  readonly #kernel: KernelSource;
   readonly #clock: DumpClock;
   readonly #pending = new PendingAnswer();
   readonly #reported = deferred();
@@ -66,11 +71,15 @@ export class DumpSession implements Cancellable {
   #record: DumpRecord | undefined;
   #image: DumpImage | undefined;
 
-  /** `host`: looks at this host, whose `/sys` is below `root`. */
-  constructor(context: SessionContext, host: () => Promise<Host> = thisHost, root = '/') {
+  /** `host` and `kernel`: look at this host. */
+  constructor(
+    context: SessionContext,
+    host: () => Promise<Host> = thisHost,
+    kernel: KernelSource = thisKernel,
+  ) {
     this.#context = context;
     this.#readHost = host;
-    this.#root = root;
+    this.#kernel = kernel;
     this.#clock = new DumpClock(context.phases);
   }
 
@@ -79,7 +88,7 @@ export class DumpSession implements Cancellable {
     // A container checkpointed before in place leaves its old image in this directory.
     await removeImageFiles(this.#context.image);
     const host = await this.#readHost();
-    const limits = await KernelLimits.of(host, this.#root);
+    const limits = await KernelLimits.of(host, this.#kernel);
     const record = new DumpRecord(host, this.#context.log);
     this.#record = record;
     const parent = await parentIndexes(this.#context.request.criuPid);

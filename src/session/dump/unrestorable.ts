@@ -81,7 +81,6 @@ function queueReasons(processes: readonly DumpedProcess[], limits: KernelLimits)
     if (objects === undefined) {
       return [`${who(process)}: its KFD state has a layout that is not known here`];
     }
-    const lost = limits.afterPause(objects, summary?.devices);
-    return lost.map((why) => `${who(process)}: ${why}`);
+    return limits.afterPause(objects).map((why) => `${who(process)}: ${why}`);
   });
 }
