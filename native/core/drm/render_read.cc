@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <utility>
@@ -141,6 +142,9 @@ class Reader {
 
   void read_ring(const std::string& context, std::uint32_t id, std::uint32_t ip,
                  std::uint32_t ring) {
+    if (const int err = drm::ring_error(fd_, id, ip, ring)) {
+      return refuse(context, std::string("work it submitted failed: ") + std::strerror(err));
+    }
     const std::uint64_t made = drm::count_submissions(fd_, id, ip, ring);
     if (made == 0) return;
     if (ip != AMDGPU_HW_IP_DMA) {

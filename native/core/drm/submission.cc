@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "core/drm/device_info.h"
 #include "core/drm/gem.h"
 #include "core/os/device_call.h"
 
@@ -19,17 +20,16 @@ constexpr std::uint32_t kSyncobjs = 512;  // numbers that are looked at
 constexpr std::uint64_t kPage = 4096;
 // Eight SDMA NOPs are zeros, like new memory. IBs of SDMA are multiples of eight dwords.
 constexpr std::uint32_t kNothingBytes = 32;
+// The GPU counted memory errors since the context was last asked, whoever's they were. What lost
+// work to one has other flags, too (amdgpu_ctx.c:amdgpu_ctx_query2@7.3.4).
+constexpr std::uint32_t kCountedErrors =
+    AMDGPU_CTX_QUERY2_FLAGS_RAS_CE | AMDGPU_CTX_QUERY2_FLAGS_RAS_UE;
+// The highest number but for ~0, which means the latest.
+constexpr std::uint64_t kNeverSubmitted = ~std::uint64_t{0} - 1;
 constexpr std::uint64_t kIdleTimeoutNs = 10'000'000'000;
 
 std::string context_text(const char* call, std::uint32_t id) {
   return std::string(call) + " of context " + std::to_string(id);
-}
-
-template <class T>
-int ask_info(int fd, drm_amdgpu_info& args, T& answer) {
-  args.return_pointer = reinterpret_cast<std::uintptr_t>(&answer);
-  args.return_size = sizeof(answer);
-  return call_device(fd, DRM_IOCTL_AMDGPU_INFO, &args);
 }
 
 /// The errno of WAIT_CS: EINVAL when there was no such submission yet. `busy`: not over in time.
@@ -60,6 +60,31 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+/// The errno.
+int set_clocks(int fd, std::uint32_t context, std::uint32_t level) {
+  drm_amdgpu_ctx args{};
+  args.in.op = AMDGPU_CTX_OP_SET_STABLE_PSTATE;
+  args.in.ctx_id = context;
+  args.in.flags = level;
+  return call_device(fd, DRM_IOCTL_AMDGPU_CTX, &args);
+}
+
+/// The kernel only tells the level of the whole GPU, which may be the administrator's. But one
+/// context at most pins it, and to the others it cannot even be set as it is: EBUSY
+/// (amdgpu_ctx.c:__amdgpu_ctx_set_stable_pstate@7.3.4). A new context tells whether there is one.
+bool pins_clocks(int fd, std::uint32_t id) {
+  drm_amdgpu_ctx args{};
+  args.in.op = AMDGPU_CTX_OP_GET_STABLE_PSTATE;
+  args.in.ctx_id = id;
+  must_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, context_text("CTX_GET_STABLE_PSTATE", id));
+  const std::uint32_t level = args.out.pstate.flags;
+  if (level == AMDGPU_CTX_STABLE_PSTATE_NONE) return false;
+  const std::uint32_t other = create_context(fd);
+  const int err = set_clocks(fd, other, level);
+  free_context(fd, other);
+  return err == EBUSY && set_clocks(fd, id, level) == 0;
+}
+
 /// A page of zeroes that the GPU can execute, for as long as this lives.
 class Nothing {
  public:
@@ -84,12 +109,8 @@ class Nothing {
   void map() {
     constexpr int kPlaces = 256;
     constexpr std::uint64_t kStep = 1u << 21;
-    drm_amdgpu_info args{};
-    args.query = AMDGPU_INFO_DEV_INFO;
-    drm_amdgpu_info_device info{};
-    if (const int err = ask_info(fd_, args, info)) throw call_error("INFO_DEV_INFO", err);
-    mapping_ = {0,     0, (info.virtual_address_max & ~(kStep - 1)) - kStep,
-                kPage, 0, AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE};
+    const std::uint64_t top = device_info(fd_).virtual_address_max & ~(kStep - 1);
+    mapping_ = {0, 0, top - kStep, kPage, 0, AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE};
     for (int i = 0;; ++i) {
       try {
         return map_va(fd_, handle_, mapping_);
@@ -136,14 +157,14 @@ ContextState context_state(int fd, std::uint32_t id) {
   const int err = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &query);
   if (err == EINVAL) return ContextState::none;
   if (err != 0) throw call_error(context_text("CTX_QUERY_STATE2", id), err);
-  if (query.out.state.flags != 0) return ContextState::lost_work;
-  drm_amdgpu_ctx clocks{};
-  clocks.in.op = AMDGPU_CTX_OP_GET_STABLE_PSTATE;
-  clocks.in.ctx_id = id;
-  if (const int refused = call_device(fd, DRM_IOCTL_AMDGPU_CTX, &clocks)) {
-    throw call_error(context_text("CTX_GET_STABLE_PSTATE", id), refused);
-  }
-  return clocks.out.pstate.flags == 0 ? ContextState::usable : ContextState::pinned_clocks;
+  if ((query.out.state.flags & ~kCountedErrors) != 0) return ContextState::lost_work;
+  return pins_clocks(fd, id) ? ContextState::pinned_clocks : ContextState::usable;
+}
+
+int ring_error(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring) {
+  bool busy;
+  const int err = wait_for(fd, context, ip, ring, kNeverSubmitted, 0, busy);
+  return err == EINVAL ? 0 : err;
 }
 
 std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,

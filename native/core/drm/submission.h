@@ -17,11 +17,16 @@ struct RingKind {
 std::vector<RingKind> ring_kinds(int fd);
 
 enum class ContextState { none, usable, lost_work, pinned_clocks };
-/// `lost_work`: a reset took something it had submitted; `pinned_clocks`: a stable power state.
+/// `lost_work`: a reset took something it had submitted; `pinned_clocks`: it gave the GPU a stable
+/// power state.
 ContextState context_state(int fd, std::uint32_t id);
 
-/// How often something was submitted to the ring, found by asking for the numbers: the kernel knows
-/// no other way. kMaxSubmissions + 1 stands for anything above the limit.
+/// 0, or the errno that a ring whose last submission failed answers every question with
+/// (sched_entity.c:drm_sched_entity_error@7.3.4).
+int ring_error(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring);
+
+/// How often something was submitted to the ring, which has no error, found by asking for the
+/// numbers: the kernel knows no other way. kMaxSubmissions + 1 stands for anything above the limit.
 std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
                                 std::uint32_t ring);
 

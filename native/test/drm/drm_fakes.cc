@@ -10,29 +10,13 @@
 #include <cstring>
 #include <utility>
 
+#include "test/drm/drm_fake_parts.h"
+
 namespace kfdcp::test {
 
 namespace {
 
 FakeDrm* current = nullptr;
-
-template <class Map>
-std::uint32_t lowest_free(const Map& map) {
-  if (map.empty() || map.rbegin()->first == map.size()) {  // no hole among tens of thousands
-    return static_cast<std::uint32_t>(map.size()) + 1;
-  }
-  std::uint32_t number = 1;
-  while (map.contains(number)) ++number;
-  return number;
-}
-
-/// Under the lowest free number, which is returned.
-template <class Map>
-std::uint32_t insert_lowest(Map& map, typename Map::mapped_type value) {
-  const std::uint32_t number = lowest_free(map);
-  map[number] = std::move(value);
-  return number;
-}
 
 ino_t inode(int fd) {
   struct stat info {};
@@ -45,13 +29,6 @@ struct Words {
   std::uint32_t low(int i) const { return static_cast<std::uint32_t>(words[i]); }
   void set_low(int i, std::uint32_t value) { words[i] = (words[i] >> 32 << 32) | value; }
 };
-
-template <class T>
-T* at(std::uint64_t address) {
-  return reinterpret_cast<T*>(address);
-}
-
-unsigned number_of(unsigned long request) { return _IOC_NR(request); }
 
 }  // namespace
 
@@ -205,8 +182,14 @@ int FakeDrm::handle_call(File& file, unsigned long request, void* argument) {
       return 0;
     }
     case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA: {
-      const auto& args = *static_cast<drm_amdgpu_gem_va*>(argument);
+      auto& args = *static_cast<drm_amdgpu_gem_va*>(argument);
       if (!known(args.handle)) return ENOENT;
+      // The kernel keeps addresses without the sign of the high half.
+      const std::uint64_t low_end = high_half == 0 ? 1ull << 47 : -high_half;
+      if (args.va_address >= low_end && (high_half == 0 || args.va_address < high_half)) {
+        return EINVAL;
+      }
+      args.va_address &= 2 * low_end - 1;
       for (const auto& [address, m] : file.mappings) {
         if (args.va_address < address + m.size && address < args.va_address + args.map_size) {
           return EINVAL;
@@ -218,75 +201,6 @@ int FakeDrm::handle_call(File& file, unsigned long request, void* argument) {
     }
     default:
       return EINVAL;
-  }
-}
-
-int FakeDrm::work_call(File& file, unsigned long request, void* argument) {
-  switch (number_of(request)) {
-    case DRM_COMMAND_BASE + DRM_AMDGPU_INFO: {
-      const auto& args = *static_cast<drm_amdgpu_info*>(argument);
-      if (args.query == AMDGPU_INFO_DEV_INFO) {
-        at<drm_amdgpu_info_device>(args.return_pointer)->virtual_address_max = 1ull << 47;
-        return 0;
-      }
-      if (args.query != AMDGPU_INFO_HW_IP_INFO || args.query_hw_ip.type > AMDGPU_HW_IP_DMA) {
-        return EINVAL;
-      }
-      at<drm_amdgpu_info_hw_ip>(args.return_pointer)->available_rings =
-          args.query_hw_ip.type == AMDGPU_HW_IP_COMPUTE ? 0 : 3;
-      return 0;
-    }
-    case DRM_COMMAND_BASE + DRM_AMDGPU_CTX: {
-      auto& args = *static_cast<drm_amdgpu_ctx*>(argument);
-      if (args.in.op == AMDGPU_CTX_OP_ALLOC_CTX) {
-        args.out.alloc.ctx_id = insert_lowest(file.contexts, {});
-        return 0;
-      }
-      const auto found = file.contexts.find(args.in.ctx_id);
-      if (found == file.contexts.end()) return EINVAL;
-      const std::uint32_t op = args.in.op;
-      args = {};
-      if (op == AMDGPU_CTX_OP_FREE_CTX) file.contexts.erase(found);
-      if (op == AMDGPU_CTX_OP_QUERY_STATE2) args.out.state.flags = found->second.lost;
-      if (op == AMDGPU_CTX_OP_GET_STABLE_PSTATE) args.out.pstate.flags = found->second.clocks;
-      return 0;
-    }
-    case DRM_COMMAND_BASE + DRM_AMDGPU_BO_LIST: {
-      auto& args = *static_cast<drm_amdgpu_bo_list*>(argument);
-      if (args.in.operation == AMDGPU_BO_LIST_OP_DESTROY) {
-        file.bo_lists.erase(args.in.list_handle);
-        return 0;
-      }
-      std::set<std::uint32_t> handles;
-      const auto* entries = at<const drm_amdgpu_bo_list_entry>(args.in.bo_info_ptr);
-      for (std::uint32_t i = 0; i < args.in.bo_number; ++i) {
-        if (!file.handles.contains(entries[i].bo_handle)) return ENOENT;
-        handles.insert(entries[i].bo_handle);
-      }
-      if (file.bo_lists.size() >= bo_list_room) return ENOMEM;
-      args.out.list_handle = insert_lowest(file.bo_lists, std::move(handles));
-      return 0;
-    }
-    case DRM_COMMAND_BASE + DRM_AMDGPU_CS: {
-      auto& args = *static_cast<drm_amdgpu_cs*>(argument);
-      if (!file.contexts.contains(args.in.ctx_id)) return EINVAL;
-      const auto& chunk = *at<drm_amdgpu_cs_chunk>(*at<std::uint64_t>(args.in.chunks));
-      const auto& ib = *at<drm_amdgpu_cs_chunk_ib>(chunk.chunk_data);
-      if (!file.mappings.contains(ib.va_start)) return EFAULT;
-      args.out.handle = ++file.contexts[args.in.ctx_id].submitted[{ib.ip_type, ib.ring}];
-      return 0;
-    }
-    default: {  // WAIT_CS
-      auto& args = *static_cast<drm_amdgpu_wait_cs*>(argument);
-      const auto found = file.contexts.find(args.in.ctx_id);
-      if (found == file.contexts.end()) return EINVAL;
-      const auto& submitted = found->second.submitted;
-      const auto ring = submitted.find({args.in.ip_type, args.in.ring});
-      const std::uint64_t made = ring == submitted.end() ? 0 : ring->second;
-      if (args.in.handle != ~0ull && args.in.handle > made) return EINVAL;
-      args.out.status = found->second.busy && args.in.handle >= made ? 1 : 0;
-      return 0;
-    }
   }
 }
 

@@ -41,8 +41,11 @@ class FakeDrm {
     std::map<std::uint32_t, std::shared_ptr<Bo>> handles;
     std::map<std::uint64_t, GemMapping> mappings;  // by address; `bo` is the handle
     struct Context {
-      std::uint32_t lost = 0, clocks = 0;
-      std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> submitted;  // by ip, ring
+      std::uint32_t lost = 0;  // flags of QUERY_STATE2
+      bool pins_clocks = false;
+      using Ring = std::pair<std::uint32_t, std::uint32_t>;  // ip, number
+      std::map<Ring, std::uint64_t> submitted;
+      std::map<Ring, int> failed;  // errno of a ring whose last submission failed
       bool busy = false;
     };
     std::map<std::uint32_t, Context> contexts;
@@ -51,6 +54,10 @@ class FakeDrm {
   };
   /// The file behind a descriptor, which is just a number here; made at the first use.
   File& file(int fd) { return files_[fd]; }
+
+  std::uint32_t clocks = 0;  // AMDGPU_CTX_STABLE_PSTATE_* of the GPU
+  /// Where the high half of the GPU's addresses begins; the low half is as large. 0: there is none.
+  std::uint64_t high_half = 0xffff800000000000;
 
   std::size_t bo_list_room = ~std::size_t{0};  // of each file
 
@@ -63,6 +70,8 @@ class FakeDrm {
   int handle_call(File& file, unsigned long request, void* argument);
   int prime_call(File& file, unsigned long request, void* argument);
   int work_call(File& file, unsigned long request, void* argument);
+  int context_call(File& file, void* argument);
+  int set_clocks(File::Context& context, std::uint32_t level);
 
   IoctlFn old_;
   std::map<int, File> files_;

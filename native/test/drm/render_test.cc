@@ -165,8 +165,10 @@ TEST_CASE("render file: work and contexts that cannot be kept are named") {
   context.lost = 1;
   CHECK(refusal() == "context 4000: it lost work to a GPU reset");
   context = {};
-  context.clocks = 2;
+  context.pins_clocks = true;
+  drm.clocks = AMDGPU_CTX_STABLE_PSTATE_PEAK;
   CHECK(refusal() == "context 4000: it pins the GPU's clocks");
+  drm.clocks = 0;
   context = {};
   context.submitted[{AMDGPU_HW_IP_GFX, 0}] = 1;
   CHECK(refusal() == "context 4000: it has submitted work to an engine other than SDMA");
