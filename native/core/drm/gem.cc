@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/drm/device_info.h"
 #include "core/os/device_call.h"
 
 namespace kfdcp::drm {
@@ -213,12 +214,26 @@ void change_handle(int fd, std::uint32_t from, std::uint32_t to) {
   must_call(fd, kChangeHandle, &args, handle_text("GEM_CHANGE_HANDLE", from));
 }
 
+namespace {
+
+/// An address as GEM_VA takes it. The kernel keeps and reports addresses of the high half without
+/// their sign bits (amdgpu_gem.c:amdgpu_gem_va_ioctl@7.3.4), and refuses them like that.
+std::uint64_t with_sign(int fd, std::uint64_t address) {
+  constexpr std::uint64_t kLowestHighHalf = 1ull << 47;
+  if (address < kLowestHighHalf) return address;
+  const std::uint64_t high_half = device_info(fd).high_va_offset;  // 0: there is none
+  const std::uint64_t low_end = ~high_half + 1;                    // both halves are equally large
+  return high_half != 0 && address >= low_end ? address | high_half : address;
+}
+
+}  // namespace
+
 void map_va(int fd, std::uint32_t handle, const GemMapping& mapping) {
   drm_amdgpu_gem_va args{};
   args.handle = handle;
   args.operation = AMDGPU_VA_OP_MAP;
   args.flags = static_cast<std::uint32_t>(mapping.flags);
-  args.va_address = mapping.address;
+  args.va_address = with_sign(fd, mapping.address);
   args.offset_in_bo = mapping.offset;
   args.map_size = mapping.size;
   must_call(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args, handle_text("GEM_VA", handle));

@@ -54,6 +54,7 @@ void close_handle(int fd, std::uint32_t handle);
 bool can_change_handles(int fd);
 void change_handle(int fd, std::uint32_t from, std::uint32_t to);
 
+/// The address may be one that mappings_of() gave: without the sign bits of the high half.
 void map_va(int fd, std::uint32_t handle, const GemMapping& mapping);
 
 }  // namespace kfdcp::drm
