@@ -84,6 +84,8 @@ export interface Native {
    * processes, by `firstBo` and position.
    */
   renderStateForRestore(bytes: Buffer, firstBo: number, shared: readonly number[]): Descriptor;
+  /** Opens a device of the host for reading and writing. */
+  openDevice(path: string): Descriptor;
   /** The bytes as a memfd for the plugin. */
   memfd(bytes: Buffer): Descriptor;
   /**

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <string>
+#include <utility>
+
 #include "addon/convert.h"
 #include "addon/instance.h"
 
@@ -14,6 +17,15 @@ Descriptor* unwrap(const Napi::Value& value, const char* what) {
   return Descriptor::Unwrap(to_instance(value, type, what, "a Descriptor"));
 }
 
+Napi::Value js_open_device(const Napi::CallbackInfo& info) {
+  const std::string path = to_string(info[0], "path");
+  return guarded(info.Env(), [&] {
+    UniqueFd device(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!device) throw io_error(path);
+    return Descriptor::wrap(info.Env(), std::move(device));
+  });
+}
+
 }  // namespace
 
 void Descriptor::init(Napi::Env env, Napi::Object exports) {
@@ -22,6 +34,7 @@ void Descriptor::init(Napi::Env env, Napi::Object exports) {
       {InstanceAccessor<&Descriptor::fd>("fd"), InstanceMethod<&Descriptor::close>("close")});
   env.GetInstanceData<Instance>()->descriptor = Napi::Persistent(type);
   exports.Set("Descriptor", type);
+  exports.Set("openDevice", Napi::Function::New(env, js_open_device));
 }
 
 Napi::Object Descriptor::wrap(Napi::Env env, UniqueFd fd) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "addon/convert.h"
@@ -34,6 +35,14 @@ const char* kind_of(const kfd_criu_bo_bucket& bo) {
   return "mmio";
 }
 
+/// Mappings of a GPU's render node. An image of a process with one GPU need not name it in them.
+std::uint32_t render_vmas(const ProcessState& state, std::uint32_t gpu_id) {
+  const bool alone = state.devices.size() == 1;
+  return static_cast<std::uint32_t>(std::ranges::count_if(state.vmas, [&](const VmaRecord& vma) {
+    return vma.kind == VmaRecord::render && (vma.gpu_id == gpu_id || (alone && vma.gpu_id == 0));
+  }));
+}
+
 Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
@@ -49,6 +58,7 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
       Napi::Object device = Napi::Object::New(env);
       device.Set("userGpuId", state.devices[i].user_gpu_id);
       device.Set("actualGpuId", state.devices[i].actual_gpu_id);
+      device.Set("renderVmas", render_vmas(state, state.devices[i].user_gpu_id));
       devices[i] = device;
     }
     object.Set("devices", devices);

@@ -163,12 +163,16 @@ std::optional<std::uint32_t> restored_ordinal() {
 
 bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offset,
                 std::uint64_t& new_offset, int& fd) {
+  if (!restored) return false;
   const std::string_view name(path);
   const bool render = name.starts_with("/dev/dri/renderD");
-  if ((!render && name != "/dev/kfd") || !restored) return false;
+  const VmaRecord* vma = vma_at(address);
+  const bool recorded = vma != nullptr && vma->pgoff == old_offset;
+  // A node may have any name. One that is not recorded is another plugin's.
+  const bool usual_name = render || name == "/dev/kfd";
+  if (!recorded && !usual_name) return false;
   try {
-    const VmaRecord* vma = vma_at(address);
-    if (vma == nullptr || vma->pgoff != old_offset || render != (vma->kind == VmaRecord::render)) {
+    if (!recorded || (usual_name && render != (vma->kind == VmaRecord::render))) {
       throw Error(ErrorCode::corrupt, "no recorded mapping at address " + std::to_string(address));
     }
     exchange_offset(*vma, new_offset, fd);

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/os/device_node.h"
 #include "core/os/error.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
@@ -53,11 +56,31 @@ UniqueFd connect_session(int criu_pid) {
               ENOENT);
 }
 
+namespace {
+
+/// The device in the container: by the name it has on the host, or under any other name.
+UniqueFd open_in_container(const std::string& path, dev_t device) {
+  UniqueFd named(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const Error missing = io_error(path + " in the container");
+  struct stat info {};
+  if (named && ::fstat(named.get(), &info) == 0 && info.st_rdev == device) return named;
+  if (const auto other = find_node("/dev", device)) {
+    UniqueFd found(::open(other->c_str(), O_RDWR | O_CLOEXEC));
+    if (found) return found;
+    throw io_error(*other + " in the container");
+  }
+  if (!named) throw missing;
+  return named;  // another device: the session says which
+}
+
+}  // namespace
+
 UniqueFd render_file(int socket, std::uint64_t ordinal, std::uint64_t gpu_id, std::uint64_t which) {
   Message known = request(socket, MessageType::render_file, {ordinal, gpu_id, which});
   if (known.fds.size() == 1) return std::move(known.fds[0]);
-  UniqueFd render(::open(known.text.c_str(), O_RDWR | O_CLOEXEC));
-  if (!render) throw io_error(known.text + " in the container");
+  const dev_t device =
+      makedev(static_cast<unsigned>(known.args[0]), static_cast<unsigned>(known.args[1]));
+  UniqueFd render = open_in_container(known.text, device);
   request(socket, MessageType::render_opened, {ordinal, gpu_id, which}, {render.get()});
   return render;
 }

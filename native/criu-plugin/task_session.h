@@ -12,9 +12,9 @@ namespace kfdcp::criu {
 UniqueFd connect_session(int criu_pid);
 
 /// The render file of process `ordinal` on one GPU. `which`: 0 for the one that carries its KFD
-/// memory. Whoever asks first opens it, and the session keeps a copy for the others. It must be
-/// opened here: the mount of a file from outside the container is unknown to CRIU at the next
-/// checkpoint.
+/// memory. Whoever asks first opens it, and the session keeps a copy for the others. A file that
+/// the application has or maps must be opened here: the mount of a file from outside the container
+/// is unknown to CRIU at the next checkpoint. The session opens any other.
 UniqueFd render_file(int socket, std::uint64_t ordinal, std::uint64_t gpu_id, std::uint64_t which);
 
 }  // namespace kfdcp::criu

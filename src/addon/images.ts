@@ -47,7 +47,12 @@ export interface StateSummary {
   readonly numObjects: number;
   readonly privBytes: number;
   readonly vmas: number;
-  readonly devices: readonly { readonly userGpuId: number; readonly actualGpuId: number }[];
+  readonly devices: readonly {
+    readonly userGpuId: number;
+    readonly actualGpuId: number;
+    /** Mappings of its render node. */
+    readonly renderVmas: number;
+  }[];
   readonly bos: readonly {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;

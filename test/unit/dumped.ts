@@ -32,8 +32,8 @@ export function dumped(summary: Partial<StateSummary> = {}): DumpedProcess {
       vmas: 2,
       // A process that was restored before knows its GPUs by their old ids.
       devices: [
-        { userGpuId: 0x1234, actualGpuId: 51966 },
-        { userGpuId: 0x5678, actualGpuId: 47806 },
+        { userGpuId: 0x1234, actualGpuId: 51966, renderVmas: 0 },
+        { userGpuId: 0x5678, actualGpuId: 47806, renderVmas: 0 },
       ],
       bos,
       ...summary,

@@ -53,7 +53,7 @@ function rendering(state: Buffer): DumpedProcess {
     numObjects: 0,
     privBytes: 0,
     vmas: 0,
-    devices: [{ userGpuId: 51966, actualGpuId: 51966 }],
+    devices: [{ userGpuId: 51966, actualGpuId: 51966, renderVmas: 0 }],
     bos: [],
   };
   const held = { gpuId: 51966, summary: native().renderStateSummary(renderState) };

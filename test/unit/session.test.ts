@@ -158,9 +158,9 @@ test('a BO that would be lost stops the checkpoint', async () => {
   const noDmabuf = dumped();
   noDmabuf.dmabufs.delete(3);
   assert.throws(() => planDrain(host, [noDmabuf], []), { code: 'E_PROTOCOL' });
-  const oneDevice = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 51966 }] });
+  const oneDevice = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 51966, renderVmas: 0 }] });
   assert.throws(() => planDrain(host, [oneDevice], []), { code: 'E_GPU_MISMATCH' });
-  const stranger = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 1 }] });
+  const stranger = dumped({ devices: [{ userGpuId: 0x1234, actualGpuId: 1, renderVmas: 0 }] });
   assert.throws(() => planDrain(host, [stranger], []), { code: 'E_GPU_MISMATCH' });
   const { summary: _, ...bare } = dumped();
   assert.throws(() => planDrain(host, [bare], []), { code: 'E_PROTOCOL' });

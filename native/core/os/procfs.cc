@@ -103,6 +103,12 @@ bool is_render(mode_t mode, dev_t rdev) {
   return S_ISCHR(mode) && major(rdev) == kDrmMajor && minor(rdev) >= kFirstRenderMinor;
 }
 
+bool is_card(mode_t mode, dev_t rdev) {
+  return S_ISCHR(mode) && major(rdev) == kDrmMajor && minor(rdev) < kFirstRenderMinor;
+}
+
+dev_t render_device(std::uint32_t minor) { return makedev(kDrmMajor, minor); }
+
 std::vector<int> process_tree(int top) {
   std::vector<int> tree{top};
   for (std::size_t i = 0; i < tree.size(); ++i) {
@@ -231,6 +237,8 @@ GpuVmas gpu_vmas(int pid, int kfd_major) {
     } else if (is_render(info.st_mode, info.st_rdev)) {
       vma.render_minor = minor(info.st_rdev);
       vmas.devices.push_back(vma);
+    } else if (is_card(info.st_mode, info.st_rdev)) {
+      vmas.cards.push_back(minor(info.st_rdev));
     } else if (!has_kind && line->find(" /dmabuf:") != line->npos) {
       vmas.dmabufs.push_back({vma.start, info.st_ino});
     }

@@ -23,6 +23,11 @@ bool is_kfd(mode_t mode, dev_t rdev, int kfd_major);
 /// A DRM render node: major 226, minor 128 and above (drivers/gpu/drm/drm_drv.c).
 bool is_render(mode_t mode, dev_t rdev);
 
+/// A DRM card node (or control node, up to Linux 4.18): major 226, minor below 128.
+bool is_card(mode_t mode, dev_t rdev);
+/// The device of render node `minor`.
+dev_t render_device(std::uint32_t minor);
+
 /// `top` and all its descendants, parents first.
 std::vector<int> process_tree(int top);
 
@@ -66,8 +71,9 @@ struct DmabufVma {
 };
 /// In address order.
 struct GpuVmas {
-  std::vector<DeviceVma> devices;  // of KFD and render nodes, whatever path they were opened by
-  std::vector<DmabufVma> dmabufs;  // made by a dma-buf's descriptor
+  std::vector<DeviceVma> devices;    // of KFD and render nodes, whatever path they were opened by
+  std::vector<std::uint32_t> cards;  // minors of card nodes
+  std::vector<DmabufVma> dmabufs;    // made by a dma-buf's descriptor
 };
 /// The mappings of `pid` that may be a GPU's. Throws Error{io}.
 GpuVmas gpu_vmas(int pid, int kfd_major);

@@ -3,11 +3,14 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "core/drm/render_read.h"
+#include "core/os/device_node.h"
 #include "core/os/error.h"
 #include "core/os/procfs.h"
 #include "core/survey/survey_rules.h"
@@ -30,6 +33,7 @@ struct Collected {
 /// What is asked once for the whole tree.
 struct HostFacts {
   std::string root;
+  int top;  // pid of the container's first process
   int kfd_major;
   std::map<std::uint32_t, std::uint32_t> gpus;  // minor of the render node to gpu_id
 };
@@ -50,16 +54,27 @@ void add_file(std::vector<UniqueFd>& files, std::vector<FileFacts>& facts, Uniqu
   facts.back().minor = minor(device);
 }
 
-void collect_maps(const HostFacts& host, ProcessFacts& process) {
+/// Whether the container has a node of this GPU. A process may have changed its root directory.
+bool has_node(const HostFacts& host, int pid, std::uint32_t minor) {
+  return std::ranges::any_of(std::array{pid, host.top}, [&](int one) {
+    const std::string dev = "/proc/" + std::to_string(one) + "/root/dev";
+    return find_node(dev, procfs::render_device(minor)).has_value();
+  });
+}
+
+/// `used`: gets the minors of the mapped render nodes of KFD's GPUs.
+void collect_maps(const HostFacts& host, ProcessFacts& process, std::set<std::uint32_t>& used) {
   std::set<std::uint32_t> foreign;
   const procfs::GpuVmas vmas = procfs::gpu_vmas(process.pid, host.kfd_major);
   for (const procfs::DeviceVma& vma : vmas.devices) {
     if (!vma.render_minor || host.gpus.contains(*vma.render_minor)) {
       process.maps_gpu = true;
+      if (vma.render_minor) used.insert(*vma.render_minor);
     } else {
       foreign.insert(*vma.render_minor);
     }
   }
+  process.mapped_cards = vmas.cards;
   process.foreign_maps.assign(foreign.begin(), foreign.end());
   for (const auto& [start, inode] : vmas.dmabufs) process.mapped_dmabufs.push_back({start, inode});
 }
@@ -70,7 +85,8 @@ ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {
   facts.ns_pid = procfs::ns_pid(pid);
   facts.comm = procfs::comm(pid);
   facts.kfd_process = procfs::is_kfd_process(pid, host.root);
-  collect_maps(host, facts);
+  std::set<std::uint32_t> used;
+  collect_maps(host, facts, used);
   facts.foreign_user_namespace =
       procfs::namespace_of(pid, "user") != procfs::namespace_of(::getpid(), "user");
   UniqueFd pidfd;
@@ -83,12 +99,17 @@ ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {
       add_file(into.kfd, into.facts.kfd, copy(file.fd), {pid, file.fd}, file.rdev);
     } else if (procfs::is_render(file.mode, file.rdev)) {
       add_file(into.render, into.facts.render, copy(file.fd), {pid, file.fd}, file.rdev);
+      if (host.gpus.contains(minor(file.rdev))) used.insert(minor(file.rdev));
+    } else if (procfs::is_card(file.mode, file.rdev)) {
+      facts.cards.push_back({file.fd, minor(file.rdev)});
     } else if (file.link.starts_with("/dmabuf:")) {
       facts.dmabufs.push_back({file.fd, file.inode});
     } else if (file.link == "anon_inode:kfd_smi_ev") {
       facts.smi_descriptors.push_back(file.fd);
     }
   }
+  std::ranges::copy_if(used, std::back_inserter(facts.without_node),
+                       [&](std::uint32_t one) { return !has_node(host, pid, one); });
   return facts;
 }
 
@@ -132,7 +153,7 @@ bool holds_gpu_file(int pid, int kfd_major, const std::string& host) {
   return procfs::is_kfd_process(pid, host) ||
          std::ranges::any_of(procfs::open_files(pid), [&](const procfs::OpenFile& file) {
            return procfs::is_kfd(file.mode, file.rdev, kfd_major) ||
-                  procfs::is_render(file.mode, file.rdev);
+                  procfs::is_render(file.mode, file.rdev) || procfs::is_card(file.mode, file.rdev);
          });
 }
 
@@ -144,11 +165,12 @@ Survey survey_tree(int root, const std::string& host) {
   const std::vector<int> tree = procfs::process_tree(root);
   // Every dump of the host runs this code, and most trees use no GPU.
   const bool uses_gpu = std::ranges::any_of(tree, [&](int pid) {
-    return holds_gpu_file(pid, kfd_major, host) ||
-           !procfs::gpu_vmas(pid, kfd_major).devices.empty();
+    if (holds_gpu_file(pid, kfd_major, host)) return true;
+    const procfs::GpuVmas vmas = procfs::gpu_vmas(pid, kfd_major);
+    return !vmas.devices.empty() || !vmas.cards.empty();
   });
   if (!uses_gpu) return {};
-  const HostFacts facts{host, kfd_major, procfs::gpus_by_minor(host)};
+  const HostFacts facts{host, root, kfd_major, procfs::gpus_by_minor(host)};
   Collected found = collect(tree, facts);
   Decision decision = decide(found.facts);
 

@@ -45,8 +45,8 @@ struct Survey {
 /// Throws Error{io}. `host`: as the root of core/os/procfs.h.
 Survey survey_tree(int root, const std::string& host = "");
 
-/// True when some process of the tree uses KFD or holds a render node open. Cheap: it stops at the
-/// first; meant for processes that still run. Never true on a host without KFD.
+/// True when some process of the tree uses KFD or holds a node of a GPU open. Cheap: it stops at
+/// the first; meant for processes that still run. Never true on a host without KFD.
 bool holds_gpu(int root, const std::string& host = "");
 
 }  // namespace kfdcp

@@ -43,6 +43,14 @@ class Rules {
       refuse(who(process.pid) + " maps dma-buf inode " + std::to_string(inode) + " at address " +
              hex + ": CRIU cannot save a mapping of a dma-buf");
     }
+    const char* why = ": CRIU cannot save a card node, only its render node";
+    for (const auto& [fd, minor] : process.cards) {
+      refuse(who(process.pid) + " holds card" + std::to_string(minor) + " open as descriptor " +
+             std::to_string(fd) + why);
+    }
+    for (const std::uint32_t minor : process.mapped_cards) {
+      refuse(who(process.pid) + " maps card" + std::to_string(minor) + why);
+    }
     for (const int fd : process.smi_descriptors) {
       refuse(who(process.pid) + " listens to KFD SMI events on descriptor " + std::to_string(fd) +
              ": such a descriptor cannot be saved");
@@ -134,6 +142,10 @@ class Rules {
   }
 
   void check_rest(const ProcessFacts& process) {
+    for (const std::uint32_t minor : process.without_node) {
+      refuse(who(process.pid) + " uses " + render_name(minor) +
+             ", and the container's /dev has no node of that GPU: a restore could not open it");
+    }
     for (const std::uint32_t minor : process.foreign_maps) {
       refuse(who(process.pid) + " maps " + render_name(minor) + ", which is none of KFD's GPUs");
     }
@@ -158,7 +170,8 @@ class Rules {
 bool TreeFacts::without_gpu() const {
   return kfd.empty() && render.empty() &&
          std::ranges::none_of(processes, [](const ProcessFacts& process) {
-           return process.kfd_process || process.maps_gpu || !process.foreign_maps.empty();
+           return process.kfd_process || process.maps_gpu || !process.foreign_maps.empty() ||
+                  !process.cards.empty() || !process.mapped_cards.empty();
          });
 }
 

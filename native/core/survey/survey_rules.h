@@ -15,6 +15,15 @@ struct ProcessFacts {
   bool kfd_process = false;  // KFD lists it: it opened /dev/kfd itself
   bool maps_gpu = false;     // has mappings of /dev/kfd or of a render node of KFD's GPUs
   std::vector<std::uint32_t> foreign_maps;  // minors of the other render nodes it maps
+  struct Card {
+    int fd;
+    std::uint32_t minor;
+  };
+  std::vector<Card> cards;                  // card nodes it has open
+  std::vector<std::uint32_t> mapped_cards;  // minors
+  /// Minors of render nodes of KFD's GPUs that it has open or maps, without a node in the
+  /// container's /dev.
+  std::vector<std::uint32_t> without_node;
   bool foreign_user_namespace = false;
   std::vector<int> smi_descriptors;
   struct Dmabuf {

@@ -52,7 +52,7 @@ enum class MessageType : std::uint32_t {
                      // answer text: the session's log
   render_file = 33,  // args: ordinal, gpu_id as the process knows it, which: 0 the file that
                      // carries KFD's memory; answer fds: that render file, or none yet: then
-                     // text: what to open
+                     // text: what to open, answer args: its device number, major and minor
   vmas_mapped = 34,  // args: ordinal, count
   restore_failed = 35,  // args: ordinal, 1 = a fault of the plugin's; text
   render_opened = 36,   // args: ordinal, gpu_id, which; fds: the render file, opened by the task;

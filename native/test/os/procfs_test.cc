@@ -84,6 +84,9 @@ TEST_CASE("procfs: device numbers of KFD and render nodes") {
   CHECK_FALSE(render(S_IFCHR, 226, 127));
   CHECK_FALSE(render(S_IFCHR, 225, 128));
   CHECK_FALSE(render(S_IFBLK, 226, 128));
+  CHECK(procfs::is_card(S_IFCHR, ::makedev(226, 0)));
+  CHECK_FALSE(procfs::is_card(S_IFCHR, ::makedev(226, 128)));
+  CHECK_FALSE(procfs::is_card(S_IFCHR, ::makedev(225, 0)));
 }
 
 TEST_CASE("procfs: the tree has children of every thread, and grandchildren, parents first") {

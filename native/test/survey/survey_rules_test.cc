@@ -263,6 +263,27 @@ TEST_CASE("survey: mappings of another driver's render nodes") {
   CHECK(refusal(facts) == sentence);
 }
 
+TEST_CASE("survey: card nodes that are open or mapped, without any other GPU file") {
+  TreeFacts facts;
+  facts.processes = {process(101)};
+  facts.processes[0].cards = {{5, 0}};
+  CHECK(refusal(facts) ==
+        "pid 101 (c101) holds card0 open as descriptor 5: CRIU cannot save a card node, only its "
+        "render node");
+  facts.processes[0].cards.clear();
+  facts.processes[0].mapped_cards = {1};
+  CHECK(refusal(facts) ==
+        "pid 101 (c101) maps card1: CRIU cannot save a card node, only its render node");
+}
+
+TEST_CASE("survey: a GPU in use that has no node in the container") {
+  TreeFacts facts = sound();
+  facts.processes[1].without_node = {128};
+  CHECK(refusal(facts) ==
+        "pid 102 (c102) uses renderD128, and the container's /dev has no node of that GPU: a "
+        "restore could not open it");
+}
+
 TEST_CASE("survey: several reasons are all told") {
   TreeFacts facts = sound();
   facts.render[0].refusals = {"GEM handle 3: it is encrypted", "GEM handle 4: it is, too"};

@@ -95,6 +95,21 @@ TEST_CASE("survey: facts of a process reach the rules") {
     });
     CHECK(only_refusal(child).find("maps GPU memory") != std::string::npos);
   }
+  SUBCASE("a card node, beside /dev/kfd or alone") {
+    const std::string node = host.path() + "/card";
+    REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 1)) == 0);
+    const Child child([&] {
+      close_inherited();
+      const int card = ::open(node.c_str(), O_PATH);
+      if (::dup2(card, 77) == -1) ::_exit(1);
+      ::close(card);
+    });
+    CHECK(holds_gpu(child.pid(), host.path()));
+    CHECK(only_refusal(child) == "pid " + std::to_string(child.pid()) + " (" +
+                                     procfs::comm(child.pid()) +
+                                     ") holds card1 open as descriptor 77: CRIU cannot save a card "
+                                     "node, only its render node");
+  }
   SUBCASE("a render node of another driver") {
     const std::string node = host.path() + "/render";
     REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
@@ -116,12 +131,14 @@ TEST_CASE("survey: objects of a render file that does not answer count as there"
   host.write("proc/devices", kDevices);
   host.write("sys/class/kfd/kfd/topology/nodes/1/gpu_id", "4711\n");
   host.write("sys/class/kfd/kfd/topology/nodes/1/properties", "drm_render_minor 128\n");
-  const std::string node = host.path() + "/render";
+  host.write("dev/dri/by-path/note", "");
+  const std::string node = host.path() + "/dev/dri/by-path/any-name";
   REQUIRE(::mknod(node.c_str(), S_IFCHR | 0600, ::makedev(226, 128)) == 0);
   const Child child([&] {
     close_inherited();
     keep_open("/dev/null", O_RDWR);
     keep_open(node, O_PATH);
+    if (::chroot(host.path().c_str()) == -1) ::_exit(1);
   });
   list_in_kfd(host, child.pid());
   const Survey survey = survey_tree(child.pid(), host.path());
@@ -130,6 +147,12 @@ TEST_CASE("survey: objects of a render file that does not answer count as there"
   CHECK(survey.processes[0].render_files[0].minor == 128);
   REQUIRE(survey.refusals.size() == 1);
   CHECK(survey.refusals[0].find("GEM_LIST_HANDLES: Bad file descriptor") != std::string::npos);
+  REQUIRE(::unlink(node.c_str()) == 0);
+  const std::vector<std::string> without = survey_tree(child.pid(), host.path()).refusals;
+  REQUIRE(without.size() == 2);
+  CHECK(without[1] == "pid " + std::to_string(child.pid()) + " (" + procfs::comm(child.pid()) +
+                          ") uses renderD128, and the container's /dev has no node of that GPU: a "
+                          "restore could not open it");
 }
 
 }  // namespace kfdcp::test

@@ -90,12 +90,24 @@ export class RestoreFiles {
     return { args: [1, gpuId, renderNumber(file), firstBo], fds: [memfd] };
   }
 
-  /** The open descriptor, or the path to open in the container. */
+  /**
+   * The open descriptor, or the path and the device number to open in the container. RESTORE also wants a file of a GPU
+   * that the process only may use. The container may have no node of it, so that file is the session's.
+   */
   renderFile(message: Message): Answer {
     const process = this.#image.process(message);
-    const known = process.render.get(renderKey(message));
+    const key = renderKey(message);
+    const known = process.render.get(key);
     if (known !== undefined) return { fds: [known] };
-    return { text: renderNode(this.#image.pairOf(process, message).present) };
+    const pair = this.#image.pairOf(process, message);
+    const path = renderNode(pair.present);
+    if (message.args[2] === 0 && !this.#image.isReached(process, pair)) {
+      const render = native().openDevice(path);
+      process.render.set(key, render);
+      return { fds: [render] };
+    }
+    const { major = 0, minor = 0 } = pair.present.renderDevice ?? {};
+    return { text: path, args: [major, minor] };
   }
 
   /**

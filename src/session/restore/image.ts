@@ -58,6 +58,16 @@ export class RestoreImage {
     return shares.filter(({ bo_index: index }) => index < kfdBos(prepared));
   }
 
+  /** Whether the application has the render file with KFD's memory on that GPU open, or maps it. */
+  isReached(process: Returning, { recorded }: GpuPair): boolean {
+    const isOpen = renderFilesOf(this.manifest, process).some(
+      ({ kind, gpu }) => kind === 'render' && gpu === recorded.ordinal,
+    );
+    const { devices } = process.prepared.summary;
+    const device = devices.find(({ actualGpuId }) => actualGpuId === recorded.gpu_id);
+    return isOpen || (device?.renderVmas ?? 0) > 0;
+  }
+
   /** The state to restore for a process; undefined when nothing needs RESTORE. */
   stateFile(process: Returning): ManifestExtFile | undefined {
     const kind = this.hasKfdState(process) ? 'kfd' : 'drm';
