@@ -37,7 +37,7 @@ interface RawEntry {
 }
 
 /**
- * Gives every node of a moved device the new number. A render node also gets the name of its new minor, because
+ * Gives every node of a moved device the new number. A node of a GPU also gets the name of its new minor, because
  * programs find it by the topology of their host. Its old name stays, unless it is the new name of another GPU. Throws
  * E_IMAGE_CORRUPT.
  */
@@ -97,10 +97,10 @@ function withArrived(
 }
 
 /** The node's name on a host that has the device at its new minor; undefined when the name has no number. */
-function properName({ header, isRenamed }: RawEntry, { gpu, to }: DeviceMove): string | undefined {
-  const [, folder] = /^(.*\/)renderD\d+$/.exec(header.name) ?? [];
-  if (gpu === undefined || isRenamed || folder === undefined) return undefined;
-  return `${folder}renderD${to.minor}`;
+function properName({ header, isRenamed }: RawEntry, { node, to }: DeviceMove): string | undefined {
+  const [, folder, kind] = /^(.*\/)(renderD|card)\d+$/.exec(header.name) ?? [];
+  if (kind === undefined || kind !== node || isRenamed) return undefined;
+  return `${folder}${node}${to.minor}`;
 }
 
 function plain(name: string): string {

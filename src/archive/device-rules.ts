@@ -102,17 +102,19 @@ function moveOfMajor(
 }
 
 function moveOfPath({ path }: Device, moves: readonly DeviceMove[]): DeviceMove | undefined {
-  return moves.find(({ gpu, from }) => gpu !== undefined && path === renderPath(from));
+  return moves.find((move) => path !== undefined && path === nodePath(move, move.from));
 }
 
 /** A node that is named after its number is renamed with it. */
 function withPath(device: Device, move: DeviceMove | undefined): Device {
-  if (move?.gpu === undefined || device.path !== renderPath(move.from)) return device;
-  return { ...device, path: renderPath(move.to) };
+  if (move === undefined || device.path !== nodePath(move, move.from)) return device;
+  const path = nodePath(move, move.to);
+  return path === undefined ? device : { ...device, path };
 }
 
-function renderPath({ minor }: DeviceNumber): string {
-  return `/dev/dri/renderD${minor}`;
+/** undefined for /dev/kfd, whose name has no number. */
+function nodePath({ node }: DeviceMove, { minor }: DeviceNumber): string | undefined {
+  return node === undefined ? undefined : `/dev/dri/${node}${minor}`;
 }
 
 function guarded(name: string, change: () => string): string {

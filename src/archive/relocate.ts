@@ -71,13 +71,15 @@ export async function relocate(
     assigned: pairs.map(({ recorded, present }) => ({
       gpu: recorded.ordinal,
       render_minor: present.record.render_minor,
+      ...(recorded.card_minor !== undefined &&
+        present.cardDevice && { card_minor: present.cardDevice.minor }),
     })),
   };
   // The session knows the configuration only: what the command line ignores, the archive has to say.
   const { ignored: _, ...rest } = source.manifest;
   const said = ignored.length === 0 ? {} : { ignored: kindsOf(ignored) };
   document(imagePrefix + manifestName, encodeManifest({ ...rest, devices, ...said }));
-  const missing = new Set(moves);
+  const missing = new Set(moves.filter((move) => needsNode(source.manifest, move)));
   for (const [name, image] of source.tmpfs) {
     const packed = await relocateNodes(name, image, moves, missing);
     if (packed !== undefined) replacements.set(name, packed);
@@ -95,6 +97,14 @@ export async function relocate(
     );
   }
   return replacements;
+}
+
+/**
+ * A container may have no render node of a GPU that it only may use; no mapping is without a buffer. Card nodes are
+ * recorded where it has them.
+ */
+function needsNode({ ext_files: files, buffers }: Manifest, { gpu, node }: DeviceMove): boolean {
+  return node !== 'renderD' || [...files, ...buffers].some((one) => one.gpu === gpu);
 }
 
 /** undefined: nothing in it must change. */

@@ -4,19 +4,21 @@
  */
 
 import type { Manifest } from '../manifest/schema.js';
-import { archiveMinor } from './archive-minor.js';
+import { archiveCardMinor, archiveMinor } from './archive-minor.js';
 import type { DeviceNumber, Host } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import type { GpuPair } from './pair.js';
 
 /** A device with another number, or another name of its node, on this host. */
 export interface DeviceMove {
-  /** "/dev/kfd", or the recorded GPU. */
+  /** "/dev/kfd", the recorded GPU, or its card node. */
   readonly what: string;
   readonly from: DeviceNumber;
   readonly to: DeviceNumber;
   /** Ordinal of the recorded GPU. */
   readonly gpu?: number;
+  /** Name of the GPU's node without its minor; missing for /dev/kfd. */
+  readonly node?: 'renderD' | 'card';
 }
 
 /** The changes of the archive that these pairs need. */
@@ -44,14 +46,24 @@ export function deviceMoves(
       from,
       to: present.renderDevice,
       gpu: recorded.ordinal,
+      node: 'renderD',
+    });
+    const card = archiveCardMinor(manifest, recorded);
+    if (card === undefined || present.cardDevice === undefined) continue;
+    compare({
+      what: `card node of ${gpuName(recorded)}`,
+      from: { major: node.major, minor: card },
+      to: present.cardDevice,
+      gpu: recorded.ordinal,
+      node: 'card',
     });
   }
   return moves;
 }
 
 /** Moves as reasons against a restore of the archive as it is. */
-export function movedMismatch({ what, from, to, gpu }: DeviceMove): Mismatch {
-  const place = gpu === undefined ? `${numbers(to)}` : `renderD${to.minor} (${numbers(to)})`;
+export function movedMismatch({ what, from, to, gpu, node }: DeviceMove): Mismatch {
+  const place = node === undefined ? `${numbers(to)}` : `${node}${to.minor} (${numbers(to)})`;
   return {
     code: 'E_DEVICE_MOVED',
     message: `${what}: is ${numbers(from)} in the archive, and ${place} here`,

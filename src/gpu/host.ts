@@ -21,6 +21,8 @@ export interface HostGpu {
   readonly record: ManifestGpu;
   /** Numbers of its render node; undefined without one, or when it is not accessible. */
   readonly renderDevice: DeviceNumber | undefined;
+  /** Numbers of its card node. */
+  readonly cardDevice?: DeviceNumber | undefined;
   /** Bytes of VRAM that KFD can still give out; undefined when the driver does not report it. */
   readonly vramFreeBytes: number | undefined;
 }
@@ -129,6 +131,13 @@ async function readDeviceNumber(path: string): Promise<DeviceNumber | undefined>
   return match === null ? undefined : { major: Number(match[1]), minor: Number(match[2]) };
 }
 
+/** The card node of the DRM device that has the render node. A partition has a DRM device of its own. */
+async function readCardDevice(folder: string): Promise<DeviceNumber | undefined> {
+  const names = await readdir(folder).catch((): string[] => []);
+  const card = names.find((name) => /^card\d+$/.test(name));
+  return card === undefined ? undefined : readDeviceNumber(join(folder, card, 'dev'));
+}
+
 async function readTopology(root: string): Promise<HostGpu[]> {
   const nodes = join(root, 'sys/class/kfd/kfd/topology/nodes');
   let names: string[];
@@ -177,6 +186,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
       ...firmwareOf(properties),
     },
     renderDevice: await readDeviceNumber(join(drm, 'dev')),
+    cardDevice: await readCardDevice(join(drm, 'device/drm')),
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),
   };
 }

@@ -28,10 +28,11 @@ function ordinals(list: string, items: readonly { ordinal: number }[]): string[]
 }
 
 function deviceProblems({ devices, gpus }: Manifest): string[] {
+  const cards = new Set<number>();
   const nodes = new Set(devices.render.map(({ minor }) => minor));
   const seen = new Set<number>();
   const taken = new Set<number>();
-  return (devices.assigned ?? []).flatMap(({ gpu, render_minor }, index) => {
+  return (devices.assigned ?? []).flatMap(({ gpu, render_minor, card_minor: card }, index) => {
     const at = `devices.assigned.${index}`;
     const problems: string[] = [];
     if (gpu >= gpus.length) problems.push(`${at}.gpu: there is no GPU ${gpu}`);
@@ -39,6 +40,11 @@ function deviceProblems({ devices, gpus }: Manifest): string[] {
     if (!nodes.has(render_minor)) problems.push(`${at}.render_minor: not among devices.render`);
     if (taken.has(render_minor))
       problems.push(`${at}.render_minor: ${render_minor} is taken twice`);
+    if (card !== undefined) {
+      if (gpus[gpu]?.card_minor === undefined) problems.push(`${at}.card_minor: its GPU has none`);
+      if (cards.has(card)) problems.push(`${at}.card_minor: ${card} is taken twice`);
+      cards.add(card);
+    }
     seen.add(gpu);
     taken.add(render_minor);
     return problems;

@@ -44,6 +44,8 @@ const gpu = v.strictObject({
   vendor_id: u32,
   vram_bytes: bytes,
   render_minor: u32,
+  /** Minor of its card node; missing when the container has none. */
+  card_minor: v.exactOptional(u32),
   num_xcc: u32,
   simd_count: u32,
   /** PCI address, "0000:03:00.0". */
@@ -198,12 +200,18 @@ export const manifestSchema = v.strictObject({
       v.maxLength(manifestLimits.gpus),
     ),
     /**
-     * The render nodes that replaced recorded GPUs when the archive was rewritten for another host. The numbers above
+     * The nodes that replaced those of recorded GPUs when the archive was rewritten for another host. The numbers above
      * are then of that host.
      */
     assigned: v.exactOptional(
       v.pipe(
-        v.array(v.strictObject({ gpu: gpuOrdinal, render_minor: u32 })),
+        v.array(
+          v.strictObject({
+            gpu: gpuOrdinal,
+            render_minor: u32,
+            card_minor: v.exactOptional(u32),
+          }),
+        ),
         v.maxLength(manifestLimits.gpus),
       ),
     ),

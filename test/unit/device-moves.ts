@@ -18,7 +18,7 @@ export const move = (
   what: gpu === undefined ? '/dev/kfd' : `gpu ${gpu}`,
   from: { major: from[0], minor: from[1] },
   to: { major: to[0], minor: to[1] },
-  ...(gpu !== undefined && { gpu }),
+  ...(gpu !== undefined && { gpu, node: from[1] < 128 ? 'card' : 'renderD' }),
 });
 
 /** "name major:minor" of every device, and the names of all else. */

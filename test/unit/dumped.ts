@@ -53,5 +53,6 @@ export function manifestFacts(host: Host) {
     shares: [],
     parent: undefined,
     timings: {},
+    nodes: new Set<number>(),
   };
 }

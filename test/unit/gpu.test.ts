@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { placeAsIs } from '../../src/gpu/compare.js';
@@ -6,8 +8,10 @@ import { vramNeeded } from '../../src/gpu/fit.js';
 import { type Host, hostRecord, readHost } from '../../src/gpu/host.js';
 import { gfxName, parseProperties } from '../../src/gpu/properties.js';
 import type { Manifest } from '../../src/manifest/schema.js';
+import { deviceId } from '../../src/os/device-id.js';
+import { nodesOf, withCards } from '../../src/session/dump/container-cards.js';
 import { sampleManifest } from './manifest-sample.js';
-import { fixtures } from './paths.js';
+import { fixtures, temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
 const kfdVersion = '1.17';
@@ -38,6 +42,34 @@ test('the topology of two GPUs is read as the manifest records it', async () => 
   assert.ok(host.kfdDevice !== undefined);
   const record = hostRecord({ ...host, kfdVersion, kfdDevice: host.kfdDevice });
   assert.deepEqual(record.devices, sampleManifest().devices);
+});
+
+test('the card node of a GPU is that of the DRM device with its render node', async (t) => {
+  const drm = 'sys/devices/pci0000:00/0000:03:00.0/drm';
+  const root = await bentHost(t, 'two-gpus', {
+    [`${drm}/card2/dev`]: '226:2\n',
+    [`${drm}/card2-DP-1/status`]: 'connected\n',
+  });
+  const host = await readHost({ root });
+  const cards = host.gpus.map(({ cardDevice }) => cardDevice);
+  assert.deepEqual(cards, [{ major: 226, minor: 2 }, undefined]);
+  const minors = (nodes: number[]) =>
+    withCards(host, new Set(nodes)).map(({ card_minor }) => card_minor);
+  assert.deepEqual(minors([deviceId({ major: 226, minor: 2 })]), [2, undefined]);
+  assert.deepEqual(minors([deviceId({ major: 226, minor: 1 })]), [undefined, undefined]);
+});
+
+test("a container's nodes are read by number, and its links are not followed", async (t) => {
+  const proc = await temporaryFolder(t);
+  const dri = (pid: string) => join(proc, pid, 'root/dev/dri');
+  await mkdir(dri('1'), { recursive: true });
+  await writeFile(join(dri('1'), 'by-name'), '');
+  execFileSync('mknod', [join(dri('1'), 'any'), 'c', '226', '5']);
+  await mkdir(join(proc, '2/root/dev'), { recursive: true });
+  await symlink(dri('1'), dri('2'));
+  assert.deepEqual([...nodesOf(1, proc)], [deviceId({ major: 226, minor: 5 })]);
+  assert.deepEqual([...nodesOf(2, proc)], []);
+  assert.deepEqual([...nodesOf(3, proc)], []);
 });
 
 test('a CPU-only KFD and a host without KFD have no GPUs', async () => {

@@ -4,11 +4,12 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
 import { relocate, type Source } from '../../src/archive/relocate.js';
 import { placeAsIs, placeOnHost } from '../../src/gpu/compare.js';
+import { deviceMoves } from '../../src/gpu/device-numbers.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
 import { listed, move, node } from './device-moves.js';
 import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
-import { rawTar } from './raw-tar.js';
+import { type RawEntry, rawTar } from './raw-tar.js';
 
 test('rules, devices, paths and annotations of the documents follow; all else is as it was', () => {
   const moves = [move(undefined, [244, 0], [511, 0]), move(0, [226, 128], [226, 130])];
@@ -118,6 +119,88 @@ test('a device whose node is nowhere is refused by name', async () => {
     code: 'E_UNSUPPORTED_STATE',
     message: /^\/dev\/kfd: no image of a tmpfs in the archive has its node 234:0$/,
   });
+});
+
+test('a GPU without open file and buffer needs no node in the archive', async () => {
+  const placement = placeOnHost(sampleManifest(), target);
+  const image = 'checkpoint/tmpfs-dev-38.tar.gz.img';
+  const manifest = sampleManifest();
+  manifest.buffers = manifest.buffers.filter(({ gpu }) => gpu === 0);
+  manifest.files = manifest.files.slice(0, 2);
+  const dev = (...nodes: RawEntry[]) => ({
+    ...source({ [image]: gzipSync(rawTar([node('./kfd', 234, 0), ...nodes])) }),
+    manifest,
+  });
+  const replaced = await relocate(dev(node('./dri/renderD128', 226, 128)), placement, target);
+  const lines = listed(gunzipSync(replaced.get(image) ?? ''));
+  assert.ok(lines.includes('./dri/renderD140 226:140'), lines.join());
+  await assert.rejects(relocate(dev(node('./dri/renderD129', 226, 129)), placement, target), {
+    message: /^gpu 0 \(renderD128\): no image of a tmpfs in the archive has its node 226:128$/,
+  });
+});
+
+test('the card node of a GPU moves like its render node, and back', async () => {
+  const manifest = sampleManifest();
+  Object.assign(manifest.gpus[0] ?? {}, { card_minor: 1 });
+  const withCard = (host: typeof target, minor: number) => ({
+    ...host,
+    gpus: host.gpus.map((gpu, i) =>
+      i === 0 ? { ...gpu, cardDevice: { major: 226, minor } } : gpu,
+    ),
+  });
+  const image = 'checkpoint/tmpfs-dev-38.tar.gz.img';
+  const dev = rawTar([
+    node('./kfd', 234, 0),
+    node('./dri/card1', 226, 1),
+    node('./dri/renderD128', 226, 128),
+    node('./dri/renderD129', 226, 129),
+  ]);
+  const spec =
+    '{"linux":{"devices":[{"path":"/dev/dri/card1","type":"c","major":226,"minor":1}],' +
+    '"resources":{"devices":[{"allow":true,"type":"c","major":226,"minor":1,"access":"rw"}]}}}';
+  const config = `{"spec":${spec},"device_host_src":[{"path":"/dev/dri/card1"}]}`;
+  const there = withCard(target, 3);
+  assert.match(
+    placeAsIs(manifest, there).mismatches.at(-2)?.message ?? '',
+    /^card node of gpu 0 \(renderD128\): is 226:1 in the archive, and card3 \(226:3\) here$/,
+  );
+  const moved = await relocate(
+    { manifest, config, spec, tmpfs: new Map([[image, gzipSync(dev)]]) },
+    placeOnHost(manifest, there),
+    there,
+  );
+  const nodes = listed(gunzipSync(moved.get(image) ?? '')).filter((line) => line.includes('card'));
+  assert.deepEqual(nodes, ['./dri/card3 226:3', './dri/card1 226:3']);
+  const newSpec = spec.replace('card1', 'card3').replaceAll('"minor":1', '"minor":3');
+  assert.equal(String(moved.get('spec.dump')), newSpec);
+  assert.equal(
+    String(moved.get('config.dump')),
+    `{"spec":${newSpec},"device_host_src":[{"path":"/dev/dri/card3"}]}`,
+  );
+  const after = decodeManifest(String(moved.get('checkpoint/kfd-manifest.json')));
+  assert.deepEqual(after.devices.assigned?.[0], { gpu: 0, render_minor: 140, card_minor: 3 });
+  assert.deepEqual(placeAsIs(after, there).mismatches, []);
+  const back = deviceMoves(after, withCard(target, 1), placeOnHost(after, target).pairs);
+  assert.deepEqual(back, []); // a host without card nodes has nothing to move to
+  const home = withCard(target, 1);
+  assert.deepEqual(
+    deviceMoves(after, home, placeOnHost(after, home).pairs).map(({ from, to }) => [from, to]),
+    [
+      [
+        { major: 226, minor: 3 },
+        { major: 226, minor: 1 },
+      ],
+    ],
+  );
+  // A bind-mounted node cannot be moved.
+  await assert.rejects(
+    relocate(
+      { ...source({ [image]: gzipSync(recordedDev) }), manifest },
+      placeOnHost(manifest, there),
+      there,
+    ),
+    { message: /^card node of gpu 0 .* has its node 226:1$/ },
+  );
 });
 
 test('an image that unpacks to far more than /dev is not taken for it; a damaged one is damaged', async () => {

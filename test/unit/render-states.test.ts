@@ -87,6 +87,7 @@ test('the manifest of a process without KFD names what its render files hold', a
     shares: [],
     parent: undefined,
     timings: {},
+    nodes: new Set<number>(),
   });
   assert.equal(manifest.processes[0]?.num_bos, 3);
   assert.deepEqual(manifest.files[1], {
@@ -113,6 +114,7 @@ test('preflight: a render state is checked, and its buffers must be in the manif
     shares: [],
     parent: undefined,
     timings: {},
+    nodes: new Set<number>(),
   });
   await writeManifest(directory, manifest);
   const refusal = async () => {

@@ -202,6 +202,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     shares: [],
     parent: undefined,
     timings: { total: 5 },
+    nodes: new Set<number>(),
   });
   assert.doesNotThrow(() => encodeManifest(manifest));
   const buffer = manifest.buffers.find(({ bo_index: index }) => index === 2)?.id;

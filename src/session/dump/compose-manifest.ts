@@ -18,6 +18,7 @@ import { version } from '../../version.js';
 import { type BoPlace, placeKey, type SharedBo } from '../buffers/places.js';
 import type { DrainedFile } from '../contents/drain.js';
 import type { ParentIndexes } from '../contents/parent.js';
+import { withCards } from './container-cards.js';
 import type { DmabufFile } from './held-dmabufs.js';
 import type { DumpedProcess } from './process.js';
 
@@ -30,6 +31,8 @@ export interface DumpFacts {
   readonly shares: readonly SharedBo[];
   readonly parent: ParentIndexes | undefined;
   readonly timings: Readonly<Record<string, number>>;
+  /** Device ids of the nodes in the container's `/dev/dri`. */
+  readonly nodes: ReadonlySet<number>;
 }
 
 export function composeManifest(facts: DumpFacts): Manifest {
@@ -50,6 +53,7 @@ export function composeManifest(facts: DumpFacts): Manifest {
     tool: { name: 'kfd-checkpoint', version },
     created: new Date().toISOString(),
     ...hostRecord({ ...host, kfdVersion, kfdDevice }),
+    gpus: withCards(host, facts.nodes),
     processes: facts.processes.map((process) => describeProcess(process, host, facts.drained)),
     ext_files: [...facts.extFiles, ...describeDmabufs(facts.dmabufFiles, buffers)],
     buffers,

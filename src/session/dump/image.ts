@@ -70,7 +70,7 @@ export class DumpImage {
   /** Writes the manifest. Throws Node's errors, E_IMAGE_CORRUPT. */
   async seal(clock: DumpClock): Promise<void> {
     const { image, log } = this.#context;
-    const { host, processes, extFiles, dmabufs } = this.#record;
+    const { host, processes, extFiles, dmabufs, nodes } = this.#record;
     const drained = this.#drained;
     const files = drained.map(({ name, result }) => ({ name, summary: result }));
     checkSiblings(image, files);
@@ -84,6 +84,7 @@ export class DumpImage {
       parent: this.#parent,
       drained,
       timings,
+      nodes,
     });
     await writeManifest(image, manifest);
     log.info(

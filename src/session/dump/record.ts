@@ -10,6 +10,7 @@ import { withRenderBos } from '../buffers/process-bos.js';
 import type { Message } from '../plugin/message.js';
 import { takeState } from '../plugin/take-state.js';
 import { boIndices, fileKind } from '../plugin/wire.js';
+import { nodesOf } from './container-cards.js';
 import { HeldDmabufs } from './held-dmabufs.js';
 import type { DumpedProcess } from './process.js';
 
@@ -18,6 +19,8 @@ export class DumpRecord {
   readonly host: Host;
   readonly dmabufs = new HeldDmabufs();
   readonly extFiles: ManifestExtFile[] = [];
+  /** Device ids of the nodes in the `/dev/dri` of its processes. */
+  readonly nodes = new Set<number>();
   readonly #log: Logger;
   /** Each ends the watch of one process. */
   readonly #watches: (() => void)[] = [];
@@ -36,6 +39,7 @@ export class DumpRecord {
   addProcess({ args: [ordinal = -1, pid = -1], fds: [pidfd, kfd], body }: Message): void {
     if (pidfd === undefined) throw protocol('a pause without descriptors');
     const comm = body.toString('utf8');
+    for (const node of nodesOf(pid)) this.nodes.add(node);
     // Before Linux 7 queues and VRAM of a process end with the last file of /dev/kfd, also when it is a copy
     // (kfd_process.c:kfd_process_wq_release@6.12.117; kfd_process_notifier_release_internal@7.3.4).
     if (kfd !== undefined) this.#watches.push(native().watchExit(pidfd, () => kfd.close()));
