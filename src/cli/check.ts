@@ -9,6 +9,7 @@ import { checkArchive } from './check-archive.js';
 import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
 import { criuConfiguration, folders, hook } from './checks/installation.js';
+import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
 import { json, printable, table } from './format.js';
@@ -17,6 +18,7 @@ const checks: readonly Check[] = [
   node,
   addon,
   gpus,
+  kernel,
   criu,
   runtimes,
   podman,

@@ -1,5 +1,6 @@
 /** Everything that a verb needs from outside. Tests bring their own. */
 
+import type { Native } from '../addon.js';
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { Run, RunThrough } from '../os/exec.js';
@@ -32,4 +33,6 @@ export interface NativeServices {
   readonly kfdVersion: () => string;
   /** Bytes that XSAVE writes at most; undefined without XSAVE. */
   readonly xsaveBytes: () => number | undefined;
+  /** Asks the kernel. Throws E_NATIVE, E_IO. */
+  readonly kfdRestoreTakes: Native['kfdRestoreTakes'];
 }

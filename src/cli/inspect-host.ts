@@ -21,15 +21,15 @@ export function hostTable({
 }
 
 /** What is not recorded is missing. */
-export function hostNodes({
-  hostname,
-  kernel_release,
-  kfd_version,
-  driver,
-  cpu,
-}: SourceHost): TreeNode[] {
+export function hostNodes(
+  { hostname, kernel_release, kfd_version, driver, cpu }: SourceHost,
+  kernel: InspectReport['kernel'],
+): TreeNode[] {
   const nodes: TreeNode[] = [
-    { text: `Host: ${hostname}, kernel ${kernel_release}, KFD ${kfd_version}` },
+    {
+      text: `Host: ${hostname}, kernel ${kernel_release}, KFD ${kfd_version}`,
+      children: [{ text: kernelText(kernel) }],
+    },
   ];
   if (driver !== undefined) {
     const { version = 'without version', srcversion = 'unknown' } = driver;
@@ -43,6 +43,13 @@ export function hostNodes({
     });
   }
   return nodes;
+}
+
+function kernelText(kernel: InspectReport['kernel']): string {
+  if (kernel === undefined) return 'Kernel: unknown';
+  return kernel.is_read
+    ? 'Kernel: its driver was read'
+    : `Kernel: nobody has read its driver; nearest: ${kernel.nearest_read}`;
 }
 
 type SourceGpu = NonNullable<InspectReport['gpus']>[number];

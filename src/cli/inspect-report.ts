@@ -2,6 +2,7 @@
 
 import type { CheckpointContents } from '../archive/contents.js';
 import type { RenderStateFacts } from '../archive/verifier.js';
+import { lostQueues, nearestRead } from '../gpu/kernel-rules.js';
 import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
 import { pagesPattern } from '../manifest/names.js';
@@ -62,11 +63,13 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     gpu_checkpointed: manifest.created,
     tool: manifest.tool,
     host: manifest.host,
+    kernel: kernelPart(manifest),
     devices: manifest.devices,
     gpus: manifest.gpus.map((gpu) => ({ ...gpu, gfx: gfxName(gpu.gfx_target_version) })),
     processes: manifest.processes.map((process) => ({
       ...process,
       kfd: objectsPart(objects.get(process.state_file)),
+      lost_queues: lostPart(manifest, objects.get(process.state_file)),
       render_files: manifest.ext_files
         .filter((file) => isRenderFile(file) && file.process === process.ordinal)
         .map((file) => renderPart(file, held)),
@@ -81,6 +84,19 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     parent: manifest.parent,
     ignored: manifest.ignored,
   };
+}
+
+/** What is known of the recorded kernel: docs/kernels.md. */
+function kernelPart({ host: { kernel_release: release } }: Manifest) {
+  const { kernel, isRead } = nearestRead(release);
+  return { release, is_read: isRead, nearest_read: kernel };
+}
+
+/** Why the recorded kernel cannot bring back queues of a process. Its RESTORE cannot be asked here. */
+function lostPart({ host, gpus }: Manifest, known: KfdObjects | undefined) {
+  if (known === undefined) return undefined;
+  const gpuOf = (id: number) => gpus.find(({ gpu_id: actual }) => actual === known.devices.get(id));
+  return lostQueues(known.queues, gpuOf, { kernelRelease: host.kernel_release, gpus });
 }
 
 /** The rate is in bytes per second, and 0 when no time has passed. */

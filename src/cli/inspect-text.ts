@@ -70,6 +70,10 @@ export function inspectTable(report: InspectReport): string {
       ),
     );
   }
+  const lost = (report.processes ?? []).flatMap(({ ordinal, lost_queues: reasons = [] }) =>
+    reasons.map((reason) => [`${ordinal}`, reason]),
+  );
+  if (lost.length > 0) parts.push(table(['PROCESS', 'QUEUES THAT DO NOT COME BACK'], lost));
   if (report.transfers !== undefined) {
     parts.push(
       table(
@@ -132,7 +136,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
     { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
     ...(report.parent ? [{ text: `Parent: ${report.parent.archive}` }] : []),
     ...(report.ignored ? [{ text: `Ignored: ${report.ignored.join(', ')}` }] : []),
-    ...hostNodes(host),
+    ...hostNodes(host, report.kernel),
     { text: 'GPUs', children: gpus.map(gpuNode) },
     {
       text: 'Processes',
@@ -142,6 +146,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
           { text: `GPUs: ${process.gpus.join(', ')}` },
           { text: `BOs: ${process.num_bos}, objects: ${process.num_objects}` },
           ...(process.kfd ? objectNodes(process.kfd) : []),
+          ...(process.lost_queues ?? []).map((reason) => ({ text: `Not restorable: ${reason}` })),
           ...process.render_files.map(renderNode),
           { text: `VRAM: ${size(process.vram_bytes)}, GTT: ${size(process.gtt_bytes)}` },
         ],

@@ -49,6 +49,14 @@ export const nativeServices: NativeServices = {
     }
   },
   xsaveBytes: () => native().xsaveBytes(),
+  kfdRestoreTakes: (queue) => {
+    const addon = native();
+    try {
+      return addon.kfdRestoreTakes(queue);
+    } catch (error) {
+      throw fromNative(error, 'queue probe');
+    }
+  },
 };
 
 /** A single file without siblings. It needs no feature for references to other files. */

@@ -6,6 +6,7 @@ import { isMissing } from '../errors.js';
 import { readTextIfAny } from '../os/files.js';
 import type { AnyQueue } from './kernel-rules.js';
 import { queueKind } from './kfd-objects.js';
+import { parseProperties } from './properties.js';
 
 /** Parameters of amdgpu that decide what KFD can save. */
 export const driverParameters = ['cwsr_enable', 'sched_policy', 'noretry', 'mes'] as const;
@@ -19,6 +20,30 @@ export async function readParameters(root = '/'): Promise<ReadonlyMap<string, nu
     if (Number.isSafeInteger(value)) values.set(name, value);
   }
   return values;
+}
+
+/** HSA_CAP_SVMAPI_SUPPORTED of `capability` in the topology: kfd_sysfs.h. */
+const svmCapability = 0x0800_0000;
+
+/** KFD's ids of the GPUs with SVM. There ROCm's compute queues have their save areas in SVM ranges. */
+export async function svmGpus(root = '/'): Promise<ReadonlySet<number>> {
+  const nodes = join(root, 'sys/class/kfd/kfd/topology/nodes');
+  const ids = new Set<number>();
+  for (const name of await namesIn(nodes)) {
+    const properties = parseProperties((await ifAllowed(join(nodes, name, 'properties'))) ?? '');
+    const capability = BigInt(properties.get('capability') ?? 0);
+    if ((capability & BigInt(svmCapability)) === 0n) continue;
+    ids.add(Number(await ifAllowed(join(nodes, name, 'gpu_id'))));
+  }
+  return ids;
+}
+
+/** KFD answers EPERM for a GPU that the caller's device cgroup does not allow. */
+async function ifAllowed(path: string): Promise<string | undefined> {
+  return readTextIfAny(path).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'EPERM') return undefined;
+    throw error;
+  });
 }
 
 /**

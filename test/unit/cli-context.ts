@@ -13,6 +13,9 @@ export const fakeNative: NativeServices = {
   },
   kfdVersion: () => '1.17',
   xsaveBytes: () => 2440,
+  kfdRestoreTakes: () => {
+    throw new Error('no GPU of this has several dies');
+  },
 };
 
 /** Programs by "command first-argument"; anything else is not in PATH. */

@@ -139,6 +139,50 @@ test('inspect shows what a state file holds: queues, events, BOs of all kinds', 
   assert.match((await cli(['inspect', path])).stdout, /^0 +7 +worker +0,1 +24 +1 +1 /m);
 });
 
+test('inspect names the queues that the recorded kernel cannot bring back', async (t) => {
+  const { files, manifest } = gpuCheckpoint();
+  const queue = { gpuId: 77, type: 0, ringBytes: 65536, priority: 7, mqd: 8, controlStack: 0 };
+  files['checkpoint/kfd-state-0.img'] = stateBytes({
+    devices: 2,
+    ids: [[77, 51966]],
+    bos: [],
+    vmas: 0,
+    queues: [4, 5].map((id) => ({ ...queue, id })),
+    events: [],
+    ranges: [],
+  });
+  const report = async (release: string, format: string) => {
+    manifest.host.kernel_release = release;
+    files['checkpoint/kfd-manifest.json'] = encodeManifest(manifest);
+    return (await cli(['inspect', await archive(t, files), '--format', format])).stdout;
+  };
+  const facts = async (release: string) => {
+    const { kernel, processes } = JSON.parse(await report(release, 'json')) as {
+      kernel: unknown;
+      processes: { lost_queues: string[] }[];
+    };
+    return [kernel, processes[0]?.lost_queues];
+  };
+  const reason =
+    'compute queues 4, 5 on a gfx90a: RESTORE of this kernel makes no room for the control stack, ' +
+    'and the GPU writes past it (instead: another kernel)';
+  assert.deepEqual(await facts('7.2.13'), [
+    { release: '7.2.13', is_read: true, nearest_read: '7.2.13' },
+    [reason],
+  ]);
+  const other = '6.11.0-9-generic';
+  assert.deepEqual(await facts(other), [
+    { release: other, is_read: false, nearest_read: '6.12.107' },
+    [],
+  ]);
+  assert.ok(
+    (await report('7.2.13', 'table')).includes(`QUEUES THAT DO NOT COME BACK\n0        ${reason}`),
+  );
+  assert.match(await report('7.2.13', 'tree'), /Not restorable: compute queues 4, 5 on a gfx90a/);
+  assert.match(await report(other, 'tree'), /nobody has read its driver; nearest: 6\.12\.107/);
+  assert.doesNotMatch(await report(other, 'table'), /DO NOT COME BACK/);
+});
+
 test('inspect shows what render files hold: GEM handles, contexts, BO lists', async (t) => {
   const { files, manifest } = gpuCheckpoint();
   const name = 'render-state-2.img';

@@ -11,6 +11,8 @@ export interface Finding {
   readonly message: string;
   /** How to solve the problem. Every warn and fail has one. */
   readonly hint?: string;
+  /** Rows of docs/kernels.md that hold for a GPU, by their ids. */
+  readonly rows?: readonly string[];
 }
 
 export interface CheckContext {
