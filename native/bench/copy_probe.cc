@@ -120,7 +120,9 @@ double write_all(CopyEngine& engine, const Arguments& args, const std::vector<Un
   TransferRing ring(engine);
   std::shared_ptr<LiveBuffer> live;
   for_each_chunk(args, engine.slot_bytes(), [&](std::size_t n, std::uint64_t at, std::size_t size) {
-    if (!ring.has_free()) ring.give_back(ring.wait());
+    if (!ring.has_free()) {
+      for (const std::size_t slot : ring.wait()) ring.give_back(slot);
+    }
     if (at == 0) live = ring.open(static_cast<std::uint32_t>(n), vram[n].get(), args.bytes);
     const std::size_t slot = ring.take();
     fill(engine.slot(slot).first(size), pass, n, at);
@@ -142,11 +144,12 @@ double read_all(CopyEngine& engine, const Arguments& args, const std::vector<Uni
   TransferRing ring(engine);
   std::shared_ptr<LiveBuffer> live;
   const auto retire = [&] {
-    const std::size_t slot = ring.wait();
-    const Chunk& chunk = chunks.front();
-    verify(engine.slot(slot).first(chunk.size), pass, chunk.buffer, chunk.offset);
-    ring.give_back(slot);
-    chunks.pop_front();
+    for (const std::size_t slot : ring.wait()) {
+      const Chunk& chunk = chunks.front();
+      verify(engine.slot(slot).first(chunk.size), pass, chunk.buffer, chunk.offset);
+      ring.give_back(slot);
+      chunks.pop_front();
+    }
   };
   for_each_chunk(args, engine.slot_bytes(), [&](std::size_t n, std::uint64_t at, std::size_t size) {
     if (!ring.has_free()) retire();

@@ -2,10 +2,13 @@
 //
 // Drains and uploads MIB MiB through a modelled link and real files in DIR, RUNS times, and beside
 // it what they are to be compared with: a serial loop as peers have it, and the file alone. Warm
-// restores also at other rates of the link. Prints one JSON object a line: case, link_mb_s, run,
-// bytes, seconds, resident (part of the file in the page cache before), for transfers their stages.
-// The device is a clock: a copy takes its bytes at LINK_MB_S (10^6 bytes a second) after the one
-// before it and 5 us, and no time of a processor. Exits 0, 1 on an error, 2 on wrong usage.
+// restores also at other rates of the link, and beside a ring that is a single BO: cases that end
+// in one_bo. Copies alone at a fast link. Prints one JSON object a line: case, link_mb_s, run,
+// bytes, seconds, submit_us, resident (part of the file in the page cache before), for transfers
+// their stages. The device is a clock: a copy takes its bytes at LINK_MB_S (10^6 bytes a second)
+// after the one before it and 5 us. To start it takes 10 ns of a processor for each page of staging
+// memory that it lists. Copies alone have a clock of their own: processor time, and time asleep.
+// Exits 0, 1 on an error, 2 on wrong usage.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -28,14 +31,15 @@ using namespace kfdcp;
 using namespace kfdcp::bench;
 
 constexpr double kOtherLinks[] = {2e9, 4e9, 8e9, 16e9};  // bytes per second
+constexpr double kFastLink = 55e9;                       // 16 lanes of PCIe 5.0 in practice
 
 void print(const Bench& bench, const char* name, double seconds, double resident,
            const TransferStats* stats) {
   std::printf(
       "{\"case\":\"%s\",\"link_mb_s\":%.0f,\"run\":%d,\"bytes\":%llu,\"seconds\":%.6f,"
-      "\"resident\":%.4f",
+      "\"resident\":%.4f,\"submit_us\":%.0f",
       name, bench.link / 1e6, bench.run, static_cast<unsigned long long>(bench.bytes), seconds,
-      resident);
+      resident, static_cast<double>(bench.engine.submitted().count()) / 1e3);
   if (stats != nullptr) {
     std::printf(
         ",\"slowest\":\"%s\",\"file_us\":%llu,\"code_us\":%llu,\"hash_us\":%llu,"
@@ -55,9 +59,9 @@ template <class Work>
 void measure(const Bench& bench, const char* name, Work&& work) {
   const double resident = ::access(bench.path.c_str(), F_OK) == 0 ? residency(bench) : 0;
   TransferStats stats;
-  const auto begin = Clock::now();
+  const auto begin = bench.engine.now();
   const bool transfer = work(stats);
-  const std::chrono::duration<double> time = Clock::now() - begin;
+  const std::chrono::duration<double> time = bench.engine.now() - begin;
   print(bench, name, time.count(), resident, transfer ? &stats : nullptr);
 }
 
@@ -65,6 +69,15 @@ void measure(const Bench& bench, const char* name, Work&& work) {
 void measure_checkpoint(const Bench& bench, const char* name, std::uint64_t each) {
   ::unlink(bench.path.c_str());
   measure(bench, name, [&](auto& stats) { return checkpoint(bench, each, stats); });
+}
+
+/// The same with a slot for a BO, and with the ring.
+template <class Work>
+void measure_both(const Bench& bench, const std::string& name, Work&& work) {
+  for (const Pinned pinned : {Pinned::ring, Pinned::slots}) {
+    bench.engine.set_pinned(pinned);
+    measure(bench, (pinned == Pinned::ring ? name + "_one_bo" : name).c_str(), work);
+  }
 }
 
 void run(const Bench& bench) {
@@ -85,7 +98,7 @@ void run(const Bench& bench) {
   measure(bench, "restore_cold_serial", [&](auto&) { return serial(bench, false); });
   warm(bench);
   measure(bench, "read_warm", [&](auto&) { return file_alone(bench, O_RDONLY, kWorkers); });
-  measure(bench, "restore_warm", [&](auto& stats) { return restore(bench, large, stats); });
+  measure_both(bench, "restore_warm", [&](auto& stats) { return restore(bench, large, stats); });
   measure(bench, "restore_warm_serial", [&](auto&) { return serial(bench, false); });
   // The same for other rates of the link.
   for (const double link : kOtherLinks) {
@@ -108,6 +121,11 @@ void run(const Bench& bench) {
   measure(small, "one_restore_warm",
           [&](auto& stats) { return restore(small, small.bytes, stats); });
   ::unlink(bench.path.c_str());
+}
+
+void run_copies(ModelEngine& engine, int run) {
+  const Bench fast{"", std::uint64_t{8} << 30, kFastLink, engine, run};
+  measure_both(fast, "copies", [&](auto&) { return copies(fast); });
 }
 
 void run_transfers(const Bench& bench) {
@@ -146,6 +164,10 @@ int main(int argc, char** argv) {
     for (; bench.run < static_cast<int>(runs); ++bench.run) {
       transfers ? run_transfers(bench) : run(bench);
     }
+    if (transfers) return 0;
+    ModelEngine largest({.slots = kMaxSlots, .slot_bytes = kFrame}, kFastLink);
+    largest.be_alone();
+    for (int run = 0; run < static_cast<int>(runs); ++run) run_copies(largest, run);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipeline: %s\n", error.what());
     return 1;

@@ -13,6 +13,7 @@
 
 #include "core/os/error.h"
 #include "core/os/page_memory.h"
+#include "core/transfer/transfer_ring.h"
 
 namespace kfdcp::bench {
 
@@ -89,6 +90,22 @@ bool restore(const Bench& bench, std::uint64_t each, TransferStats& stats) {
   return true;
 }
 
+bool copies(const Bench& bench) {
+  TransferRing ring(bench.engine);
+  const auto wait = [&] {
+    for (const std::size_t slot : ring.wait()) ring.give_back(slot);
+  };
+  {
+    const auto live = ring.open(1, -1, bench.bytes);
+    for (std::uint64_t at = 0; at < bench.bytes; at += kFrame) {
+      if (!ring.has_free()) wait();
+      ring.read(ring.take(), {{live, at, 0, kFrame}});
+    }
+  }
+  while (ring.in_flight() > 0) wait();
+  return false;
+}
+
 bool serial(const Bench& bench, bool to_disk) {
   const std::size_t chunk = (bench.bytes / 8) & ~(kPageBytes - 1);
   const Mapping bounce = page_memory(chunk);
@@ -100,11 +117,11 @@ bool serial(const Bench& bench, bool to_disk) {
   for (int i = 0; i < 8 && good; ++i) {
     if (to_disk) {
       std::memset(bounce.data(), i + 1, i == 0 ? chunk : kPageBytes);  // what the copy brings
-      std::this_thread::sleep_until(link.start(chunk));
+      std::this_thread::sleep_until(link.start(chunk, Clock::now()));
       good = std::fwrite(bounce.data(), 1, chunk, stream) == chunk;
     } else {
       good = std::fread(bounce.data(), 1, chunk, stream) == chunk;
-      std::this_thread::sleep_until(link.start(chunk));
+      std::this_thread::sleep_until(link.start(chunk, Clock::now()));
     }
   }
   good = std::fclose(stream) == 0 && good;

@@ -35,6 +35,8 @@ void warm(const Bench& bench);
 
 bool checkpoint(const Bench& bench, std::uint64_t each, TransferStats& stats);
 bool restore(const Bench& bench, std::uint64_t each, TransferStats& stats);
+/// Copies alone: nobody fills or empties the slots.
+bool copies(const Bench& bench);
 /// Read or write a chunk, copy it, wait, next. The bounce buffer has the size of the largest BO, an
 /// eighth of the whole, and is new, as it is for each restore.
 bool serial(const Bench& bench, bool to_disk);

@@ -20,7 +20,8 @@ class DeviceBuffer {
 /// Bytes of a buffer and their place in a slot.
 struct CopySegment {
   DeviceBuffer* buffer;
-  std::uint64_t offset;     // in the buffer, bytes
+  std::uint64_t offset;  // in the buffer, bytes
+  std::size_t slot;
   std::size_t slot_offset;  // in the slot, bytes; a multiple of 4096
   std::size_t bytes;
 };
@@ -41,8 +42,10 @@ struct AllocatedBuffer {
   UniqueFd dmabuf;
 };
 
-/// Most segments, or moves, of one copy.
+/// Most segments in one slot, and most moves of one copy.
 inline constexpr std::size_t kMaxSegments = 32;
+/// Most slots of one copy.
+inline constexpr std::size_t kMaxCopySlots = 8;
 /// Most bytes of one copy between buffers: what a cancel has to wait for, in each slot.
 inline constexpr std::size_t kMaxMoveBytes = 16u << 20;
 
@@ -56,6 +59,9 @@ class CopyEngine {
   virtual std::size_t slots() const = 0;
   virtual std::size_t slot_bytes() const = 0;
   virtual std::span<std::byte> slot(std::size_t index) = 0;
+  /// Slots that a copy should have where as many are ready; 1 to kMaxCopySlots. A large copy costs
+  /// as much to start as a small one.
+  virtual std::size_t copy_slots() const = 0;
 
   /// `size` bytes from `offset` on of a dma-buf, which is borrowed for the call only. `offset` is a
   /// multiple of 4096.
@@ -63,15 +69,15 @@ class CopyEngine {
                                                std::uint64_t offset) = 0;
   /// VRAM that applications can do without. None: there is not as much, or this engine has none.
   virtual std::optional<AllocatedBuffer> allocate(std::uint64_t bytes);
-  /// One copy of 1 to kMaxSegments segments, of different buffers or of the same one, between them
-  /// and the slot; together at most slot_bytes. The segments of a read must not overlap in the
-  /// slot.
-  virtual void start_read(std::span<const CopySegment> from, std::size_t slot) = 0;
-  virtual void start_write(std::span<const CopySegment> to, std::size_t slot) = 0;
+  /// One copy between buffers and 1 to kMaxCopySlots slots. Each slot has 1 to kMaxSegments
+  /// segments, one behind the other in the list, of together at most slot_bytes. They are of
+  /// different buffers or of the same one. The segments of a read must not overlap in a slot.
+  virtual void start_read(std::span<const CopySegment> from) = 0;
+  virtual void start_write(std::span<const CopySegment> to) = 0;
   /// One copy of 1 to kMaxSegments moves into buffers of allocate(), together at most
   /// kMaxMoveBytes. It takes the slot's turn, not its memory.
   virtual void start_move(std::span<const CopyMove> moves, std::size_t slot);
-  /// Waits until the copy started last on `slot` is complete.
+  /// Waits until the copy started last on `slot` is complete, in all its slots.
   virtual void wait(std::size_t slot) = 0;
 };
 

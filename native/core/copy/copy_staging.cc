@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -50,9 +51,35 @@ std::span<std::byte> Staging::slot(std::size_t index) const {
   return all().subspan(index * options_.slot_bytes, options_.slot_bytes);
 }
 
-void check_count(std::size_t segments) {
-  if (segments == 0 || segments > kMaxSegments) {
-    throw Error(ErrorCode::gpu, "copy of " + std::to_string(segments) + " segments: 1 to " +
+std::size_t Staging::copy_slots() const {
+  constexpr std::size_t kCopyBytes = 16u << 20;
+  const std::size_t most = std::min(kMaxCopySlots, kCopyBytes / options_.slot_bytes);
+  return std::clamp<std::size_t>(options_.slots / 3, 1, std::max<std::size_t>(most, 1));
+}
+
+std::vector<std::size_t> slots_of(std::span<const CopySegment> segments) {
+  std::vector<std::size_t> slots;
+  std::size_t count = 0;  // of the last slot
+  for (const CopySegment& segment : segments) {
+    if (slots.empty() || slots.back() != segment.slot) {
+      if (std::find(slots.begin(), slots.end(), segment.slot) != slots.end()) {
+        throw Error(ErrorCode::gpu, "copy: slot " + std::to_string(segment.slot) + " comes twice");
+      }
+      slots.push_back(segment.slot);
+      count = 0;
+    }
+    check_count(++count);
+  }
+  if (slots.empty() || slots.size() > kMaxCopySlots) {
+    throw Error(ErrorCode::gpu, "copy of " + std::to_string(slots.size()) + " slots: 1 to " +
+                                    std::to_string(kMaxCopySlots) + " possible");
+  }
+  return slots;
+}
+
+void check_count(std::size_t moves) {
+  if (moves == 0 || moves > kMaxSegments) {
+    throw Error(ErrorCode::gpu, "copy of " + std::to_string(moves) + " segments: 1 to " +
                                     std::to_string(kMaxSegments) + " possible");
   }
 }
@@ -71,7 +98,8 @@ void check_move(const CopyMove& move, std::uint64_t from_size, std::uint64_t to_
 }
 
 void check_segment(const Staging& staging, const CopySegment& segment, std::uint64_t buffer_size) {
-  const auto& [buffer, offset, slot_offset, bytes] = segment;
+  const auto& [buffer, offset, slot, slot_offset, bytes] = segment;
+  (void)staging.slot(slot);
   if (bytes == 0 || slot_offset % kPageBytes != 0 || slot_offset > staging.slot_bytes() ||
       bytes > staging.slot_bytes() - slot_offset || offset > buffer_size ||
       bytes > buffer_size - offset) {

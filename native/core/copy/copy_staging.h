@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "core/copy/copy_engine.h"
 #include "core/os/fd.h"
@@ -29,14 +30,20 @@ class Staging {
   std::span<std::byte> all() const { return memory_.bytes(); }
   /// Throws Error{gpu} when there is no such slot.
   std::span<std::byte> slot(std::size_t index) const;
+  /// Slots of a copy, at most 16 MiB: two copies in flight leave a third of the slots to those that
+  /// fill or empty them.
+  std::size_t copy_slots() const;
 
  private:
   EngineOptions options_;
   Mapping memory_;
 };
 
-/// Throws Error{gpu} unless there are 1 to kMaxSegments segments.
-void check_count(std::size_t segments);
+/// The slots of a copy of `segments`. Throws Error{gpu} unless they are 1 to kMaxCopySlots
+/// different ones, with 1 to kMaxSegments segments each.
+std::vector<std::size_t> slots_of(std::span<const CopySegment> segments);
+/// Throws Error{gpu} unless there are 1 to kMaxSegments moves.
+void check_count(std::size_t moves);
 /// Throws Error{gpu} unless the segment, of at least one byte, lies inside a slot, at a whole page,
 /// and inside the `buffer_size` bytes of its buffer.
 void check_segment(const Staging& staging, const CopySegment& segment, std::uint64_t buffer_size);

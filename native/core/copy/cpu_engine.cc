@@ -116,24 +116,26 @@ class CpuEngine final : public CopyEngine {
   std::size_t slots() const override { return staging_.slots(); }
   std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
+  /// Whoever starts a copy has to wait for it: one slot at a time.
+  std::size_t copy_slots() const override { return 1; }
 
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
                                        std::uint64_t offset) override {
     return std::make_unique<CpuBuffer>(dmabuf_fd, size, offset);
   }
 
-  void start_read(std::span<const CopySegment> from, std::size_t slot) override {
-    check_count(from.size());
+  void start_read(std::span<const CopySegment> from) override {
+    (void)slots_of(from);
     for (const CopySegment& segment : from) {
-      const auto [buffer, memory] = checked(segment, slot);
+      const auto [buffer, memory] = checked(segment);
       buffer.read(segment.offset, memory);
     }
   }
 
-  void start_write(std::span<const CopySegment> to, std::size_t slot) override {
-    check_count(to.size());
+  void start_write(std::span<const CopySegment> to) override {
+    (void)slots_of(to);
     for (const CopySegment& segment : to) {
-      const auto [buffer, memory] = checked(segment, slot);
+      const auto [buffer, memory] = checked(segment);
       buffer.write(segment.offset, memory);
     }
   }
@@ -146,10 +148,10 @@ class CpuEngine final : public CopyEngine {
     std::span<std::byte> memory;
   };
 
-  Copy checked(const CopySegment& segment, std::size_t slot) const {
+  Copy checked(const CopySegment& segment) const {
     auto& buffer = dynamic_cast<CpuBuffer&>(*segment.buffer);
     check_segment(staging_, segment, buffer.size());
-    return {buffer, staging_.slot(slot).subspan(segment.slot_offset, segment.bytes)};
+    return {buffer, staging_.slot(segment.slot).subspan(segment.slot_offset, segment.bytes)};
   }
 
   Staging staging_;

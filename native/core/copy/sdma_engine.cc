@@ -1,6 +1,5 @@
 // The copy engine of the GPU itself: SDMA linear copies submitted through a render node.
 #include <amdgpu.h>
-#include <amdgpu_drm.h>
 
 #include <algorithm>
 #include <array>
@@ -16,19 +15,13 @@
 #include "core/copy/copy_staging.h"
 #include "core/copy/sdma_buffer.h"
 #include "core/copy/sdma_packets.h"
-#include "core/copy/sdma_ring.h"
+#include "core/copy/sdma_rings.h"
+#include "core/copy/sdma_slots.h"
 #include "core/drm/gpu_objects.h"
 #include "core/os/error.h"
 
 namespace kfdcp {
 namespace {
-
-// Command buffer of one slot: 256 packets, more than the largest slot or kMaxSegments frames need
-// on any family.
-constexpr std::size_t kIbBytes = 8192;
-
-constexpr std::uint64_t kData = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
-constexpr std::uint64_t kCode = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_EXECUTABLE;
 
 class SdmaEngine final : public CopyEngine {
  public:
@@ -36,21 +29,17 @@ class SdmaEngine final : public CopyEngine {
       : staging_(options),
         device_(open_gpu(render_fd)),
         rules_(sdma_rules(gpu_family(device_))),
-        staging_bo_(pin_memory(device_, staging_.all())),
-        staging_map_(device_, staging_bo_, staging_.all().size_bytes(), kData),
-        ib_bo_(allocate_gtt(device_, kIbBytes * options.slots)),
-        ib_map_(device_, ib_bo_, kIbBytes * options.slots, kCode),
-        ib_cpu_(ib_bo_, kIbBytes * options.slots),
-        ring_(device_),
-        lists_(device_, staging_bo_.get(), ib_bo_.get()),
+        slots_(device_, staging_),
+        rings_(device_),
         submissions_(options.slots) {}
   ~SdmaEngine() override {
-    for (const Submission& one : submissions_) ring_.settle(one.sequence);
+    for (const Submission& one : submissions_) rings_.settle(one.fence);
   }
 
   std::size_t slots() const override { return staging_.slots(); }
   std::size_t slot_bytes() const override { return staging_.slot_bytes(); }
   std::span<std::byte> slot(std::size_t index) override { return staging_.slot(index); }
+  std::size_t copy_slots() const override { return staging_.copy_slots(); }
 
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
                                        std::uint64_t offset) override {
@@ -64,27 +53,28 @@ class SdmaEngine final : public CopyEngine {
     return AllocatedBuffer{open(std::move(bo), bytes, 0), std::move(dmabuf)};
   }
 
-  void start_read(std::span<const CopySegment> from, std::size_t slot) override {
+  void start_read(std::span<const CopySegment> from) override {
     std::vector<Copy> copies;
     for (const CopySegment& segment : from) {
       SdmaBuffer& buffer = checked(segment);
       copies.push_back(
-          {buffer.address() + segment.offset, address_of(slot, segment), segment.bytes, {&buffer}});
+          {buffer.address() + segment.offset, address_of(segment), segment.bytes, {&buffer}});
     }
-    start(copies, slot);
+    start(copies, slots_of(from));
   }
 
-  void start_write(std::span<const CopySegment> to, std::size_t slot) override {
+  void start_write(std::span<const CopySegment> to) override {
     std::vector<Copy> copies;
     for (const CopySegment& segment : to) {
       SdmaBuffer& buffer = checked(segment);
       copies.push_back(
-          {address_of(slot, segment), buffer.address() + segment.offset, segment.bytes, {&buffer}});
+          {address_of(segment), buffer.address() + segment.offset, segment.bytes, {&buffer}});
     }
-    start(copies, slot);
+    start(copies, slots_of(to));
   }
 
   void start_move(std::span<const CopyMove> moves, std::size_t slot) override {
+    check_count(moves.size());
     std::vector<Copy> copies;
     for (const CopyMove& move : moves) {
       SdmaBuffer& from = ours(*move.from);
@@ -95,26 +85,26 @@ class SdmaEngine final : public CopyEngine {
                         move.bytes,
                         {&from, &to}});
     }
-    start(copies, slot);
+    submit(copies, {slot}, {slots_.commands_handle()});
   }
 
   void wait(std::size_t slot) override {
     (void)staging_.slot(slot);
-    Submission& copy = submissions_[slot];
+    const Submission copy = submissions_[slot];
     if (!copy.in_flight) return;
     try {
-      ring_.wait(copy.sequence, copy.bytes);
+      rings_.wait(copy.fence, copy.bytes);
     } catch (const Error& error) {
-      // A failed copy has ended. A copy that timed out may still touch the slot.
-      copy.in_flight = error.err == ETIMEDOUT;
+      // A failed copy has ended. A copy that timed out may still touch its slots.
+      if (error.err != ETIMEDOUT) ended(copy.fence);
       throw;
     }
-    copy.in_flight = false;
+    ended(copy.fence);
   }
 
  private:
   struct Submission {
-    std::uint64_t sequence = 0;
+    SdmaFence fence{};
     std::size_t bytes = 0;
     bool in_flight = false;
   };
@@ -128,12 +118,12 @@ class SdmaEngine final : public CopyEngine {
   };
 
   std::unique_ptr<SdmaBuffer> open(GpuBo bo, std::uint64_t size, std::uint64_t offset) {
-    return std::make_unique<SdmaBuffer>(device_, ring_, lists_, std::move(bo), size, offset);
+    return std::make_unique<SdmaBuffer>(device_, rings_, std::move(bo), size, offset);
   }
 
   SdmaBuffer& ours(DeviceBuffer& any) const {
     auto& buffer = dynamic_cast<SdmaBuffer&>(any);
-    if (buffer.ring() != &ring_) {
+    if (buffer.rings() != &rings_) {
       throw Error(ErrorCode::gpu, "sdma copy: the buffer is another engine's");
     }
     return buffer;
@@ -145,53 +135,62 @@ class SdmaEngine final : public CopyEngine {
     return buffer;
   }
 
-  std::uint64_t address_of(std::size_t slot, const CopySegment& segment) const {
-    return staging_map_.address() + slot * staging_.slot_bytes() + segment.slot_offset;
+  std::uint64_t address_of(const CopySegment& segment) const {
+    return slots_.address(segment.slot) + segment.slot_offset;
   }
 
-  /// One submission.
-  void start(std::span<const Copy> copies, std::size_t slot) {
-    (void)staging_.slot(slot);
-    check_count(copies.size());
-    if (submissions_[slot].in_flight) {
-      throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) + ": it is busy");
-    }
-    const std::size_t ib_offset = slot * kIbBytes;
-    const std::span<std::uint32_t> ib(
-        reinterpret_cast<std::uint32_t*>(ib_cpu_.bytes().subspan(ib_offset).data()),
-        kIbBytes / sizeof(std::uint32_t));
-    std::vector<amdgpu_bo_handle> bos;
+  void start(std::span<const Copy> copies, const std::vector<std::size_t>& slots) {
+    std::vector<std::uint32_t> bos{slots_.commands_handle()};
+    for (const std::size_t slot : slots) bos.push_back(slots_.handle(slot));
+    submit(copies, slots, std::move(bos));
+  }
+
+  /// One submission, with the commands of the first slot. `bos`: what it touches beside buffers.
+  void submit(std::span<const Copy> copies, const std::vector<std::size_t>& slots,
+              std::vector<std::uint32_t> bos) {
+    for (const std::size_t slot : slots) check_idle(slot);
+    const std::span<std::uint32_t> commands = slots_.commands(slots.front());
     std::uint32_t dwords = 0;
     std::size_t bytes = 0;
     for (const Copy& copy : copies) {
-      dwords += sdma_linear_copy(rules_, ib.subspan(dwords), copy.from, copy.to, copy.bytes);
+      dwords += sdma_linear_copy(rules_, commands.subspan(dwords), copy.from, copy.to, copy.bytes);
       bytes += copy.bytes;
       for (const SdmaBuffer* buffer : copy.buffers) {
-        if (buffer == nullptr) continue;
-        if (std::find(bos.begin(), bos.end(), buffer->bo()) == bos.end())
-          bos.push_back(buffer->bo());
+        if (buffer != nullptr) bos.push_back(buffer->handle());
       }
     }
-    const std::uint64_t sequence =
-        ring_.submit(lists_.of(std::move(bos)), ib_map_.address() + ib_offset, dwords, bytes);
+    std::sort(bos.begin(), bos.end());
+    bos.erase(std::unique(bos.begin(), bos.end()), bos.end());
+    const SdmaFence fence =
+        rings_.submit(bos, slots_.commands_address(slots.front()), dwords, bytes);
     for (const Copy& copy : copies) {
       for (SdmaBuffer* buffer : copy.buffers) {
-        if (buffer != nullptr) buffer->used_by(sequence);
+        if (buffer != nullptr) buffer->used_by(fence);
       }
     }
-    submissions_[slot] = {.sequence = sequence, .bytes = bytes, .in_flight = true};
+    for (const std::size_t slot : slots) {
+      submissions_[slot] = {.fence = fence, .bytes = bytes, .in_flight = true};
+    }
+  }
+
+  void check_idle(std::size_t slot) const {
+    (void)staging_.slot(slot);
+    if (submissions_[slot].in_flight) {
+      throw Error(ErrorCode::gpu, "sdma copy in slot " + std::to_string(slot) + ": it is busy");
+    }
+  }
+
+  void ended(const SdmaFence& fence) {
+    for (Submission& one : submissions_) {
+      if (one.fence == fence) one.in_flight = false;
+    }
   }
 
   Staging staging_;
   GpuDevice device_;
   SdmaRules rules_;
-  GpuBo staging_bo_;
-  GpuMapping staging_map_;
-  GpuBo ib_bo_;
-  GpuMapping ib_map_;
-  GpuCpuMapping ib_cpu_;
-  SdmaRing ring_;
-  SdmaBoLists lists_;
+  SdmaSlots slots_;
+  SdmaRings rings_;
   std::vector<Submission> submissions_;  // by slot
 };
 

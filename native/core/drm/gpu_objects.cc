@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <string_view>
 
@@ -71,6 +72,13 @@ std::uint32_t gpu_family(const GpuDevice& device) {
   return info.family_id;
 }
 
+std::uint32_t dma_rings(const GpuDevice& device) {
+  drm_amdgpu_info_hw_ip info{};
+  const int r = amdgpu_query_hw_ip_info(device.get(), AMDGPU_HW_IP_DMA, 0, &info);
+  if (r != 0) throw call_error("amdgpu_query_hw_ip_info", errno_of(r));
+  return static_cast<std::uint32_t>(std::popcount(info.available_rings));
+}
+
 GpuContext create_context(const GpuDevice& device) {
   amdgpu_context_handle context = nullptr;
   const int r = amdgpu_cs_ctx_create(device.get(), &context);
@@ -129,12 +137,11 @@ GpuBo allocate_spare_vram(const GpuDevice& device, std::uint64_t bytes) {
   return GpuBo(bo);
 }
 
-GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_handle> bos) {
-  amdgpu_bo_list_handle list = nullptr;
-  const int r = amdgpu_bo_list_create(device.get(), static_cast<std::uint32_t>(bos.size()),
-                                      const_cast<amdgpu_bo_handle*>(bos.data()), nullptr, &list);
-  if (r != 0) throw call_error("amdgpu_bo_list_create", errno_of(r));
-  return GpuBoList(list);
+std::uint32_t gem_handle(const GpuBo& bo) {
+  std::uint32_t handle = 0;
+  const int r = amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_kms, &handle);
+  if (r != 0) throw call_error("amdgpu_bo_export of a handle", errno_of(r));
+  return handle;
 }
 
 GpuMapping::GpuMapping(const GpuDevice& device, const GpuBo& bo, std::uint64_t bytes,

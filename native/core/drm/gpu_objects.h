@@ -30,12 +30,12 @@ struct GpuDelete {
 using GpuDevice = std::unique_ptr<amdgpu_device, GpuDelete<amdgpu_device_deinitialize>>;
 using GpuContext = std::unique_ptr<amdgpu_context, GpuDelete<amdgpu_cs_ctx_free>>;
 using GpuBo = std::unique_ptr<amdgpu_bo, GpuDelete<amdgpu_bo_free>>;
-using GpuBoList = std::unique_ptr<amdgpu_bo_list, GpuDelete<amdgpu_bo_list_destroy>>;
 
 /// Each throws Error{gpu} naming the libdrm call, the size and the errno.
 /// `render_fd` is borrowed; it must be of amdgpu.
 GpuDevice open_gpu(int render_fd);
 std::uint32_t gpu_family(const GpuDevice& device);  // AMDGPU_FAMILY_*
+std::uint32_t dma_rings(const GpuDevice& device);   // that a context may submit to
 GpuContext create_context(const GpuDevice& device);
 /// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes from `offset`
 /// on.
@@ -49,7 +49,7 @@ GpuBo allocate_gtt(const GpuDevice& device, std::uint64_t bytes);
 /// A BO in VRAM that the CPU need not reach. None when a sixteenth of the VRAM would not stay free:
 /// the kernel would put it elsewhere, or others' BOs out of its way.
 GpuBo allocate_spare_vram(const GpuDevice& device, std::uint64_t bytes);
-GpuBoList create_bo_list(const GpuDevice& device, std::span<const amdgpu_bo_handle> bos);
+std::uint32_t gem_handle(const GpuBo& bo);
 
 /// A BO mapped at a GPU virtual address of its own for as long as this lives. The BO and the
 /// device must outlive it.

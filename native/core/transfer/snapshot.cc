@@ -23,6 +23,10 @@ constexpr std::uint64_t kMostVramBytes = 256u << 20;
 // More than any real size, and sums of it do not overflow an off_t.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
+void wait_for_one(TransferRing& ring) {
+  for (const std::size_t slot : ring.wait()) ring.give_back(slot);
+}
+
 }  // namespace
 
 SnapshotPlan plan_snapshot(const std::vector<ContentBuffer>& buffers, std::uint64_t most) {
@@ -61,7 +65,7 @@ std::optional<Snapshot> snapshot_to_vram(CopyEngine& engine,
     LoadBuffers open(ring);
     while (!loads.done()) {
       check_stop(stop);
-      if (!ring.has_free()) ring.give_back(ring.wait());
+      if (!ring.has_free()) wait_for_one(ring);
       const Load load = loads.next();
       std::vector<MoveTarget> targets;
       for (const Piece& piece : load.pieces) {
@@ -72,7 +76,7 @@ std::optional<Snapshot> snapshot_to_vram(CopyEngine& engine,
       ring.move(ring.take(), open.open(load), targets);
     }
     open.close();
-    while (ring.in_flight() > 0) ring.give_back(ring.wait());
+    while (ring.in_flight() > 0) wait_for_one(ring);
   }
   Snapshot snapshot;
   for (AllocatedBuffer& part : memory) snapshot.memory.push_back(std::move(part.dmabuf));

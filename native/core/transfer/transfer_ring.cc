@@ -18,22 +18,15 @@ decltype(auto) naming(Subject&& subject, Work&& work) {
   }
 }
 
-std::string name(const std::vector<LiveSegment>& segments) {
-  const std::uint32_t first = segments.front().buffer->id;
-  const std::uint32_t last = segments.back().buffer->id;
+std::string name(const std::vector<std::shared_ptr<LiveBuffer>>& buffers) {
+  const std::uint32_t first = buffers.front()->id;
+  const std::uint32_t last = buffers.back()->id;
   if (first == last) return "buffer " + std::to_string(first);
   return "buffers " + std::to_string(first) + " to " + std::to_string(last);
 }
 
-std::vector<CopySegment> without_owners(const std::vector<LiveSegment>& segments) {
-  std::vector<CopySegment> plain;
-  plain.reserve(segments.size());
-  for (const LiveSegment& segment : segments) {
-    plain.push_back(
-        {segment.buffer->device.get(), segment.offset, segment.slot_offset, segment.bytes});
-  }
-  return plain;
-}
+/// The engine is busy with as many: one is copied while the next one waits for it.
+constexpr std::size_t kRunning = 2;
 
 }  // namespace
 
@@ -45,7 +38,7 @@ TransferRing::~TransferRing() {
   for (const Copy& copy : copies_) {
     if (!copy.in_flight) continue;
     try {
-      engine_.wait(copy.slot);
+      engine_.wait(copy.slots.front());
     } catch (...) {
       // The job already fails. The first error is reported.
     }
@@ -67,13 +60,12 @@ std::size_t TransferRing::take() {
   return slot;
 }
 
-void TransferRing::start(std::size_t slot, std::vector<LiveSegment> segments,
-                         const std::function<void()>& how) {
-  // Queued first: once the copy runs, nothing between here and its wait may throw.
-  copies_.push_back({slot, std::move(segments), false});
+void TransferRing::start(const std::function<void(const Copy&)>& how) {
+  // Queued already: once the copy runs, nothing between here and its wait may throw.
   Copy& copy = copies_.back();
+  copy.gathers = false;
   try {
-    naming([&] { return name(copy.segments); }, how);
+    naming([&] { return name(copy.buffers); }, [&] { how(copy); });
   } catch (...) {
     copies_.pop_back();
     throw;
@@ -81,39 +73,62 @@ void TransferRing::start(std::size_t slot, std::vector<LiveSegment> segments,
   copy.in_flight = true;
 }
 
+void TransferRing::start_gathered() {
+  start([&](const Copy& copy) {
+    copy.kind == Kind::read ? engine_.start_read(copy.segments)
+                            : engine_.start_write(copy.segments);
+  });
+}
+
+void TransferRing::gather(Kind kind, std::size_t slot, std::vector<LiveSegment> segments) {
+  if (gathering() && copies_.back().kind != kind) start_gathered();
+  if (!gathering()) copies_.push_back({kind});
+  Copy& copy = copies_.back();
+  copy.slots.push_back(slot);
+  for (LiveSegment& segment : segments) {
+    copy.segments.push_back(
+        {segment.buffer->device.get(), segment.offset, slot, segment.slot_offset, segment.bytes});
+    copy.buffers.push_back(std::move(segment.buffer));
+  }
+  if (running() < kRunning || copy.slots.size() >= engine_.copy_slots()) start_gathered();
+}
+
 void TransferRing::read(std::size_t slot, std::vector<LiveSegment> from) {
-  const std::vector<CopySegment> plain = without_owners(from);
-  start(slot, std::move(from), [&] { engine_.start_read(plain, slot); });
+  gather(Kind::read, slot, std::move(from));
 }
 
 void TransferRing::write(std::size_t slot, std::vector<LiveSegment> to) {
-  const std::vector<CopySegment> plain = without_owners(to);
-  start(slot, std::move(to), [&] { engine_.start_write(plain, slot); });
+  gather(Kind::write, slot, std::move(to));
 }
 
 void TransferRing::move(std::size_t slot, std::vector<LiveSegment> from,
                         std::span<const MoveTarget> to) {
+  if (gathering()) start_gathered();
   std::vector<CopyMove> moves;
   moves.reserve(from.size());
+  copies_.push_back({Kind::move, {slot}});
   for (std::size_t i = 0; i < from.size(); ++i) {
     moves.push_back(
         {from[i].buffer->device.get(), from[i].offset, to[i].buffer, to[i].offset, from[i].bytes});
+    copies_.back().buffers.push_back(std::move(from[i].buffer));
   }
-  start(slot, std::move(from), [&] { engine_.start_move(moves, slot); });
+  start([&](const Copy&) { engine_.start_move(moves, slot); });
 }
 
-std::size_t TransferRing::wait() {
+std::vector<std::size_t> TransferRing::wait() {
+  if (running() == 0) start_gathered();
   Copy& copy = copies_.front();
   const auto begin = std::chrono::steady_clock::now();
-  naming([&] { return name(copy.segments); },
+  naming([&] { return name(copy.buffers); },
          [&] {
            copy.in_flight = false;  // a copy whose wait throws is over as well
-           engine_.wait(copy.slot);
+           engine_.wait(copy.slots.front());
          });
   waited_ += std::chrono::steady_clock::now() - begin;
-  const std::size_t slot = copy.slot;
+  std::vector<std::size_t> slots = std::move(copy.slots);
   copies_.pop_front();
-  return slot;
+  if (gathering() && running() < kRunning) start_gathered();
+  return slots;
 }
 
 }  // namespace kfdcp

@@ -37,6 +37,9 @@ struct MoveTarget {
 /// Keeps copies in flight and what they need alive. Destroying it waits for all of them, so that
 /// no copy outlives its slot or its buffer, however a job ends. Errors of the engine come out
 /// with the ids of the buffers in front.
+///
+/// Two copies keep an engine busy. While as many run, slots that are to be copied gather in the
+/// next copy, which starts when it is full or when one ends.
 class TransferRing {
  public:
   /// The engine must be idle, and is used through this alone until this is destroyed.
@@ -56,28 +59,38 @@ class TransferRing {
   /// The slot is free again; no copy is in it.
   void give_back(std::size_t slot) { free_.push_back(slot); }
 
-  /// Start a copy between a slot that was taken and buffers.
+  /// Copy between a slot that was taken and buffers, at once or together with others.
   void read(std::size_t slot, std::vector<LiveSegment> from);
   void write(std::size_t slot, std::vector<LiveSegment> to);
   /// Starts a copy from buffers to `to`, one place for each segment, in a slot that was taken. What
   /// the places are in must outlive it.
   void move(std::size_t slot, std::vector<LiveSegment> from, std::span<const MoveTarget> to);
 
+  /// Copies that run or gather.
   std::size_t in_flight() const { return copies_.size(); }
-  /// Waits for the oldest copy; returns its slot, still taken. Its buffers are released.
-  std::size_t wait();
+  /// Waits for the oldest copy; returns its slots, still taken. Its buffers are released.
+  std::vector<std::size_t> wait();
 
   /// Time spent waiting so far.
   std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
+  enum class Kind { read, write, move };
   struct Copy {
-    std::size_t slot;
-    std::vector<LiveSegment> segments;
-    bool in_flight;
+    Kind kind;
+    std::vector<std::size_t> slots{};
+    std::vector<CopySegment> segments{};  // none of a move
+    std::vector<std::shared_ptr<LiveBuffer>> buffers{};
+    bool gathers = true;
+    bool in_flight = false;
   };
 
-  void start(std::size_t slot, std::vector<LiveSegment> segments, const std::function<void()>& how);
+  void gather(Kind kind, std::size_t slot, std::vector<LiveSegment> segments);
+  bool gathering() const { return !copies_.empty() && copies_.back().gathers; }
+  std::size_t running() const { return copies_.size() - (gathering() ? 1 : 0); }
+  /// Starts the copy that came last.
+  void start(const std::function<void(const Copy&)>& how);
+  void start_gathered();
 
   CopyEngine& engine_;
   std::deque<std::size_t> free_;

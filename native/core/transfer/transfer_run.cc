@@ -54,7 +54,7 @@ void read_ahead(const std::vector<ContentBuffer>& buffers, std::size_t slot_byte
     } else if (ring.in_flight() > 0 &&
                (plan.done() || ring.in_flight() > 1 || workers.busy() == 0)) {
       check_stop(stop);
-      workers.hand(ring.wait());
+      for (const std::size_t slot : ring.wait()) workers.hand(slot);
     } else if (workers.busy() > 0) {
       // With one copy in flight the next one is started before this one is waited for: the
       // engine is never idle while there is a slot.

@@ -135,10 +135,11 @@ TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffe
       workers.hand(slot);
     } else if (ring.in_flight() > 1 || (ring.in_flight() == 1 && order.empty())) {
       check_stop(stop);
-      const std::size_t slot = ring.wait();
-      for (const Piece& piece : job.load(slot).pieces) bytes += piece.bytes;
+      for (const std::size_t slot : ring.wait()) {
+        for (const Piece& piece : job.load(slot).pieces) bytes += piece.bytes;
+        ring.give_back(slot);
+      }
       progress.bytes_done.store(bytes, std::memory_order_relaxed);
-      ring.give_back(slot);
     } else if (!order.empty()) {
       // With one copy in flight the next one is started before this one is waited for: the engine
       // is never idle while there is something to copy.

@@ -22,8 +22,9 @@ namespace {
 
 constexpr EngineOptions kSmall{.slots = 3, .slot_bytes = 8192};
 
-std::array<CopySegment, 1> one(DeviceBuffer& buffer, std::uint64_t offset, std::size_t bytes) {
-  return {{{&buffer, offset, 0, bytes}}};
+std::array<CopySegment, 1> one(DeviceBuffer& buffer, std::uint64_t offset, std::size_t bytes,
+                               std::size_t slot) {
+  return {{{&buffer, offset, slot, 0, bytes}}};
 }
 
 }  // namespace
@@ -56,7 +57,9 @@ TEST_CASE("staging: copies outside slot or buffer are refused") {
   Staging staging(kSmall);
   const auto ok = [&](std::uint64_t size, std::uint64_t offset, std::size_t bytes,
                       std::size_t slot_offset = 0) {
-    return !code_of([&] { check_segment(staging, {nullptr, offset, slot_offset, bytes}, size); });
+    return !code_of([&] {
+      check_segment(staging, {nullptr, offset, 1, slot_offset, bytes}, size);
+    });
   };
   CHECK(ok(8192, 0, 4096, 4096));
   CHECK_FALSE(ok(8192, 0, 4097, 4096));
@@ -71,6 +74,38 @@ TEST_CASE("staging: copies outside slot or buffer are refused") {
   CHECK_FALSE(ok(100, 100, 1));
   CHECK_FALSE(ok(100, ~0ull, 1));
   CHECK_FALSE(ok(1u << 20, 0, 8193));
+  CHECK(code_of([&] { check_segment(staging, {nullptr, 0, 3, 0, 1}, 100); }) == ErrorCode::gpu);
+}
+
+TEST_CASE("staging: a copy takes a third of the slots, and 16 MiB at most") {
+  const auto of = [](std::size_t slots, std::size_t bytes) {
+    return Staging({slots, bytes}).copy_slots();
+  };
+  CHECK(of(1, 2u << 20) == 1);
+  CHECK(of(2, 2u << 20) == 1);
+  CHECK(of(16, 2u << 20) == 5);
+  CHECK(of(24, 2u << 20) == 8);
+  CHECK(of(32, 2u << 20) == 8);
+  CHECK(of(32, 4u << 20) == 4);
+  CHECK(of(8, 32u << 20) == 1);
+}
+
+TEST_CASE("staging: the slots of a copy, each named by segments that follow each other") {
+  const auto slots = [](const std::vector<std::size_t>& of_segments) {
+    std::vector<CopySegment> segments;
+    for (const std::size_t slot : of_segments) segments.push_back({nullptr, 0, slot, 0, 4096});
+    return slots_of(segments);
+  };
+  CHECK(slots({2, 2, 0, 1}) == std::vector<std::size_t>{2, 0, 1});
+  CHECK(slots(std::vector<std::size_t>(kMaxSegments, 5)) == std::vector<std::size_t>{5});
+  const auto refused = [&](const std::vector<std::size_t>& of_segments) {
+    return code_of([&] { (void)slots(of_segments); }) == ErrorCode::gpu;
+  };
+  CHECK(refused({}));
+  CHECK(refused({0, 1, 0}));
+  CHECK(refused(std::vector<std::size_t>(kMaxSegments + 1, 5)));
+  CHECK_FALSE(refused({0, 1, 2, 3, 4, 5, 6, 7}));
+  CHECK(refused({0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
 TEST_CASE("cpu engine: reads and writes where told, and nowhere else") {
@@ -79,13 +114,13 @@ TEST_CASE("cpu engine: reads and writes where told, and nowhere else") {
   const UniqueFd fd = memory_file(content);
   const auto buffer = engine->import(fd.get(), content.size(), 0);
 
-  engine->start_read(one(*buffer, 4096, 8192), 2);
+  engine->start_read(one(*buffer, 4096, 8192, 2));
   engine->wait(2);
   CHECK(std::equal(content.begin() + 4096, content.begin() + 4096 + 8192, engine->slot(2).begin()));
 
   const auto fresh = noise(4096, 2);
   std::copy(fresh.begin(), fresh.end(), engine->slot(0).begin());
-  engine->start_write(one(*buffer, 4 * 4096, 4096), 0);
+  engine->start_write(one(*buffer, 4 * 4096, 4096, 0));
   engine->wait(0);
   auto expected = content;
   std::copy(fresh.begin(), fresh.end(), expected.begin() + 4 * 4096);
@@ -100,7 +135,7 @@ TEST_CASE("cpu engine: a buffer lives on after its descriptor was closed") {
     const UniqueFd fd = memory_file(content);
     buffer = engine->import(fd.get(), content.size(), 0);
   }
-  engine->start_read(one(*buffer, 0, 4096), 0);
+  engine->start_read(one(*buffer, 0, 4096, 0));
   CHECK(std::equal(content.begin(), content.end(), engine->slot(0).begin()));
 }
 
@@ -120,9 +155,9 @@ TEST_CASE("cpu engine: a read-only buffer can be read, not written") {
       ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(reader);
   const auto buffer = engine->import(reader.get(), content.size(), 0);
-  engine->start_read(one(*buffer, 0, 4096), 1);
+  engine->start_read(one(*buffer, 0, 4096, 1));
   CHECK(std::equal(content.begin(), content.end(), engine->slot(1).begin()));
-  CHECK(code_of([&] { engine->start_write(one(*buffer, 0, 4096), 1); }) == ErrorCode::gpu);
+  CHECK(code_of([&] { engine->start_write(one(*buffer, 0, 4096, 1)); }) == ErrorCode::gpu);
 }
 
 TEST_CASE("sdma engine: what is no render node is refused by name") {

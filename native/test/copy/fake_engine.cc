@@ -85,8 +85,12 @@ std::span<std::byte> FakeEngine::device(const CopySegment& segment) const {
       .subspan(segment.offset, segment.bytes);
 }
 
-void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, bool write) {
-  if (segments.empty() || segments.size() > kMaxSegments) breaches.push_back("segments");
+std::span<std::byte> FakeEngine::host(const CopySegment& segment) {
+  return slot(segment.slot).subspan(segment.slot_offset, segment.bytes);
+}
+
+void FakeEngine::check(std::span<const CopySegment> segments, bool write) {
+  if (segments.size() > kMaxSegments) breaches.push_back("segments");
   std::size_t used = 0;
   std::size_t bytes = 0;
   for (const CopySegment& segment : segments) {
@@ -101,22 +105,34 @@ void FakeEngine::start(std::span<const CopySegment> segments, std::size_t slot, 
     bytes += segment.bytes;
   }
   if (bytes > options_.slot_bytes) breaches.push_back("more bytes in flight than a slot has");
-  begin(slot, {{segments.begin(), segments.end()}, {}, write, false, false});
+}
+
+void FakeEngine::start(std::span<const CopySegment> segments, bool write) {
+  std::vector<std::size_t> slots;
+  for (std::size_t first = 0, end = 0; first < segments.size(); first = end) {
+    slots.push_back(segments[first].slot);
+    while (end < segments.size() && segments[end].slot == slots.back()) ++end;
+    check(segments.subspan(first, end - first), write);
+  }
+  if (slots.empty() || slots.size() > slots_a_copy) breaches.push_back("slots");
+  begin(slots, {{segments.begin(), segments.end()}, {}, write, false, false});
   // Before the end of a copy its destination holds other bytes.
   for (const CopySegment& segment : segments) {
-    std::ranges::fill(
-        write ? device(segment) : this->slot(slot).subspan(segment.slot_offset, segment.bytes),
-        std::byte{0xee});
+    std::ranges::fill(write ? device(segment) : host(segment), std::byte{0xee});
   }
 }
 
-void FakeEngine::begin(std::size_t slot, Copy copy) {
+void FakeEngine::begin(const std::vector<std::size_t>& slots, Copy copy) {
   on_event();
-  if (copies_.at(slot)) breaches.push_back("slot started while busy");
+  for (const std::size_t slot : slots) {
+    if (copies_.at(slot)) breaches.push_back("slot started while busy");
+  }
   const std::size_t number = starts++;
   if (faults_.start == number) throw Error(ErrorCode::gpu, "fake start");
   copy.fails = faults_.wait == number;
-  copies_[slot] = std::move(copy);
+  const auto shared = std::make_shared<Copy>(std::move(copy));
+  for (const std::size_t slot : slots) copies_[slot] = shared;
+  most_slots = std::max(most_slots, slots.size());
   most_in_flight = std::max(most_in_flight, in_flight());
 }
 
@@ -134,24 +150,19 @@ void FakeEngine::start_move(std::span<const CopyMove> moves, std::size_t slot) {
     bytes += move.bytes;
   }
   if (bytes > kMaxMoveBytes) breaches.push_back("a move of too many bytes");
-  begin(slot, {{}, {moves.begin(), moves.end()}, false, false, false});
+  begin({slot}, {{}, {moves.begin(), moves.end()}, false, false, false});
 }
 
-void FakeEngine::start_read(std::span<const CopySegment> from, std::size_t slot) {
-  start(from, slot, false);
-}
+void FakeEngine::start_read(std::span<const CopySegment> from) { start(from, false); }
 
-void FakeEngine::start_write(std::span<const CopySegment> to, std::size_t slot) {
-  start(to, slot, true);
-}
+void FakeEngine::start_write(std::span<const CopySegment> to) { start(to, true); }
 
-void FakeEngine::perform(std::size_t slot) {
-  Copy& copy = *copies_[slot];
+void FakeEngine::perform(Copy& copy) {
   if (copy.done || copy.fails) return;
   for (const CopySegment& segment : copy.segments) {
     std::byte* memory = device(segment).data();
-    std::byte* host = this->slot(slot).data() + segment.slot_offset;
-    std::memcpy(copy.write ? memory : host, copy.write ? host : memory, segment.bytes);
+    std::byte* staged = host(segment).data();
+    std::memcpy(copy.write ? memory : staged, copy.write ? staged : memory, segment.bytes);
   }
   for (const CopyMove& move : copy.moves) {
     const std::byte* from = dynamic_cast<Buffer&>(*move.from).memory.data() + move.from_offset;
@@ -163,16 +174,18 @@ void FakeEngine::perform(std::size_t slot) {
 void FakeEngine::wait(std::size_t slot) {
   on_event();
   for (std::size_t other = options_.slots; other-- > 0;) {
-    if (copies_[other] && random_() % 3 == 0) perform(other);
+    if (copies_[other] && random_() % 3 == 0) perform(*copies_[other]);
   }
-  if (!copies_.at(slot)) {
+  const std::shared_ptr<Copy> copy = copies_.at(slot);
+  if (!copy) {
     breaches.push_back("wait for an idle slot");
     return;
   }
-  perform(slot);
-  const bool fails = copies_[slot]->fails;
-  copies_[slot].reset();
-  if (fails) throw Error(ErrorCode::gpu, "fake wait");
+  perform(*copy);
+  for (auto& other : copies_) {
+    if (other == copy) other.reset();
+  }
+  if (copy->fails) throw Error(ErrorCode::gpu, "fake wait");
 }
 
 }  // namespace kfdcp::test

@@ -32,24 +32,28 @@ class FakeEngine final : public CopyEngine {
   std::size_t slots() const override { return options_.slots; }
   std::size_t slot_bytes() const override { return options_.slot_bytes; }
   std::span<std::byte> slot(std::size_t index) override;
+  std::size_t copy_slots() const override { return slots_a_copy; }
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
                                        std::uint64_t offset) override;
   std::optional<AllocatedBuffer> allocate(std::uint64_t bytes) override;
-  void start_read(std::span<const CopySegment> from, std::size_t slot) override;
-  void start_write(std::span<const CopySegment> to, std::size_t slot) override;
+  void start_read(std::span<const CopySegment> from) override;
+  void start_write(std::span<const CopySegment> to) override;
   void start_move(std::span<const CopyMove> moves, std::size_t slot) override;
   void wait(std::size_t slot) override;
 
   /// Called before every start and every wait.
   std::function<void()> on_event = [] {};
 
+  std::size_t slots_a_copy = 1;
+
   std::uint64_t spare_vram = 0;  // bytes; what is allocated is taken off
 
-  std::size_t in_flight() const;
+  std::size_t in_flight() const;  // slots
   std::size_t most_in_flight = 0;
   std::size_t live = 0;  // imported buffers
   std::size_t most_live = 0;
   std::size_t starts = 0;
+  std::size_t most_slots = 0;           // of one copy
   std::vector<std::uint64_t> imported;  // sizes asked for, in order
   std::vector<std::string> breaches;
 
@@ -63,15 +67,17 @@ class FakeEngine final : public CopyEngine {
     bool done;
   };
 
-  void start(std::span<const CopySegment> segments, std::size_t slot, bool write);
-  void begin(std::size_t slot, Copy copy);
+  void start(std::span<const CopySegment> segments, bool write);
+  void begin(const std::vector<std::size_t>& slots, Copy copy);
+  void check(std::span<const CopySegment> segments, bool write);
   std::span<std::byte> device(const CopySegment& segment) const;
-  void perform(std::size_t slot);
+  std::span<std::byte> host(const CopySegment& segment);
+  void perform(Copy& copy);
 
   EngineOptions options_;
   Faults faults_;
   std::vector<std::byte> staging_;
-  std::vector<std::optional<Copy>> copies_;  // by slot
+  std::vector<std::shared_ptr<Copy>> copies_;  // by slot
   std::minstd_rand random_{1};
 };
 

@@ -118,7 +118,8 @@ SparseEngine::Buffer& SparseEngine::next_of(const CopySegment& segment) {
   return buffer;
 }
 
-void SparseEngine::start_read(std::span<const CopySegment> from, std::size_t slot) {
+void SparseEngine::start_read(std::span<const CopySegment> from) {
+  const std::size_t slot = from.front().slot;
   bool zero = true;
   for (const CopySegment& segment : from) {
     zero = next_of(segment).is_zero(segment.offset, segment.bytes) && zero;
@@ -132,10 +133,10 @@ void SparseEngine::start_read(std::span<const CopySegment> from, std::size_t slo
   }
 }
 
-void SparseEngine::start_write(std::span<const CopySegment> to, std::size_t slot) {
+void SparseEngine::start_write(std::span<const CopySegment> to) {
   for (const CopySegment& segment : to) {
     const Buffer& buffer = next_of(segment);
-    const std::byte* memory = this->slot(slot).data() + segment.slot_offset;
+    const std::byte* memory = slot(segment.slot).data() + segment.slot_offset;
     for (std::size_t at = 0; at < segment.bytes; at += kPageBytes) {
       std::uint64_t word = 0;
       std::memcpy(&word, memory + at, sizeof(word));

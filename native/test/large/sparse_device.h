@@ -31,10 +31,11 @@ class SparseEngine final : public CopyEngine {
   std::size_t slots() const override { return options_.slots; }
   std::size_t slot_bytes() const override { return options_.slot_bytes; }
   std::span<std::byte> slot(std::size_t index) override;
+  std::size_t copy_slots() const override { return 1; }
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
                                        std::uint64_t offset) override;
-  void start_read(std::span<const CopySegment> from, std::size_t slot) override;
-  void start_write(std::span<const CopySegment> to, std::size_t slot) override;
+  void start_read(std::span<const CopySegment> from) override;
+  void start_write(std::span<const CopySegment> to) override;
   void wait(std::size_t) override {}
 
   std::uint64_t bytes = 0;            // copied

@@ -200,8 +200,8 @@ TEST_CASE("cpu engine: a buffer that begins inside a dma-buf") {
   const UniqueFd fd = memory_file(content);
   const auto engine = make_cpu_engine(kRing);
   const auto buffer = engine->import(fd.get(), 8192, 4096);
-  const CopySegment segment{buffer.get(), 100, 0, 8000};
-  engine->start_read({&segment, 1}, 0);
+  const CopySegment segment{buffer.get(), 100, 0, 0, 8000};
+  engine->start_read({&segment, 1});
   CHECK(std::equal(content.begin() + 4196, content.begin() + 4196 + 8000, engine->slot(0).begin()));
   CHECK(code_of([&] { (void)engine->import(fd.get(), 8192, 12288); }) == ErrorCode::gpu);
   CHECK(code_of([&] { (void)engine->import(fd.get(), 4096, 16384); }) == ErrorCode::gpu);

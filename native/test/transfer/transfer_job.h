@@ -78,7 +78,7 @@ inline UniqueFd pages_of(const std::vector<std::vector<std::byte>>& contents) {
 /// One job with a FakeEngine, and what became of it.
 struct Job {
   explicit Job(const Faults& faults = {}) : engine(kRing, faults) {}
-  explicit Job(const EngineOptions& ring) : engine(ring) {}
+  explicit Job(const EngineOptions& ring, const Faults& faults = {}) : engine(ring, faults) {}
 
   std::optional<ErrorCode> drain_all(const std::vector<ContentBuffer>& buffers) {
     const UniqueFd file = memory_file();
