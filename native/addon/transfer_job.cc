@@ -13,6 +13,7 @@
 #include "addon/threads.h"
 #include "addon/transfer_options.h"
 #include "core/copy/copy_engine.h"
+#include "core/os/numa.h"
 #include "core/pages/sibling_files.h"
 #include "core/transfer/snapshot.h"
 #include "core/transfer/transfer.h"
@@ -60,8 +61,9 @@ void take_snapshot(JobState& job) {
   const std::stop_token stop = job.stop.get_token();
   // Copies between buffers use no staging memory, and pinning it would take time.
   constexpr std::size_t kNoMemory = 4096;
-  if (auto in_vram = snapshot_to_vram(*make_engine(options, {options.ring.slots, kNoMemory}),
-                                      options.buffers, stop)) {
+  if (auto in_vram = snapshot_to_vram(
+          *make_engine(options, {options.ring.slots, kNoMemory, options.ring.node}),
+          options.buffers, stop)) {
     job.snapshot = std::move(*in_vram);
     job.place = "vram";
     return;
@@ -76,8 +78,17 @@ void take_snapshot(JobState& job) {
   job.place = "host";
 }
 
+/// Threads that this one starts stay with it; so does the memory that they touch first.
+void go_near(TransferJobOptions& options) {
+  const std::optional<NumaNode> node = numa_node_of(options.render_node);
+  if (!node) return;
+  options.ring.node = node->id;
+  (void)run_on_node(*node, options.transfer.workers);
+}
+
 void run(JobState& job) {
   TransferJobOptions& options = job.options;
+  go_near(options);
   if (options.operation == Operation::snapshot) return take_snapshot(job);
   const auto engine = make_engine(options, options.ring);
   if (options.operation == Operation::upload) {

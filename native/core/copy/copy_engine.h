@@ -85,6 +85,7 @@ class CopyEngine {
 struct EngineOptions {
   std::size_t slots = 8;
   std::size_t slot_bytes = 2u << 20;
+  std::optional<unsigned> node{};  // NUMA node that the memory should be on
 };
 
 /// SDMA through libdrm_amdgpu on a render node; several submissions in flight. `render_fd` is

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/os/error.h"
+#include "core/os/numa.h"
 #include "core/os/page_memory.h"
 
 namespace kfdcp {
@@ -29,8 +30,10 @@ EngineOptions checked(const EngineOptions& options) {
   return options;
 }
 
-Mapping pinnable(std::size_t size) {
+Mapping pinnable(const EngineOptions& options) {
+  const std::size_t size = options.slots * options.slot_bytes;
   Mapping memory = page_memory(size);
+  if (options.node) prefer_node(memory.bytes(), *options.node);
   // A fork would make the pages copy-on-write: the GPU would keep the old ones.
   if (::madvise(memory.data(), size, MADV_DONTFORK) != 0) throw io_error("staging: MADV_DONTFORK");
   // Huge pages mean fewer page table entries, for the GPU too. A kernel without them refuses, which
@@ -42,7 +45,7 @@ Mapping pinnable(std::size_t size) {
 }  // namespace
 
 Staging::Staging(const EngineOptions& options)
-    : options_(checked(options)), memory_(pinnable(options.slots * options.slot_bytes)) {}
+    : options_(checked(options)), memory_(pinnable(options)) {}
 
 std::span<std::byte> Staging::slot(std::size_t index) const {
   if (index >= options_.slots) {

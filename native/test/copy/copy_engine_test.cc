@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -51,6 +54,23 @@ TEST_CASE("staging: slots are disjoint pages, and there are no others") {
     CHECK(staging.slot(i).data() == staging.all().data() + i * 8192);
   }
   CHECK(code_of([&] { (void)staging.slot(3); }) == ErrorCode::gpu);
+}
+
+TEST_CASE("staging: its pages prefer the node that was asked for, all of them") {
+  const auto policy = [](const std::byte* address) {
+    int mode = -1;
+    unsigned long nodes[16] = {};
+    // Fails on a kernel without NUMA.
+    (void)::syscall(SYS_get_mempolicy, &mode, nodes, 16 * 64, address, MPOL_F_ADDR);
+    return mode;
+  };
+  const Staging plain(kSmall);
+  const int usual = policy(plain.all().data());
+  const Staging near({.slots = 3, .slot_bytes = 8192, .node = 0});
+  const int expected = usual == -1 ? -1 : MPOL_PREFERRED;
+  CHECK(usual != MPOL_PREFERRED);
+  CHECK(policy(near.slot(0).data()) == expected);
+  CHECK(policy(near.slot(2).data() + 4096) == expected);
 }
 
 TEST_CASE("staging: copies outside slot or buffer are refused") {
