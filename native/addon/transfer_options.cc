@@ -56,11 +56,11 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
   const auto buffers = object.Get("buffers").As<Napi::Array>();
   for (std::uint32_t i = 0; i < buffers.Length(); ++i) {
     const Napi::Object buffer = to_object(buffers.Get(i), "buffers");
+    ContentBuffer& content = options.buffers.emplace_back(ContentBuffer{
+        to_uint32(buffer.Get("id"), "buffers.id"), to_uint64(buffer.Get("size"), "buffers.size"),
+        Descriptor::copy(buffer.Get("dmabuf"), "buffers.dmabuf")});
     const Napi::Value offset = buffer.Get("offset");
-    options.buffers.push_back({to_uint32(buffer.Get("id"), "buffers.id"),
-                               to_uint64(buffer.Get("size"), "buffers.size"),
-                               Descriptor::copy(buffer.Get("dmabuf"), "buffers.dmabuf"),
-                               offset.IsUndefined() ? 0 : to_uint64(offset, "buffers.offset")});
+    if (!offset.IsUndefined()) content.offset = to_uint64(offset, "buffers.offset");
   }
   return options;
 }

@@ -69,7 +69,7 @@ class ModelEngine final : public CopyEngine {
   std::size_t copy_slots() const override {
     return pinned_ == Pinned::ring ? 1 : staging_.copy_slots();
   }
-  std::unique_ptr<DeviceBuffer> import(int, std::uint64_t, std::uint64_t) override {
+  std::unique_ptr<DeviceBuffer> import(int, std::uint64_t, std::optional<std::uint64_t>) override {
     return std::make_unique<DeviceBuffer>();
   }
   void start_read(std::span<const CopySegment> from) override {

@@ -8,7 +8,7 @@ export interface TransferBuffer {
   /** Bytes. */
   readonly size: number;
   readonly dmabuf: Descriptor;
-  /** Start of its content in the dma-buf, bytes, a multiple of 4096. Missing: 0. */
+  /** Start of its content in the dma-buf, bytes, a multiple of 4096. Missing: the dma-buf has exactly `size` bytes. */
   readonly offset?: number;
 }
 

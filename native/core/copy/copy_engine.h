@@ -64,9 +64,9 @@ class CopyEngine {
   virtual std::size_t copy_slots() const = 0;
 
   /// `size` bytes from `offset` on of a dma-buf, which is borrowed for the call only. `offset` is a
-  /// multiple of 4096.
+  /// multiple of 4096. Without it the dma-buf must have exactly `size` bytes.
   virtual std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
-                                               std::uint64_t offset) = 0;
+                                               std::optional<std::uint64_t> offset) = 0;
   /// VRAM that applications can do without. None: there is not as much, or this engine has none.
   virtual std::optional<AllocatedBuffer> allocate(std::uint64_t bytes);
   /// One copy between buffers and 1 to kMaxCopySlots slots. Each slot has 1 to kMaxSegments

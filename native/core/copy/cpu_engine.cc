@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/copy/copy_engine.h"
 #include "core/copy/copy_staging.h"
+#include "core/drm/dmabuf.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 
@@ -27,18 +29,10 @@ Error cpu_error(const std::string& call, std::uint64_t size) {
 
 class CpuBuffer final : public DeviceBuffer {
  public:
-  CpuBuffer(int dmabuf_fd, std::uint64_t size, std::uint64_t offset)
-      : size_(size), offset_(offset) {
-    // Only lseek gives the size of a dma-buf. A mapping past the end would raise SIGBUS later.
-    const off_t end = ::lseek(dmabuf_fd, 0, SEEK_END);
-    if (end < 0) throw cpu_error("lseek", size);
-    if (::lseek(dmabuf_fd, 0, SEEK_SET) < 0) throw cpu_error("lseek", size);
-    const auto whole = static_cast<std::uint64_t>(end);
-    if (size == 0 || offset > whole || size > whole - offset) {
-      throw Error(ErrorCode::gpu, "import of a buffer of " + std::to_string(size) + " bytes at " +
-                                      std::to_string(offset) + ": the dma-buf has " +
-                                      std::to_string(whole));
-    }
+  CpuBuffer(int dmabuf_fd, std::uint64_t size, std::optional<std::uint64_t> offset)
+      : size_(size), offset_(offset.value_or(0)) {
+    // A mapping past the end would raise SIGBUS later.
+    drm::check_content(drm::dmabuf_bytes(dmabuf_fd), size, offset);
     fd_ = UniqueFd(::fcntl(dmabuf_fd, F_DUPFD_CLOEXEC, 0));
     if (!fd_) throw cpu_error("dup", size);
     // A buffer that the GPU may not write has a read-only dma-buf. It can still be drained.
@@ -120,7 +114,7 @@ class CpuEngine final : public CopyEngine {
   std::size_t copy_slots() const override { return 1; }
 
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
-                                       std::uint64_t offset) override {
+                                       std::optional<std::uint64_t> offset) override {
     return std::make_unique<CpuBuffer>(dmabuf_fd, size, offset);
   }
 

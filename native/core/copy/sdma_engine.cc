@@ -42,8 +42,8 @@ class SdmaEngine final : public CopyEngine {
   std::size_t copy_slots() const override { return staging_.copy_slots(); }
 
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
-                                       std::uint64_t offset) override {
-    return open(import_dmabuf(device_, dmabuf_fd, size, offset), size, offset);
+                                       std::optional<std::uint64_t> offset) override {
+    return open(import_dmabuf(device_, dmabuf_fd, size, offset), size, offset.value_or(0));
   }
 
   std::optional<AllocatedBuffer> allocate(std::uint64_t bytes) override {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "core/drm/dmabuf.h"
 #include "core/os/device_call.h"
 
 namespace kfdcp {
@@ -87,17 +88,13 @@ GpuContext create_context(const GpuDevice& device) {
 }
 
 GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes,
-                    std::uint64_t offset) {
+                    std::optional<std::uint64_t> offset) {
   amdgpu_bo_import_result result{};
   const int r = amdgpu_bo_import(device.get(), amdgpu_bo_handle_type_dma_buf_fd,
                                  static_cast<std::uint32_t>(dmabuf_fd), &result);
   if (r != 0) throw gpu_error("amdgpu_bo_import", bytes, r);
   GpuBo bo(result.buf_handle);
-  if (bytes == 0 || offset > result.alloc_size || bytes > result.alloc_size - offset) {
-    throw Error(ErrorCode::gpu, "import of a buffer of " + std::to_string(bytes) + " bytes at " +
-                                    std::to_string(offset) + ": the dma-buf has " +
-                                    std::to_string(result.alloc_size));
-  }
+  drm::check_content(result.alloc_size, bytes, offset);
   return bo;
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,10 +38,9 @@ GpuDevice open_gpu(int render_fd);
 std::uint32_t gpu_family(const GpuDevice& device);  // AMDGPU_FAMILY_*
 std::uint32_t dma_rings(const GpuDevice& device);   // that a context may submit to
 GpuContext create_context(const GpuDevice& device);
-/// `dmabuf_fd` is borrowed. Also throws when the dma-buf has less than `bytes` bytes from `offset`
-/// on.
+/// `dmabuf_fd` is borrowed. Also throws as drm::check_content() of the dma-buf.
 GpuBo import_dmabuf(const GpuDevice& device, int dmabuf_fd, std::uint64_t bytes,
-                    std::uint64_t offset);
+                    std::optional<std::uint64_t> offset);
 UniqueFd export_dmabuf(const GpuBo& bo, std::uint64_t bytes);
 /// Makes page-aligned memory of this process a BO; it must outlive the BO.
 GpuBo pin_memory(const GpuDevice& device, std::span<std::byte> memory);

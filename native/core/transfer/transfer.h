@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct ContentBuffer {
   std::uint32_t id;    // buffer id of the manifest
   std::uint64_t size;  // bytes
   UniqueFd dmabuf;
-  std::uint64_t offset = 0;  // of the content in the dma-buf, bytes; a multiple of 4096
+  /// Of the content in the dma-buf, bytes; a multiple of 4096. None: it is the whole dma-buf.
+  std::optional<std::uint64_t> offset = {};
 };
 
 /// Read by other threads while a job runs.

@@ -46,7 +46,7 @@ TransferRing::~TransferRing() {
 }
 
 std::shared_ptr<LiveBuffer> TransferRing::open(std::uint32_t id, int dmabuf_fd, std::uint64_t size,
-                                               std::uint64_t offset) {
+                                               std::optional<std::uint64_t> offset) {
   return naming([&] { return "buffer " + std::to_string(id); },
                 [&] {
                   return std::make_shared<LiveBuffer>(

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,7 +52,7 @@ class TransferRing {
   /// Imports a buffer; `dmabuf_fd` is borrowed. It is released when neither the caller nor a copy
   /// holds it any more.
   std::shared_ptr<LiveBuffer> open(std::uint32_t id, int dmabuf_fd, std::uint64_t size,
-                                   std::uint64_t offset = 0);
+                                   std::optional<std::uint64_t> offset = {});
 
   bool has_free() const { return !free_.empty(); }
   /// Takes the slot that was free longest; there must be one.

@@ -159,6 +159,13 @@ TEST_CASE("cpu engine: a buffer lives on after its descriptor was closed") {
   CHECK(std::equal(content.begin(), content.end(), engine->slot(0).begin()));
 }
 
+TEST_CASE("cpu engine: a dma-buf that is larger than its content is another buffer's") {
+  const auto engine = make_cpu_engine(kSmall);
+  const UniqueFd fd = memory_file(noise(2 * 4096, 4));
+  CHECK(code_of([&] { (void)engine->import(fd.get(), 4096, std::nullopt); }) == ErrorCode::gpu);
+  CHECK(engine->import(fd.get(), 2 * 4096, std::nullopt) != nullptr);
+}
+
 TEST_CASE("cpu engine: import refuses what is no buffer or is smaller than told") {
   const auto engine = make_cpu_engine(kSmall);
   const UniqueFd fd = memory_file(noise(4096, 4));

@@ -65,10 +65,10 @@ std::size_t FakeEngine::in_flight() const {
 }
 
 std::unique_ptr<DeviceBuffer> FakeEngine::import(int dmabuf_fd, std::uint64_t size,
-                                                 std::uint64_t offset) {
+                                                 std::optional<std::uint64_t> offset) {
   imported.push_back(size);
   if (faults_.import == imported.size() - 1) throw Error(ErrorCode::gpu, "fake import");
-  return std::make_unique<Buffer>(*this, dmabuf_fd, size, offset);
+  return std::make_unique<Buffer>(*this, dmabuf_fd, size, offset.value_or(0));
 }
 
 std::optional<AllocatedBuffer> FakeEngine::allocate(std::uint64_t bytes) {

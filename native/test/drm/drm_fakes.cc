@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -155,6 +156,7 @@ int FakeDrm::handle_call(File& file, unsigned long request, void* argument) {
       bo->offset = next_offset_;
       next_offset_ += bo->size;
       bo->memfd = UniqueFd(::memfd_create("bo", MFD_CLOEXEC));
+      if (::ftruncate(bo->memfd.get(), static_cast<off_t>(bo->size)) != 0) return errno;
       args.out.handle = insert_lowest(file.handles, std::move(bo));
       return 0;
     }

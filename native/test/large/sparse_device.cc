@@ -102,8 +102,8 @@ std::span<std::byte> SparseEngine::slot(std::size_t index) {
 }
 
 std::unique_ptr<DeviceBuffer> SparseEngine::import(int dmabuf_fd, std::uint64_t size,
-                                                   std::uint64_t offset) {
-  if (offset != 0) breaches.push_back("imported from its middle");
+                                                   std::optional<std::uint64_t> offset) {
+  if (offset) breaches.push_back("imported from its middle");
   return std::make_unique<Buffer>(*this, dmabuf_fd, size);
 }
 

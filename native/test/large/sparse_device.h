@@ -33,7 +33,7 @@ class SparseEngine final : public CopyEngine {
   std::span<std::byte> slot(std::size_t index) override;
   std::size_t copy_slots() const override { return 1; }
   std::unique_ptr<DeviceBuffer> import(int dmabuf_fd, std::uint64_t size,
-                                       std::uint64_t offset) override;
+                                       std::optional<std::uint64_t> offset) override;
   void start_read(std::span<const CopySegment> from) override;
   void start_write(std::span<const CopySegment> to) override;
   void wait(std::size_t) override {}
