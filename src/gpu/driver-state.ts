@@ -22,6 +22,11 @@ export async function readParameters(root = '/'): Promise<ReadonlyMap<string, nu
   return values;
 }
 
+/** The version of a driver that is not the kernel's own (DKMS). The kernel's own amdgpu has none. */
+export async function driverVersion(root = '/'): Promise<string | undefined> {
+  return (await readTextIfAny(join(root, 'sys/module/amdgpu/version')))?.trim();
+}
+
 /** HSA_CAP_SVMAPI_SUPPORTED of `capability` in the topology: kfd_sysfs.h. */
 const svmCapability = 0x0800_0000;
 

@@ -18,6 +18,8 @@ export const mqdBytes: Readonly<Record<QueueKind, number>> = { compute: 2048, sd
 export interface QueueHost {
   readonly kernelRelease: string;
   readonly gpus: readonly ManifestGpu[];
+  /** The version of a driver that is not the kernel's own: nobody has read it. */
+  readonly driver?: string | undefined;
   /** Module parameters of amdgpu, where they are known. */
   readonly parameters?: ReadonlyMap<string, number>;
   /** Whether RESTORE takes queues on all dies of `gpu`. Asked only for rows with `probed`. */
@@ -62,6 +64,11 @@ function reasonsOf(gpu: ManifestGpu, queue: AnyQueue, host: QueueHost): string[]
     .map(({ why, instead }) => `${queue.kind}|${where}: ${why} (instead: ${instead})`);
 }
 
+/** Was the driver of this host read, or one that is as good as it? */
+export function isReadDriver({ kernelRelease, driver }: QueueHost): boolean {
+  return driver === undefined && nearestRead(kernelRelease).isRead;
+}
+
 /** The rows about this GPU on this kernel. Some hold for certain queues alone, or depend on the probe. */
 export function rowsOf(gpu: ManifestGpu, host: QueueHost): KernelRow[] {
   return kernelTable.filter(
@@ -72,13 +79,20 @@ export function rowsOf(gpu: ManifestGpu, host: QueueHost): KernelRow[] {
 function holds(row: KernelRow, gpu: ManifestGpu, queue: AnyQueue, host: QueueHost): boolean {
   const { kind, saved } = queue;
   if (!row.queues.includes(kind) || !isAbout(row, gpu, host)) return false;
-  const decided = row.evident === true && saved !== undefined;
-  if (!decided && !inReleases(host.kernelRelease, row.kernels)) return false;
+  if (!isOfKernel(row, saved, host)) return false;
+  if (row.unreadable === true && saved !== undefined) return false;
   if (row.saved !== undefined && !showsIt(row.saved, saved)) return false;
   if (row.mqds !== undefined && saved !== undefined) {
     if (row.mqds !== (saved.mqdBytes > mqdBytes[kind] ? 'all' : 'one')) return false;
   }
   return row.probed !== true || host.takes?.(gpu, kind) !== true;
+}
+
+/** Of a driver that nobody has read, only the saved queue tells how it saves. */
+function isOfKernel(row: KernelRow, saved: SavedQueue | undefined, host: QueueHost): boolean {
+  if (row.evident === true && saved !== undefined) return true;
+  if (row.evident === true && !isReadDriver(host)) return false;
+  return inReleases(host.kernelRelease, row.kernels);
 }
 
 /** Is the row about this GPU, with these module parameters? */

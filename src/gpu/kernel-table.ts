@@ -40,6 +40,8 @@ export interface KernelRow {
   readonly mqds?: 'one' | 'all';
   /** A saved queue decides instead of `kernels`: distributions change drivers within a release. */
   readonly evident?: true;
+  /** A saved queue that could be read is the proof against it. */
+  readonly unreadable?: true;
   /** A module parameter of amdgpu, and the value with which the row holds. */
   readonly parameter?: readonly [name: string, value: number];
   /** The row does not hold when the kernel says that RESTORE takes such queues (native/core/kfd/queue_probe.h). */
@@ -73,6 +75,8 @@ export const kernelTable: readonly KernelRow[] = [
     kernels: [{ before: '6.8' }],
     gpus: {},
     queues: all,
+    evident: true,
+    unreadable: true,
     effect: 'refused',
     why: 'KFD saves queues in a layout that is not known here',
     instead: 'a kernel from 6.8 on',

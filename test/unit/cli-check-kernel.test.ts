@@ -47,6 +47,10 @@ test('a kernel that was read is ok, any other is a warning that names the neares
   const other = (await checked(t, release('6.8.0-45-generic')))('kernel');
   assert.equal(other.status, 'warn');
   assert.match(other.message, /nobody has read its driver; 6\.12\.107 is the nearest/);
+  const dkms = { ...release('6.12.118'), 'sys/module/amdgpu/version': '6.16.13\n' };
+  const own = (await checked(t, dkms))('kernel');
+  assert.equal(own.status, 'warn');
+  assert.match(own.message, /nobody has read its amdgpu 6\.16\.13, which is not the kernel's own;/);
 });
 
 test('parameters of the driver are told, and judged', async (t) => {
@@ -116,6 +120,8 @@ test('on several dies the kernel is asked', async (t) => {
   const refused = (await checked(t, files, 'no'))('gpu 0 queues');
   assert.equal(refused.status, 'fail');
   assert.deepEqual(refused.rows, ['dies_not_taken', 'stack_lost']);
+  const unread = (await checked(t, { ...files, ...release('7.4.0') }, 'no'))('gpu 0 queues');
+  assert.equal(unread.status, 'warn', 'likely, not certain');
   const taken = (await checked(t, files, 'yes'))('gpu 0 queues');
   assert.equal(taken.status, 'ok');
   assert.match(taken.message, /^gfx942, 8 compute dies, no SVM: compute and sdma queues come back/);

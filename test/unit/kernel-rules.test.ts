@@ -35,12 +35,14 @@ interface On {
   readonly locations?: readonly string[];
   readonly takes?: boolean;
   readonly cwsr?: number;
+  readonly driver?: string;
 }
 
 function lost(queue: AnyQueue, on: On = {}): string[] {
   const gpus = gpusAt(on.gfx ?? 90010, on.dies ?? 1, on.locations ?? ['0000:0b:00.0']);
   return lostQueues([queue], (id) => gpus.find((gpu) => gpu.gpu_id === id), {
     kernelRelease: on.kernel ?? '7.3.4',
+    driver: on.driver,
     gpus,
     parameters: new Map(on.cwsr === undefined ? [] : [['cwsr_enable', on.cwsr]]),
     takes: () => on.takes === true,
@@ -82,6 +84,19 @@ test('a queue of which all dies are saved is refused, unless RESTORE takes it', 
       assert.deepEqual(more, []);
       assert.deepEqual(lost(queue, { ...on, takes: true }), []);
     }
+  }
+});
+
+test('how a driver that nobody has read saves queues on several dies, only a saved queue tells', () => {
+  const dies = { gfx: 90402, dies: 8 };
+  for (const on of [
+    { ...dies, kernel: '6.8.0-45-generic' },
+    { ...dies, kernel: '6.12.118', driver: '6.16.13' },
+  ]) {
+    assert.deepEqual(lost(running('compute'), on), []);
+    assert.equal(lost(saved('compute', 2048), on).length, 1);
+    assert.equal(lost(saved('compute', 8 * 2048), on).length, 1);
+    assert.deepEqual(lost(saved('compute', 8 * 2048), { ...on, takes: true }), []);
   }
 });
 
@@ -156,6 +171,11 @@ test('every queue is refused without CWSR, and on kernels whose layout is not kn
     assert.match(lost(running(kind), { cwsr: 0 })[0] ?? '', /amdgpu\.cwsr_enable=0/);
     assert.match(lost(running(kind), { kernel: '6.1.192' })[0] ?? '', /a layout that is not known/);
   }
+});
+
+test('a layout that could be read is known, whatever the kernel', () => {
+  assert.deepEqual(lost(saved('compute', 2048), { kernel: '6.1.192' }), []);
+  assert.deepEqual(lost(running('compute'), { kernel: '5.14.0-503.el9' }), [], 'it may be newer');
 });
 
 test('a queue on a GPU that is not known is refused', () => {

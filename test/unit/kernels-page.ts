@@ -51,9 +51,8 @@ ${tableOf('placed')}
 ${readKernels.join(', ')}.
 
 Releases between two of one series are taken as equal to them. Where the two differ, a row holds for all between them.
-For any other kernel the rows apply as they stand, and
-\`check\` warns: nobody has read its driver. Distributions with drivers of their own (AMD's DKMS packages, RHEL) are
-such kernels too.
+For any other kernel the rows apply as they stand, and \`check\` warns: nobody has read its driver. Drivers of AMD's
+DKMS packages and of RHEL are such kernels too. How such a driver saves queues is seen after the pause.
 
 ## Where it was read
 

@@ -1,8 +1,14 @@
 /** Checks of the kernel: what it can bring back on each GPU, and the driver's parameters that decide it. */
 
-import { readParameters, svmGpus } from '../../gpu/driver-state.js';
+import { driverVersion, readParameters, svmGpus } from '../../gpu/driver-state.js';
 import { readHost } from '../../gpu/host.js';
-import { isPartition, nearestRead, type QueueHost, rowsOf } from '../../gpu/kernel-rules.js';
+import {
+  isPartition,
+  isReadDriver,
+  nearestRead,
+  type QueueHost,
+  rowsOf,
+} from '../../gpu/kernel-rules.js';
 import type { KernelRow } from '../../gpu/kernel-table.js';
 import type { QueueKind } from '../../gpu/kfd-objects.js';
 import { gfxName } from '../../gpu/properties.js';
@@ -19,12 +25,13 @@ export const kernel: Check = async ({ root, native }) => {
   const gpus = found.map(({ record }) => record);
   const parameters = await readParameters(root);
   const takes = queueProbe(gpus, native.kfdRestoreTakes);
-  const host: QueueHost = { kernelRelease, gpus, parameters, takes };
+  const driver = await driverVersion(root);
+  const host: QueueHost = { kernelRelease, driver, gpus, parameters, takes };
   const svm = await svmGpus(root);
   const limits = gpus.map((gpu) => limitsOf(gpu, host, svm.has(gpu.gpu_id)));
   const isAble = limits.some(({ certain }) => !certain.includes('compute'));
   return [
-    releaseFinding(kernelRelease),
+    releaseFinding(host),
     ...parameterFindings(parameters),
     ...limits.map((one) => queueFinding(one, isAble)),
   ];
@@ -49,15 +56,19 @@ function limitsOf(gpu: ManifestGpu, host: QueueHost, svm: boolean): Limits {
     gpu,
     facts: factsOf(gpu, host, svm),
     rows,
-    certain: kindsOf(({ saved }) => saved === undefined),
+    certain: kindsOf(
+      ({ saved, evident }) => saved === undefined && (!evident || isReadDriver(host)),
+    ),
     likely: kindsOf(({ saved }) => saved !== 'stopped_without_stack'),
   };
 }
 
-function releaseFinding(release: string): Finding {
-  const { kernel: read, isRead } = nearestRead(release);
-  if (isRead) return ok('kernel', `${release}: its driver was read`);
-  const message = `${release}: nobody has read its driver; ${read} is the nearest that was read`;
+function releaseFinding(host: QueueHost): Finding {
+  const { kernelRelease: release, driver } = host;
+  if (isReadDriver(host)) return ok('kernel', `${release}: its driver was read`);
+  const whose =
+    driver === undefined ? 'its driver' : `its amdgpu ${driver}, which is not the kernel's own`;
+  const message = `${release}: nobody has read ${whose}; ${nearestRead(release).kernel} is the nearest that was read`;
   return warn('kernel', message, `try a checkpoint that may be lost; ${page}`);
 }
 

@@ -1,7 +1,7 @@
 /** Queues that the kernel of this host cannot bring back, before the pause and after it. */
 
 import type { Native } from '../../addon.js';
-import { queuesOfProcess, readParameters } from '../../gpu/driver-state.js';
+import { driverVersion, queuesOfProcess, readParameters } from '../../gpu/driver-state.js';
 import type { Host } from '../../gpu/host.js';
 import { lostQueues, type QueueHost } from '../../gpu/kernel-rules.js';
 import type { KfdObjects } from '../../gpu/kfd-objects.js';
@@ -28,7 +28,9 @@ export class KernelLimits {
     const gpus = host.gpus.map(({ record }) => record);
     const parameters = await readParameters(root);
     const takes = queueProbe(gpus, restoreTakes);
-    return new KernelLimits({ kernelRelease: host.kernelRelease, gpus, parameters, takes }, root);
+    const driver = await driverVersion(root);
+    const { kernelRelease } = host;
+    return new KernelLimits({ kernelRelease, driver, gpus, parameters, takes }, root);
   }
 
   /** Reasons against a process that runs. Queues that sysfs does not show are found after the pause. */
