@@ -71,3 +71,11 @@ test('the KFD version is that of /dev/kfd; without it there is an error with the
     assert.throws(() => native().kfdResume(process.pid), missing);
   }
 });
+
+test('a queue is not said to be taken where there is no kernel to ask', {
+  skip: existsSync('/dev/kfd'),
+}, () => {
+  const gpus = [{ gpuId: 7, renderNode: '/dev/dri/renderD128' }];
+  const queue = { gpus, gpuId: 7, type: 0, dieBytes: 2048, mqdBytes: 16384 };
+  assert.equal(native().kfdRestoreTakes(queue), 'unknown');
+});
