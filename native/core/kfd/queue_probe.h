@@ -37,9 +37,9 @@ enum class Taken : std::uint8_t { no, yes, unknown };
 /// What a child does beside that is what each HIP program does when it starts and ends: it acquires
 /// a VM on each GPU (kfd_chardev.c:criu_restore_devices@7.3.4) and has no queue. Queues of others
 /// are not evicted: a GPU without a VM of the process is left alone
-/// (kfd_device_queue_manager.c:evict_process_queues_cpsch@7.3.4). As with every eviction, the driver
-/// forgets that a GPU's scheduler hangs (kfd_process.c:kfd_process_evict_queues@7.3.4). The kernel
-/// logs the failure.
+/// (kfd_device_queue_manager.c:evict_process_queues_cpsch@7.3.4). As with every eviction, the
+/// driver forgets that a GPU's scheduler hangs (kfd_process.c:kfd_process_evict_queues@7.3.4). The
+/// kernel logs the failure.
 Taken restore_takes(const std::vector<ProbeGpu>& gpus, const ProbedQueue& queue,
                     const std::string& kfd_node = "/dev/kfd");
 
