@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Finding } from '../../src/cli/checks/finding.js';
 import { kernel } from '../../src/cli/checks/kernel.js';
+import type { NativeServices } from '../../src/cli/context.js';
 import { fakeNative, fakeRun } from './cli-context.js';
 import { fixtures } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
@@ -27,10 +28,11 @@ async function gpusWith(changes: Readonly<Record<string, number>>) {
 async function checked(
   t: TestContext,
   files: Readonly<Record<string, string>>,
-  taken: 'yes' | 'no' = 'no',
+  taken: 'yes' | 'no' | NativeServices['kfdRestoreTakes'] = 'no',
 ): Promise<(name: string) => Finding> {
   const root = await bentHost(t, 'two-gpus', files);
-  const native = { ...fakeNative, kfdRestoreTakes: () => taken };
+  const kfdRestoreTakes = typeof taken === 'string' ? () => taken : taken;
+  const native = { ...fakeNative, kfdRestoreTakes };
   const context = { root, prefix: '/', run: fakeRun({}), native, nodeVersion: '20.0.0' };
   const findings = await kernel(context);
   return (name) => {
@@ -124,6 +126,9 @@ test('on several dies the kernel is asked', async (t) => {
   assert.equal(unread.status, 'warn', 'likely, not certain');
   const taken = (await checked(t, files, 'yes'))('gpu 0 queues');
   assert.equal(taken.status, 'ok');
+  const half = (await checked(t, files, ({ type }) => (type === 0 ? 'yes' : 'no')))('gpu 0 queues');
+  assert.equal(half.status, 'warn');
+  assert.match(half.message, /: compute queues come back; compute, sdma: this kernel saves all/);
   assert.match(taken.message, /^gfx942, 8 compute dies, no SVM: compute and sdma queues come back/);
 });
 

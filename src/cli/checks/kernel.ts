@@ -51,7 +51,9 @@ interface Limits {
 function limitsOf(gpu: ManifestGpu, host: QueueHost, svm: boolean): Limits {
   const rows = rowsOf(gpu, host).filter((row) => isMeant(row, gpu, host, svm));
   const kindsOf = (chosen: (row: KernelRow) => boolean) =>
-    kinds.filter((kind) => rows.some((row) => isLost(row, kind) && chosen(row)));
+    kinds.filter((kind) =>
+      rows.some((row) => isLost(row, kind) && chosen(row) && !isTaken(row, gpu, kind, host)),
+    );
   return {
     gpu,
     facts: factsOf(gpu, host, svm),
@@ -110,8 +112,12 @@ function isLost({ effect, queues }: KernelRow, kind: QueueKind): boolean {
 /** Where a GPU has SVM, ROCm's compute queues have their save areas in SVM ranges; elsewhere none has. */
 function isMeant(row: KernelRow, gpu: ManifestGpu, host: QueueHost, svm: boolean): boolean {
   if (row.saved === 'area_in_svm_range') return svm;
-  if (row.probed !== true) return true;
-  return row.queues.some((kind) => host.takes?.(gpu, kind) !== true);
+  return !row.queues.every((kind) => isTaken(row, gpu, kind, host));
+}
+
+/** The kernel was asked, and takes such queues. */
+function isTaken(row: KernelRow, gpu: ManifestGpu, kind: QueueKind, host: QueueHost): boolean {
+  return row.probed === true && host.takes?.(gpu, kind) === true;
 }
 
 function factsOf(gpu: ManifestGpu, host: QueueHost, svm: boolean): string {
