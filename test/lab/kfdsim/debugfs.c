@@ -42,6 +42,8 @@ static const struct {
 	SIM_COUNTER(paused_again),
 	{ "faults_injected", &sim_faults_injected },
 	SIM_COUNTER(blob_overruns),
+	SIM_COUNTER(mes_restores),
+	SIM_COUNTER(freed_folders),
 	SIM_COUNTER(pages_returned),
 };
 

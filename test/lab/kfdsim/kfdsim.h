@@ -24,9 +24,6 @@
 #include "memory/memory.h"
 #include "rates.h"
 
-/* behaves.c */
-enum sim_kernel sim_behaves_as(void);
-
 /* objects.c */
 void sim_objects_init(struct dentry *dir);
 

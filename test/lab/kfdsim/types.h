@@ -31,6 +31,7 @@
 #include <drm/drm_gem.h>
 #include <uapi/linux/kfd_ioctl.h>
 
+#include "behaves.h"
 #include "microop.h"
 
 /* One SOC15 process doorbell slice: 1024 doorbells of 8 bytes. */
@@ -70,12 +71,6 @@
 				 AMDGPU_GEM_CREATE_COHERENT | \
 				 AMDGPU_GEM_CREATE_UNCACHED | \
 				 AMDGPU_GEM_CREATE_EXT_COHERENT)
-
-/* Kernels whose behaviour can be chosen, in order of age. */
-enum sim_kernel {
-	SIM_LINUX_6_12,
-	SIM_LINUX_7_3,
-};
 
 enum sim_bo_kind {
 	SIM_BO_VRAM,
@@ -133,7 +128,7 @@ struct sim_counters {
 	atomic64_t userptr, maps, fences, evicted, pinned_pages;
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
-	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns;
+	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns, mes_restores, freed_folders;
 	atomic64_t svm_ranges, pages_returned;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Private data of AMDKFD_IOC_CRIU_OP, version 1, byte for byte as Linux 6.12 writes it on
- * x86-64: process, devices, BOs, then queues, events and SVM ranges.
+ * Private data of AMDKFD_IOC_CRIU_OP, version 1, byte for byte as kfd_chardev.c:criu_checkpoint and what it
+ * calls write it on x86-64: process, devices, BOs, then queues, events and SVM ranges.
  */
 #ifndef KFDSIM_CRIU_H
 #define KFDSIM_CRIU_H
@@ -10,12 +10,12 @@
 #include <linux/types.h>
 #include <uapi/linux/kfd_ioctl.h>
 
+#include "kfd/process_types.h"
+
 struct dma_buf;
-struct sim_process;
-struct sim_queue;
 
 #define SIM_CRIU_VERSION	1
-#define SIM_CRIU_MAX_GPUS	64
+#define SIM_CRIU_MAX_GPUS	64	/* of the kernel with most; see sim_criu_bo_bytes() */
 
 enum sim_criu_object {
 	SIM_CRIU_QUEUE = 0,
@@ -68,7 +68,7 @@ struct sim_mqd {
 	u32 halted;
 	u64 pos;
 	u64 progress;			/* of the SDMA packet at pos */
-	u32 wave_bytes;			/* of the control stack in use: 0 or a struct sim_wave */
+	u32 stack_bytes;		/* of the control stack in use: 0 or a struct sim_stack_entry */
 	u32 ctl_stack_size;		/* bytes, of each XCC */
 };
 
@@ -87,15 +87,24 @@ static_assert(offsetof(struct sim_criu_event, event_id) == 16);
 static_assert(offsetof(struct sim_criu_event, data) == 32);
 static_assert(offsetof(struct sim_criu_svm, attrs) == 24);
 
+/* Bytes of a BO's record: an older kernel has room for fewer GPUs, amdgpu.h:MAX_GPU_INSTANCE @ 6.1.192. */
+static inline u32 sim_criu_bo_bytes(const struct sim_process *p)
+{
+	return ALIGN(offsetof(struct sim_criu_bo, mapped_gpuids) + p->kernel->bo_gpus * sizeof(u32), sizeof(u64));
+}
+
 /* One RESTORE on its way through the blob. */
 struct sim_load {
 	struct sim_process *p;
 	struct kfd_ioctl_criu_args *args;
 	u64 offset;			/* into the blob, all of it consumed in the end */
 	struct kfd_criu_bo_bucket *buckets;
-	struct sim_criu_bo *bos;
+	u8 *bos;			/* records of struct sim_criu_bo, sim_criu_bo_bytes() each */
 	struct dma_buf **dmabufs;
 };
+
+/* criu_dump_bos.c */
+struct dma_buf *sim_criu_dmabuf(struct sim_mem *mem, u32 flags);
 
 /* criu_restore.c */
 int sim_load_read(struct sim_load *l, void *dst, u64 len);
@@ -104,6 +113,8 @@ int sim_load_read(struct sim_load *l, void *dst, u64 len);
 u64 sim_criu_queues_size(struct sim_process *p, u32 *nr);
 int sim_criu_queues_check(struct sim_process *p);
 u8 *sim_criu_dump_queues(struct sim_process *p, u8 *at);
+
+/* criu_load_queue.c */
 int sim_criu_load_queue(struct sim_load *l);
 
 /* criu_svm.c */

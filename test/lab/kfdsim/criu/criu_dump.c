@@ -46,10 +46,10 @@ int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *arg
 		mutex_unlock(&p->lock);
 		return p->dead ? -ESRCH : -ENODEV;
 	}
-	/* Once, as UNPAUSE takes back one. Kernels before 6.12.113 did so on every call. */
 	if (p->paused)
 		atomic64_inc(&sim_count.paused_again);
-	else
+	/* UNPAUSE takes one eviction back, whatever this has made of it. */
+	if (!p->paused || p->kernel->pauses_every_time)
 		sim_process_evict(p);
 	p->paused = true;
 	sim_dump_lock(p);

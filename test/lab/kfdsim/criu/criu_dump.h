@@ -24,7 +24,7 @@ static inline u64 sim_dump_bos_offset(const struct sim_dump *d)
 
 static inline u64 sim_dump_objects_offset(const struct sim_dump *d)
 {
-	return sim_dump_bos_offset(d) + (u64)d->nr_bos * sizeof(struct sim_criu_bo);
+	return sim_dump_bos_offset(d) + (u64)d->nr_bos * sim_criu_bo_bytes(d->p);
 }
 
 static inline int sim_dump_put(struct sim_dump *d, struct kfd_ioctl_criu_args *args, u64 from, u64 to)

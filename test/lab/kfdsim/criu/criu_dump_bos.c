@@ -6,10 +6,17 @@
 
 #include "criu/criu_dump.h"
 
-/* What the driver itself keeps below the first address of user space is not saved. */
+/* What the driver itself keeps below the first address of user space is not saved (kfd_chardev.c:get_process_num_bos). */
 static bool sim_mem_is_hidden(struct sim_mem *mem)
 {
-	return mem->va && mem->va <= SIM_GPUVM_BASE;
+	return mem->va ? mem->va <= SIM_GPUVM_BASE : mem->pdd->p->kernel->hides_address_0;
+}
+
+/* A dma-buf for a bucket, the BO's own or a new one (kfd_chardev.c:criu_get_prime_handle @ 6.12.117, 6.1.192). */
+struct dma_buf *sim_criu_dmabuf(struct sim_mem *mem, u32 flags)
+{
+	return mem->pdd->p->kernel->dmabuf_per_export ? sim_bo_export(&mem->bo->base, flags) :
+							sim_bo_dmabuf(mem->bo, flags);
 }
 
 /* Needs p->lock. */
@@ -53,8 +60,7 @@ static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
 	sim_dump_mapped(mem, priv);
 	if (!mem->bo->pages)
 		return 0;
-	dmabuf = sim_bo_dmabuf(mem->bo,
-			       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
+	dmabuf = sim_criu_dmabuf(mem, mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	d->dmabufs[i] = dmabuf;
@@ -74,7 +80,7 @@ int sim_dump_bos(struct sim_dump *d)
 		idr_for_each_entry(&pdd->mems, mem, id) {
 			if (sim_mem_is_hidden(mem))
 				continue;
-			ret = sim_dump_bo(d, mem, id, i, (struct sim_criu_bo *)at + i);
+			ret = sim_dump_bo(d, mem, id, i, (struct sim_criu_bo *)(at + i * sim_criu_bo_bytes(p)));
 			if (ret)
 				return ret;
 			i++;

@@ -77,7 +77,7 @@ static int sim_load_mappings(struct sim_mem *mem, const struct sim_criu_bo *priv
 	u32 i;
 	int ret;
 
-	for (i = 0; i < SIM_CRIU_MAX_GPUS && priv->mapped_gpuids[i]; i++) {
+	for (i = 0; i < mem->pdd->p->nr_pdds && priv->mapped_gpuids[i]; i++) {
 		pdd = sim_pdd_by_id(mem->pdd->p, priv->mapped_gpuids[i]);
 		ret = pdd ? sim_mem_map(mem, pdd) : -EINVAL;
 		if (ret)
@@ -88,6 +88,7 @@ static int sim_load_mappings(struct sim_mem *mem, const struct sim_criu_bo *priv
 
 static int sim_load_bo(struct sim_load *l, u32 i)
 {
+	const struct sim_criu_bo *priv = (struct sim_criu_bo *)(l->bos + i * (u64)sim_criu_bo_bytes(l->p));
 	struct sim_pdd *pdd = sim_pdd_by_id(l->p, l->buckets[i].gpu_id);
 	struct kfd_criu_bo_bucket *b = &l->buckets[i];
 	struct dma_buf *dmabuf;
@@ -97,22 +98,22 @@ static int sim_load_bo(struct sim_load *l, u32 i)
 
 	if (!pdd)
 		return -ENODEV;
-	if (l->bos[i].idr_handle > INT_MAX)
+	if (priv->idr_handle > INT_MAX)
 		return -EINVAL;
-	bo = sim_mem_make_bo(pdd, b->alloc_flags, b->size, l->bos[i].user_addr);
+	bo = sim_mem_make_bo(pdd, b->alloc_flags, b->size, priv->user_addr);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	mem = sim_mem_insert(pdd, bo, b->addr, b->alloc_flags, NULL, l->bos[i].idr_handle, &id);
+	mem = sim_mem_insert(pdd, bo, b->addr, b->alloc_flags, NULL, priv->idr_handle, &id);
 	sim_bo_put(bo);
 	if (IS_ERR(mem))
 		return PTR_ERR(mem);
 	/* The actual id is encoded here on all kernels, also where mmap decodes the user's. */
 	if (bo->kind != SIM_BO_USERPTR)
 		b->restored_offset = sim_mem_mmap_offset(mem, pdd->gpu->gpu_id);
-	ret = sim_load_mappings(mem, &l->bos[i]);
+	ret = sim_load_mappings(mem, priv);
 	if (ret || !bo->pages)
 		return ret;
-	dmabuf = sim_bo_dmabuf(bo, O_RDWR);
+	dmabuf = sim_criu_dmabuf(mem, O_RDWR);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	l->dmabufs[i] = dmabuf;
@@ -129,7 +130,7 @@ static int sim_load_read_bos(struct sim_load *l)
 	u32 i, n = l->args->num_bos;
 
 	l->buckets = kvmalloc_array(n + 1ULL, sizeof(*l->buckets), GFP_KERNEL | __GFP_NOWARN);
-	l->bos = kvmalloc_array(n + 1ULL, sizeof(*l->bos), GFP_KERNEL | __GFP_NOWARN);
+	l->bos = kvmalloc_array(n + 1ULL, sim_criu_bo_bytes(l->p), GFP_KERNEL | __GFP_NOWARN);
 	l->dmabufs = kvcalloc(n + 1ULL, sizeof(*l->dmabufs), GFP_KERNEL | __GFP_NOWARN);
 	if (!l->buckets || !l->bos || !l->dmabufs)
 		return -ENOMEM;
@@ -137,7 +138,7 @@ static int sim_load_read_bos(struct sim_load *l)
 		return -EFAULT;
 	for (i = 0; i < n; i++)
 		l->buckets[i].dmabuf_fd = KFD_INVALID_FD;
-	return sim_load_read(l, l->bos, n * sizeof(*l->bos));
+	return sim_load_read(l, l->bos, n * (u64)sim_criu_bo_bytes(l->p));
 }
 
 static int sim_load_bos(struct sim_load *l)
@@ -145,7 +146,7 @@ static int sim_load_bos(struct sim_load *l)
 	u32 i, n = l->args->num_bos;
 	int ret;
 
-	if ((u64)n * sizeof(struct sim_criu_bo) > l->args->priv_data_size - l->offset)
+	if ((u64)n * sim_criu_bo_bytes(l->p) > l->args->priv_data_size - l->offset)
 		return -EINVAL;
 	/* From here on RESUME has something to resume. */
 	l->p->restoring = true;

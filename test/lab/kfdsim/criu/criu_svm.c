@@ -70,8 +70,8 @@ int sim_criu_load_svm(struct sim_load *l)
 	struct sim_svm_restored *restored;
 	int ret;
 
-	/* A kernel without SVM, as Debian's 6.12 is, has nowhere to put it. */
-	if (p->kernel < SIM_LINUX_7_3)
+	/* Without SVM there is nowhere to put it: kfd_svm.h:kfd_criu_restore_svm @ 6.12.117. */
+	if (!p->kernel->svm)
 		return -EINVAL;
 	restored = kzalloc(offsetof(struct sim_svm_restored, priv) + sim_svm_record(p), GFP_KERNEL);
 	if (!restored)

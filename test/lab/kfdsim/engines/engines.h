@@ -42,11 +42,15 @@ int sim_dispatch_step(struct sim_queue *q, const struct sim_aql_packet *pkt, u64
 void sim_wave_preempt(struct sim_queue *q, u64 now);
 u64 sim_wave_end(struct sim_queue *q);
 
+/* save_area.c */
+void sim_wave_save(struct sim_queue *q);
+void sim_wave_load(struct sim_process *p, struct sim_queue *q);
+
 /* mqd.c */
 struct sim_mqd;
 void sim_queue_preempt(struct sim_queue *q, u64 now);
-void sim_queue_save(const struct sim_queue *q, void *mqd, void *ctl_stack);
-int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct sim_wave *wave);
+void sim_queue_save(const struct sim_queue *q, struct sim_mqd *m, struct sim_stack_entry *stack);
+int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct sim_stack_entry *stack);
 int sim_kfd_get_wave_state(struct sim_process *p, void *data);
 
 /* doorbell.c */

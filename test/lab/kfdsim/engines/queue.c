@@ -181,7 +181,7 @@ int sim_kfd_create_queue(struct sim_process *p, void *data)
 		ret = PTR_ERR(pdd) == -ENODEV ? -ESRCH : PTR_ERR(pdd);
 	else if (q->sdma_id != U32_MAX && q->sdma_id >= sim_num_engines(pdd->gpu))
 		ret = -EINVAL;
-	else
+	else if (p->kernel->create_acquires)
 		ret = sim_queue_buffers_get(q);
 	if (!ret) {
 		ret = sim_queue_insert(p, q, false);

@@ -20,7 +20,7 @@ static int sim_save_area_get(struct sim_queue *q)
 		return -EINVAL;
 	if (!sim_buffer_get(q, SIM_BUFFER_CWSR, q->cwsr, size))
 		return 0;
-	return q->pdd->p->kernel >= SIM_LINUX_7_3 && sim_svm_covers(q->pdd->p, q->cwsr, size) ? 0 : -EINVAL;
+	return q->pdd->p->kernel->svm && sim_svm_covers(q->pdd->p, q->cwsr, size) ? 0 : -EINVAL;
 }
 
 /* All buffers of a filled queue, or none: -EINVAL. Needs p->lock and a VM. */

@@ -46,12 +46,12 @@ int sim_event_set_page(struct sim_process *p, u64 handle)
 }
 
 /*
- * APUs let the kernel own the page and map it through /dev/kfd; 7.3 does that no more. Needs
- * event_lock.
+ * Without a page of the process the kernel owns one and maps it through /dev/kfd (kfd_events.c:allocate_signal_page @
+ * 6.12.117), in 7.3 no more. Needs event_lock.
  */
 static int sim_event_own_page(struct sim_process *p)
 {
-	if (p->kernel >= SIM_LINUX_7_3)
+	if (!p->kernel->own_event_page)
 		return -ENOMEM;
 	p->own_event_page = __get_free_pages(GFP_KERNEL | __GFP_ZERO,
 					     get_order(SIM_EVENT_PAGE_SIZE));

@@ -16,7 +16,7 @@ int sim_kfd_get_version(struct sim_process *p, void *data)
 	struct kfd_ioctl_get_version_args *args = data;
 
 	args->major_version = 1;
-	args->minor_version = p->kernel >= SIM_LINUX_7_3 ? 23 : 17;
+	args->minor_version = p->kernel->kfd_minor;
 	return 0;
 }
 
@@ -115,13 +115,16 @@ bool sim_process_may_retry(struct sim_process *p)
 	return true;
 }
 
-/* Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM, as Debian's 6.12 is. With it negative asks. */
+/*
+ * Not even asking is allowed in a kernel without CONFIG_HSA_AMD_SVM (kfd_chardev.c:kfd_ioctl_set_xnack_mode @
+ * 6.12.117). With it negative asks.
+ */
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_set_xnack_mode_args *args = data;
 	int ret = 0;
 
-	if (p->kernel < SIM_LINUX_7_3)
+	if (!p->kernel->svm)
 		return -EPERM;
 	mutex_lock(&p->lock);
 	if (args->xnack_enabled < 0)

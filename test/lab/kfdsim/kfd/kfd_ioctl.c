@@ -35,10 +35,10 @@ static int sim_kfd_dbg_trap(struct sim_process *p, void *data)
 	return -EINVAL;
 }
 
-/* What later kernels have more, CREATE_PROCESS and PROFILER, is not there: the table ends as in 6.12. */
-#define SIM_COMMAND_END 0x27
+/* The most that a kernel has; CREATE_PROCESS and PROFILER of 7.2 and 7.3 are not modelled. */
+#define SIM_COMMAND_END 0x29
 
-/* Numbers without an entry answer -EINVAL, beyond the table -ENOTTY. */
+/* Numbers without an entry answer -EINVAL, beyond the end of the kernel's table -ENOTTY. */
 static const struct sim_ioctl sim_ioctl_table[SIM_COMMAND_END] = {
 	SIM_KFD(GET_VERSION, sim_kfd_get_version, 0),
 	SIM_KFD(CREATE_QUEUE, sim_kfd_create_queue, 0),
@@ -99,7 +99,7 @@ static long sim_kfd_unlocked_ioctl(struct file *file, unsigned int cmd, unsigned
 	u8 stack[128] __aligned(8) = {}, *data = stack;
 	long ret;
 
-	if (nr < AMDKFD_COMMAND_START || nr >= SIM_COMMAND_END)
+	if (nr < AMDKFD_COMMAND_START || nr >= p->kernel->kfd_commands)
 		return -ENOTTY;
 	ioctl = &sim_ioctl_table[nr];
 	if (!sim_may_call(p, ioctl))
@@ -150,13 +150,13 @@ static int sim_kfd_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The GPU an mmap offset names: before 7.3 by its own id, also after a restore under another. */
+/* The GPU an mmap offset names: by its own id, also after a restore under another, where it is not the process's. */
 static struct sim_pdd *sim_mmap_pdd(struct sim_process *p, u32 gpu_id)
 {
 	struct sim_pdd *pdd;
 	struct sim_gpu *gpu;
 
-	if (p->kernel >= SIM_LINUX_7_3)
+	if (p->kernel->user_id_maps)
 		return sim_pdd_by_id(p, gpu_id) ?: ERR_PTR(-ENODEV);
 	gpu = sim_gpu_by_id(gpu_id);
 	if (!gpu)

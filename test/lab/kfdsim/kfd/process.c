@@ -267,7 +267,7 @@ void sim_process_evict_locked(struct sim_process *p)
 	if (p->evicted++)
 		return;
 	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
-		if (pdd->vm)
+		if (pdd->vm || p->kernel->dates_eviction_without_vm)
 			pdd->evicted_since = get_jiffies_64();
 	atomic64_inc(&sim_count.evicted);
 	list_for_each_entry(q, &p->queues, link)
@@ -283,6 +283,7 @@ void sim_process_evict(struct sim_process *p)
 
 void sim_process_unevict(struct sim_process *p)
 {
+	struct sim_queue *q;
 	struct sim_pdd *pdd;
 
 	sim_run_lock(p);
@@ -291,6 +292,10 @@ void sim_process_unevict(struct sim_process *p)
 			if (pdd->vm)
 				atomic64_add(get_jiffies_64() - pdd->evicted_since, &pdd->evicted_jiffies);
 		atomic64_dec(&sim_count.evicted);
+		/* A queue that faults evicts all of them again. */
+		list_for_each_entry(q, &p->queues, link)
+			if (!p->evicted)
+				sim_wave_load(p, q);
 	}
 	mutex_unlock(&p->run_lock);
 	sim_worker_kick(p);

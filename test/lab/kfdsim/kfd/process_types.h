@@ -27,7 +27,7 @@ enum sim_queue_format {
 	SIM_FORMAT_AQL = 1,
 };
 
-/* A micro-operation that is being run, as the control stack of a dumped queue holds it. */
+/* A micro-operation that is being run, as the save area of a queue holds it that was stopped. */
 struct sim_wave {
 	u32 magic;			/* SIM_WAVE_MAGIC, 0: no dispatch is being run */
 	u32 op;				/* the rest: see microop.h */
@@ -39,6 +39,13 @@ struct sim_wave {
 };
 
 #define SIM_WAVE_MAGIC 0x77646b73	/* "skdw" */
+
+/* What the control stack has of a wave in the save area. */
+struct sim_stack_entry {
+	u32 magic, bytes;
+	u32 checksum;			/* of the wave */
+	u32 reserved[13];
+};
 
 struct sim_aql_packet {
 	u16 header;
@@ -95,6 +102,8 @@ struct sim_queue {
 	bool partial;			/* not all XCCs know of it: it does not run either */
 	bool idle;			/* was empty when last looked at */
 	struct sim_wave wave;
+	bool stopped;			/* the wave is in the save area, */
+	struct sim_stack_entry stack;	/* as this says */
 	u64 spin_since;			/* ns, CLOCK_MONOTONIC; 0: no spin is running */
 	struct kobject *sysfs;
 };
@@ -144,11 +153,12 @@ struct sim_process {
 	struct task_struct *lead;
 	struct work_struct release_work;
 
-	enum sim_kernel kernel;		/* as which it is treated, all its life */
+	const struct sim_kernel *kernel;	/* as which it is treated, all its life */
 	struct sim_svm svm;
 
 	struct mutex lock;
-	bool dead;			/* mm gone: queues destroyed, ioctls refused */
+	bool dead;			/* mm gone: ioctls refused */
+	bool outlives;			/* dead, but its queues run */
 	unsigned int nr_pdds;		/* GPUs the opener could see; fixed */
 	struct sim_pdd pdds[SIM_MAX_GPUS];
 	unsigned long own_event_page;

@@ -254,8 +254,8 @@ int sim_kfd_svm(struct sim_process *p, void *data)
 	u64 start = args->start_addr >> PAGE_SHIFT, pages = args->size >> PAGE_SHIFT;
 	int ret;
 
-	/* Debian's 6.12 is built without CONFIG_HSA_AMD_SVM. */
-	if (p->kernel < SIM_LINUX_7_3)
+	/* A kernel without CONFIG_HSA_AMD_SVM: kfd_chardev.c:kfd_ioctl_svm @ 6.12.117. */
+	if (!p->kernel->svm)
 		return -EPERM;
 	if (!start || !pages || (args->start_addr | args->size) & ~PAGE_MASK)
 		return -EINVAL;

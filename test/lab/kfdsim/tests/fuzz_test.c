@@ -14,6 +14,7 @@
 
 #include "fuzz.h"
 #include "fuzz_good.h"
+#include "kernel.h"
 
 #define CALLS 100000
 #define BATCH 400			/* calls of one process */
@@ -209,10 +210,12 @@ static int in_child(void (*run)(uint64_t seed), uint64_t seed)
 	return status;
 }
 
-/* The simulated kernel, without and with all it can have: processes alternate. */
-static void be_linux(int later)
+/* One simulated kernel after the other, with all it can have from 7.x on. */
+static void be_linux(unsigned int kernel)
 {
-	set_parameter("behaves_as", later ? "7.3" : "6.12");
+	int later = kernels[kernel].svm;
+
+	behave_as(&kernels[kernel]);
 	set_parameter("gem_list_handles", later ? "working" : "absent");
 	set_parameter("gem_mapping_info", later ? "working" : "absent");
 	set_parameter("gem_change_handle", later ? "working" : "absent");
@@ -237,12 +240,12 @@ int main(int argc, char **argv)
 	fuzz_gpu = gpu_id();
 	MUST(!in_child(run_dump, 0));
 	while (result->calls < calls && !failures) {
-		be_linux(rounds++ % 2);
+		be_linux(rounds++ % KERNELS);
 		in_child(batch, seed + n++);
 		for (int i = 0; i < RESTORES; i++)
 			in_child(damaged_restore, seed + n++);
 	}
-	be_linux(0);
+	be_linux(KERNEL_OF_GUEST);
 	CHECK(result->bad_errno == 0);
 	/* Arguments that are always refused would test nothing. */
 	CHECK(result->went_well > result->calls / 20);

@@ -7,10 +7,10 @@
 #define KFDSIM_TEST_BLOB_H
 
 #include "engines/aql.h"
+#include "kernel.h"
 
 #define BLOB_BYTES (256 * 1024)
 #define BLOB_BOS 16
-#define BLOB_BO_BYTES 272
 #define BLOB_QUEUE_BYTES 120
 #define BLOB_EVENT_BYTES 64
 #define BLOB_SVM_BYTES (24 + 8 * 5)	/* with one GPU */
@@ -72,7 +72,7 @@ static inline void blob_bo(struct blob *b, uint64_t va, uint64_t size, uint32_t 
 	put64(at, user_addr);
 	put32(at + 8, handle);
 	put32(at + 12, b->device.user_gpu_id);
-	b->used += BLOB_BO_BYTES;
+	b->used += kernel_now()->bo_bytes;
 }
 
 /* What a queue at va is made of, as make_ring() makes it, and a save area behind 1 MiB; handles from handle on. */
@@ -189,17 +189,6 @@ static inline int blob_restore(struct blob *b, const struct gpu *g)
 		if (b->bos[i].dmabuf_fd != KFD_INVALID_FD)
 			close(b->bos[i].dmabuf_fd);
 	return ret;
-}
-
-static const char *const kernels[] = { "6.12", "7.3" };
-
-/* Is this the kernel now? kfdsim can be either; the lab's kernel is 6.12. */
-static inline int behave_as(int kernel)
-{
-	if (!on_kfdsim())
-		return kernel == 0;
-	set_parameter("behaves_as", kernels[kernel]);
-	return 1;
 }
 
 #endif

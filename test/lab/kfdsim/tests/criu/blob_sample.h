@@ -19,7 +19,7 @@
 #define UNTOUCHED 0x1122334455667788ull
 
 static struct blob blob;
-static int kernel;
+static const struct kernel *kernel;
 
 static uint32_t property(const char *name)
 {
@@ -43,13 +43,13 @@ static uint32_t gfx(void)
 /* XCCs whose part of a compute queue is in a blob. */
 static uint32_t saved_xccs(void)
 {
-	return kernel ? property("num_xcc") : 1;
+	return kernel->saves_xccs ? property("num_xcc") : 1;
 }
 
 /* Bytes of control stack a blob has of a compute queue with a save area, for each XCC. */
 static uint32_t saved_ctl_stack(void)
 {
-	return gfx() == 9 ? property("ctl_stack_size") : 0;
+	return gfx() == 9 && !kernel->loses_stack ? property("ctl_stack_size") : 0;
 }
 
 static void fill(struct blob *b, uint32_t user_id)
@@ -87,7 +87,7 @@ static void exchange_queues(struct blob *b)
 {
 	const size_t sdma = BLOB_QUEUE_BYTES + sdma_mqd_bytes();
 	const size_t compute = BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
-	uint8_t *first = b->data + 16 + blob.nr_bos * BLOB_BO_BYTES, *copy = malloc(sdma + compute);
+	uint8_t *first = b->data + 16 + blob.nr_bos * kernel->bo_bytes, *copy = malloc(sdma + compute);
 
 	MUST(copy);
 	memcpy(copy, first + compute, sdma);

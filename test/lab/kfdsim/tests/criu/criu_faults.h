@@ -28,7 +28,7 @@ static void good(struct blob *b)
 	blob_event(b, KFD_IOC_EVENT_MEMORY, 0x40000000, 0);
 }
 
-#define BO(n) (16 + (n) * BLOB_BO_BYTES)
+#define BO(n) (16 + (n) * kernel_now()->bo_bytes)
 #define SDMA BO(8)
 #define COMPUTE (SDMA + BLOB_QUEUE_BYTES + sdma_mqd_bytes())
 #define EVENT (COMPUTE + BLOB_QUEUE_BYTES + BLOB_MQD_COMPUTE + CTL_STACK)

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "criu/image.h"
+#include "kernel.h"
 
 #define MIB (1024ull * 1024)
 #define VRAM_VA 0x200000000ull
@@ -114,7 +115,7 @@ static void dump(pid_t pid)
 	CHECK(counter("evicted") == 1);
 	a = shared->image.info;
 	CHECK((pid_t)a.pid == pid && a.num_devices == 1 && a.num_bos == 5 && a.num_objects == 4);
-	CHECK(a.priv_data_size == 8 + 8 + 5 * 272 + 120 + sdma_mqd_bytes() + 3 * 64);
+	CHECK(a.priv_data_size == 8 + 8 + 5 * kernel_now()->bo_bytes + 120 + sdma_mqd_bytes() + 3 * 64);
 	a = image_args(&shared->image);
 	device->drm_fd = 1234;
 	IS(criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &a), 0);
@@ -125,8 +126,9 @@ static void dump(pid_t pid)
 	CHECK(shared->image.bos[0].addr == VRAM_VA && shared->image.bos[0].size == MIB);
 	CHECK(shared->image.bos[4].dmabuf_fd == KFD_INVALID_FD);
 	CHECK(!memcmp(shared->image.contents[0] + MIB / 2, shared->image.contents[0], 4096));
-	/* A second pause is none. */
-	IS(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO, 0), 0);
+	/* A second pause is none, but for some kernels; these would never let it go. */
+	if (!kernel_now()->pauses_again)
+		IS(criu_simple(kfd, KFD_CRIU_OP_PROCESS_INFO, 0), 0);
 	CHECK(counter("evicted") == 1);
 	IS(criu_simple(kfd, KFD_CRIU_OP_UNPAUSE, 0), 0);
 	CHECK(counter("evicted") == 0);

@@ -98,9 +98,11 @@ static void test_evict_memory(void)
 	seen = count_words(data, n, 1);
 	CHECK(seen && seen < n && seen % 1024 == 0);
 	IS(wave_state(q.id, &wave), KFDSIM_CTL_STACK);
-	/* Word 4 of the control stack are the steps done, a page each. */
-	if (!skip_on_real("what a control stack says is the business of each simulated hardware"))
+	/* Word 4 of the wave, in the save area, are the steps done, a page each. */
+	if (!skip_on_real("what a wave says is the business of each simulated hardware")) {
+		wave = (uint64_t *)(QUEUE_VA + AQL_SAVE + ctl_stack_size(&g));
 		CHECK(wave[1] == DATA_VA && wave[2] == n * 4 && wave[4] == seen / 1024);
+	}
 	IS(wave_state(sdma.id, &wave), -EINVAL);
 	IS(wave_state(999, &wave), -EFAULT);
 	CHECK(!completed(&q, i, 150) && *q.rptr == i);

@@ -58,7 +58,7 @@ for version in 90402 100300 110000 120000; do
 	load gfx_target_version=$version || { fail "insmod"; continue; }
 	"$tests/criu_blob_test" || fail "criu_blob_test with gfx_target_version=$version"
 	[ $version -lt 110000 ] || continue
-	for kernel in 6.12 7.3; do
+	for kernel in 6.1 6.12.107 6.12.117 7.2 7.3; do
 		echo $kernel >/sys/module/amdgpu/parameters/behaves_as
 		"$tests/queue_criu_test" || fail "queue_criu_test with gfx_target_version=$version as $kernel"
 	done

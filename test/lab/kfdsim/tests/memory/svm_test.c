@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The SVM ioctl and SVM ranges in CRIU_OP: absent as in Debian's 6.12, then as in 7.3.
+ * The SVM ioctl and SVM ranges in CRIU_OP: absent as in Debian's 6.12, then as in 7.2 and 7.3.
  */
 #define _GNU_SOURCE
 #include "criu/blob.h"
@@ -254,9 +254,11 @@ static void child_bad_attribute(void)
 
 static void child_6_12(void)
 {
-	set_parameter("behaves_as", "6.12");
+	const struct kernel *later = kernel_now();
+
+	behave_as(&kernels[KERNEL_OF_GUEST]);
 	gpu = open_gpu();
-	set_parameter("behaves_as", "7.3");
+	behave_as(later);
 	map_user(VA, MIB);
 	IS(set_one(VA, MIB, KFD_IOCTL_SVM_ATTR_GRANULARITY, 1), -EPERM);
 	IS(blob_restore(saved, &gpu), -EINVAL);
@@ -274,13 +276,10 @@ static void child_main(void)
 	test_dump(saved);
 }
 
-int main(void)
+static void all_of(const struct kernel *kernel)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (skip_on_real("Debian's 6.12 is built without SVM"))
-		return report("svm_test");
-	saved = shared_memory(sizeof(*saved));
-	set_parameter("behaves_as", "7.3");
+	behave_as(kernel);
+	memset(saved, 0, sizeof(*saved));
 	in_child("svm_test, a life", child_main);
 	in_child("svm_test, restored", child_restores);
 	in_child("svm_test, restored without memory", child_without_memory);
@@ -288,6 +287,19 @@ int main(void)
 	in_child("svm_test, range that cannot be", child_bad_range);
 	put64(saved->data + 16 + 16, 1);
 	in_child("svm_test, attribute that cannot be", child_bad_attribute);
-	set_parameter("behaves_as", "6.12");
+}
+
+int main(void)
+{
+	int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (skip_on_real("Debian's 6.12 is built without SVM"))
+		return report("svm_test");
+	saved = shared_memory(sizeof(*saved));
+	for (i = 0; i < KERNELS; i++)
+		if (kernels[i].svm)
+			all_of(&kernels[i]);
+	behave_as(&kernels[KERNEL_OF_GUEST]);
 	return report("svm_test");
 }
