@@ -24,6 +24,8 @@ Napi::Number to_number(Napi::Env env, std::uint64_t value) {
   return Napi::Number::New(env, static_cast<double>(value));
 }
 
+Napi::BigInt to_bigint(Napi::Env env, std::uint64_t value) { return Napi::BigInt::New(env, value); }
+
 std::uint64_t to_uint64(const Napi::Value& value, const char* what) {
   if (value.IsNumber()) {
     const double number = value.As<Napi::Number>().DoubleValue();

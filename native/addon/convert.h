@@ -17,6 +17,9 @@ Napi::Error to_js_error(Napi::Env env, const std::exception& error);
 /// Byte counts and times are JS numbers: exact up to 2^53. Throws RangeError beyond.
 Napi::Number to_number(Napi::Env env, std::uint64_t value);
 
+/// For offsets in a device, which may have any of 64 bits.
+Napi::BigInt to_bigint(Napi::Env env, std::uint64_t value);
+
 /// Reads a whole, non-negative number below 2^53. Throws TypeError, which names `what`.
 std::uint64_t to_uint64(const Napi::Value& value, const char* what);
 std::uint32_t to_uint32(const Napi::Value& value, const char* what);

@@ -43,6 +43,11 @@ std::uint32_t render_vmas(const ProcessState& state, std::uint32_t gpu_id) {
   }));
 }
 
+/// Others have no memory of their own, and an offset of another kind (doorbells) or none of use.
+bool has_memory(const kfd_criu_bo_bucket& bo) {
+  return (bo.alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) != 0;
+}
+
 Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
@@ -69,6 +74,7 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
       bo.Set("size", to_number(env, state.bos[i].size));
       bo.Set("kind", kind_of(state.bos[i]));
       bo.Set("allocFlags", state.bos[i].alloc_flags);
+      if (has_memory(state.bos[i])) bo.Set("mmapOffset", to_bigint(env, state.bos[i].offset));
       bos[i] = bo;
     }
     object.Set("bos", bos);
@@ -100,6 +106,8 @@ Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
       bo.Set("handle", state.bos[i].handle);
       bo.Set("size", to_number(env, state.bos[i].size));
       bo.Set("kind", kind_of(state.bos[i]));
+      const std::uint64_t offset = state.bos[i].mmap_offset;
+      if (offset != 0) bo.Set("mmapOffset", to_bigint(env, offset));
       bos[i] = bo;
     }
     object.Set("bos", bos);

@@ -86,7 +86,7 @@ void link_render_files(GpuProcess& process, const kfd::Checkpoint& saved) {
   std::vector<LinkedFile> files;
   for (RenderFile& file : process.render_files) {
     if (!process.kfd_files.empty()) find_carrier(process, saved.state, file);
-    files.push_back({&file.held, file.carries_kfd});
+    files.push_back({&file.held, file.carries_kfd, user_gpu_id(process, saved.state, file.minor)});
   }
   link_buffers(files, saved.state, saved.dmabufs);
 }

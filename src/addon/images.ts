@@ -57,6 +57,8 @@ export interface StateSummary {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;
     readonly size: number;
+    /** In the GPU's render node, bytes; of VRAM and GTT. */
+    readonly mmapOffset?: bigint;
     /** `handle`: a second handle of an earlier BO. */
     readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio' | 'handle';
     /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned; missing for a BO of a render file. */
@@ -73,6 +75,8 @@ export interface RenderStateSummary {
     /** Its GEM handle in that file. */
     readonly handle: number;
     readonly size: number;
+    /** Missing when the CPU must not map it. */
+    readonly mmapOffset?: bigint;
     readonly kind: 'vram' | 'gtt' | 'handle';
   }[];
 }

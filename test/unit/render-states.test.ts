@@ -35,9 +35,9 @@ test('a render state is summed up', () => {
     boLists: 2,
     mappings: 3,
     bos: [
-      { handle: 2, size: 0x10000, kind: 'vram' },
+      { handle: 2, size: 0x10000, kind: 'vram', mmapOffset: 0x1_0000_0000n },
       { handle: 3, size: 0x200000, kind: 'handle' },
-      { handle: 9, size: 0x3000, kind: 'vram' },
+      { handle: 9, size: 0x3000, kind: 'vram', mmapOffset: 0x1_0030_0000n },
     ],
   });
   assert.throws(() => native().renderStateSummary(renderState.subarray(1)), {

@@ -8,7 +8,7 @@ import type { Descriptor, StateSummary } from '../../src/native.js';
 import { waitingCircle } from '../../src/session/buffers/places.js';
 import { HeldDmabufs } from '../../src/session/dump/held-dmabufs.js';
 import type { DumpedProcess } from '../../src/session/dump/process.js';
-import { findShares } from '../../src/session/dump/sharing.js';
+import { buffersOf, findShares } from '../../src/session/dump/sharing.js';
 import type { Message } from '../../src/session/plugin/message.js';
 import { MadeBuffers } from '../../src/session/restore/made-buffers.js';
 import { checkBuffers } from '../../src/session/restore/preflight.js';
@@ -19,12 +19,12 @@ import { temporaryFolder } from './paths.js';
 const allocated = 0xe000_0001; // VRAM, writable, executable, public
 const imported = 0xc000_0001;
 
-/** A process with one BO for each of `bos`: the file in the place of its dma-buf, its flags. */
+/** A process with one BO for each of `bos`: the file in the place of its dma-buf, its flags, GPU and mmap offset. */
 function process(
   t: TestContext,
   folder: string,
   ordinal: number,
-  bos: readonly (readonly [file: string, flags: number])[],
+  bos: readonly (readonly [file: string, flags: number, gpu?: number, mmapOffset?: bigint])[],
 ): DumpedProcess {
   const dmabufs = new Map<number, Descriptor>();
   bos.forEach(([file], index) => {
@@ -33,7 +33,14 @@ function process(
     dmabufs.set(index, { fd, close() {} });
   });
   const summary = {
-    bos: bos.map(([, allocFlags]) => ({ gpuId: 1, size: 4096, kind: 'vram', allocFlags })),
+    devices: [1, 2].map((id) => ({ userGpuId: id, actualGpuId: id + 100 })),
+    bos: bos.map(([, allocFlags, gpuId = 1, mmapOffset]) => ({
+      gpuId,
+      size: 4096,
+      kind: 'vram',
+      allocFlags,
+      ...(mmapOffset !== undefined && { mmapOffset }),
+    })),
   } as unknown as StateSummary;
   const closed = { fd: -1, close() {} };
   return {
@@ -60,11 +67,43 @@ test('one inode is one buffer, and the BO that was allocated takes its contents 
   ]);
   const third = process(t, folder, 2, [['theirs', imported]]);
   const owner = { process: 1, bo_index: 0 };
-  assert.deepEqual(findShares([first, second, third]), [
+  assert.deepEqual(findShares(buffersOf([first, second, third])), [
     { process: 0, bo_index: 1, owner },
     { process: 2, bo_index: 0, owner },
   ]);
-  assert.deepEqual(findShares([first]), []);
+  assert.deepEqual(findShares(buffersOf([first])), []);
+});
+
+test('one offset on one GPU is one buffer, also where each export made a dma-buf of its own', async (t) => {
+  const folder = await temporaryFolder(t);
+  const first = process(t, folder, 0, [
+    ['a', imported, 1, 0x1000n],
+    ['b', allocated, 2, 0x1000n], // another GPU counts on its own
+  ]);
+  const second = process(t, folder, 1, [
+    ['c', allocated, 1, 0x2000n],
+    ['d', allocated, 1, 0x1000n],
+  ]);
+  const owner = { process: 1, bo_index: 1 };
+  assert.deepEqual(findShares(buffersOf([first, second])), [{ process: 0, bo_index: 0, owner }]);
+  // A holder's dma-buf is yet another one there: nothing tells whose it is.
+  const dmabufs = new HeldDmabufs();
+  dmabufs.hold({ args: [1, 4711, 9], body: Buffer.from('worker') } as unknown as Message);
+  assert.match(dmabufs.find(buffersOf([first, second])).join(), /inode 1, which pid 4711/);
+});
+
+test('a buffer that another GPU imported is one buffer by its dma-buf, and joins what either name joins', async (t) => {
+  const folder = await temporaryFolder(t);
+  const owner = process(t, folder, 0, [['one', allocated, 1, 0x1000n]]);
+  const peer = process(t, folder, 1, [['one', imported, 2, 0x7000n]]);
+  const third = process(t, folder, 2, [['other export', imported, 2, 0x7000n]]);
+  const place = { process: 0, bo_index: 0 };
+  const shares = [
+    { process: 1, bo_index: 0, owner: place },
+    { process: 2, bo_index: 0, owner: place },
+  ];
+  assert.deepEqual(findShares(buffersOf([owner, peer, third])), shares);
+  assert.deepEqual(findShares(buffersOf([third, owner, peer])), shares, 'in any order');
 });
 
 test('an open dma-buf leads to its buffer, or is refused with whoever holds it', async (t) => {
@@ -81,7 +120,7 @@ test('an open dma-buf leads to its buffer, or is refused with whoever holds it',
       const args = [inode, 4711 + i, 9];
       dmabufs.hold({ args, body: Buffer.from('worker') } as unknown as Message);
     });
-    return { dmabufs, reasons: dmabufs.find([importer, owner]) };
+    return { dmabufs, reasons: dmabufs.find(buffersOf([importer, owner])) };
   };
   const { dmabufs, reasons } = held(inodeOf('theirs'));
   assert.deepEqual(reasons, []);
@@ -130,7 +169,7 @@ test('where all BOs of a buffer were imported the first one has the contents', a
     ['one', imported],
     ['one', imported],
   ]);
-  assert.deepEqual(findShares([both]), [
+  assert.deepEqual(findShares(buffersOf([both])), [
     { process: 0, bo_index: 1, owner: { process: 0, bo_index: 0 } },
   ]);
 });

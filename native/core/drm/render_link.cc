@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <utility>
 
 #include "core/os/error.h"
 
@@ -30,6 +31,25 @@ bool may_map(int render_fd, std::uint64_t offset) {
   return true;
 }
 
+/// The buffers seen so far, by the two names that a buffer has.
+class KnownBuffers {
+ public:
+  /// The BO that is known as the same buffer, or `bo`, which is known from now on. `offset` 0: the
+  /// CPU must not map it.
+  std::uint32_t identify(int dmabuf, std::uint32_t gpu_id, std::uint64_t offset, std::uint32_t bo) {
+    const auto by_inode = by_inode_.emplace(inode_of(dmabuf), bo).first;
+    if (offset != 0) {
+      const std::pair name(gpu_id, offset);
+      by_inode->second = by_offset_.emplace(name, by_inode->second).first->second;
+    }
+    return by_inode->second;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint32_t> by_inode_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_offset_;
+};
+
 bool is_kfds(const GemMapping& mapping, const RenderState& state, const ProcessState& kfd) {
   const std::uint32_t original = state.bos[mapping.bo].original;
   return original < kfd.bos.size() && kfd.bos[original].addr == mapping.address;
@@ -47,14 +67,18 @@ bool carries_kfd(int render_fd, std::span<const int> others,
 
 void link_buffers(std::span<const LinkedFile> files, const ProcessState& state,
                   const std::vector<std::pair<std::uint32_t, UniqueFd>>& kfd_dmabufs) {
-  std::map<std::uint64_t, std::uint32_t> known;  // inode to BO of the process
-  for (const auto& [index, dmabuf] : kfd_dmabufs) known.emplace(inode_of(dmabuf.get()), index);
+  KnownBuffers known;
+  for (const auto& [index, dmabuf] : kfd_dmabufs) {
+    const kfd_criu_bo_bucket& bo = state.bos[index];
+    known.identify(dmabuf.get(), bo.gpu_id, bo.offset, index);
+  }
   auto index = static_cast<std::uint32_t>(state.bos.size());
-  for (const auto& [held, carries_kfd] : files) {
+  for (const auto& [held, carries_kfd, gpu_id] : files) {
     RenderState& render = held->state;
     for (std::size_t i = 0; i < render.bos.size(); ++i, ++index) {
-      const auto [found, is_new] = known.emplace(inode_of(held->dmabufs[i].get()), index);
-      if (!is_new) render.bos[i].original = found->second;
+      const int dmabuf = held->dmabufs[i].get();
+      const std::uint32_t same = known.identify(dmabuf, gpu_id, render.bos[i].mmap_offset, index);
+      if (same != index) render.bos[i].original = same;
     }
     if (!carries_kfd) continue;
     std::erase_if(render.mappings,

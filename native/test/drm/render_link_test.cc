@@ -37,7 +37,7 @@ TEST_CASE("render link: a buffer is named by the first that has it") {
   add_bo(second, 9, own);    // 9
   carrier.state.mappings = {{1, 0, 0x7000, 4096, 0, 2}, {1, 0, 0x9000, 4096, 0, 2}};
   second.state.mappings = {{0, 0, 0x7000, 4096, 0, 2}};
-  const LinkedFile files[] = {{&carrier, true}, {&second, false}};
+  const LinkedFile files[] = {{&carrier, true, 1}, {&second, false, 1}};
   link_buffers(files, state, dmabufs);
 
   CHECK(carrier.state.bos[0].original == kOwnBo);
@@ -49,6 +49,29 @@ TEST_CASE("render link: a buffer is named by the first that has it") {
   REQUIRE(carrier.state.mappings.size() == 1);
   CHECK(carrier.state.mappings[0].address == 0x9000);
   CHECK(second.state.mappings.size() == 1);
+}
+
+TEST_CASE("render link: a buffer is the same by its offset on one GPU, whatever its dma-buf") {
+  const UniqueFd kfds = memory_file(), again = memory_file(), other = memory_file();
+  ProcessState state;
+  state.bos.resize(1);
+  state.bos[0].gpu_id = 7;
+  state.bos[0].offset = 0x100001000;
+  std::vector<std::pair<std::uint32_t, UniqueFd>> dmabufs;
+  dmabufs.emplace_back(0, copy_of(kfds));
+
+  // Another export of KFD's buffer, and a buffer of another GPU with the same number.
+  RenderSnapshot first, second;
+  add_bo(first, 1, again);
+  add_bo(second, 1, other);
+  first.state.bos[0].mmap_offset = second.state.bos[0].mmap_offset = 0x100001000;
+  // The second export is known from now on, also where the CPU must not map it.
+  add_bo(second, 2, again);
+  const LinkedFile files[] = {{&first, false, 7}, {&second, false, 8}};
+  link_buffers(files, state, dmabufs);
+  CHECK(first.state.bos[0].original == 0);
+  CHECK(second.state.bos[0].original == kOwnBo);
+  CHECK(second.state.bos[1].original == 0);
 }
 
 TEST_CASE("render link: the file that KFD uses may map, and no other may") {

@@ -12,7 +12,7 @@ export interface HeldRender {
 /** `summary`, followed by the BOs of `files`. `files` are in the order of their numbers. */
 export function withRenderBos(summary: StateSummary, files: readonly HeldRender[]): StateSummary {
   const held = files.flatMap(({ gpuId, summary: { bos } }) =>
-    bos.map(({ size, kind }) => ({ gpuId, size, kind })),
+    bos.map(({ handle: _, ...bo }) => ({ gpuId, ...bo })),
   );
   return { ...summary, bos: [...summary.bos, ...held] };
 }

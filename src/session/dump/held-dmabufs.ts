@@ -6,8 +6,7 @@
 import { KfdError } from '../../errors.js';
 import type { BoPlace } from '../buffers/places.js';
 import type { Message } from '../plugin/message.js';
-import type { DumpedProcess } from './process.js';
-import { buffersByInode } from './sharing.js';
+import { type GpuBuffer, ownersByInode } from './sharing.js';
 
 /** CRIU's file, and the BO that stores the contents of its buffer. */
 export interface DmabufFile {
@@ -27,9 +26,12 @@ export class HeldDmabufs {
     if (!this.#holders.has(inode)) this.#holders.set(inode, holder);
   }
 
-  /** Finds their buffers among those of `processes`. Returns a reason against the checkpoint for each that has none. */
-  find(processes: readonly DumpedProcess[]): readonly string[] {
-    this.#buffers = buffersByInode(processes);
+  /**
+   * Finds their buffers among `buffers`. Returns a reason against the checkpoint for each dma-buf without a buffer. A
+   * kernel that makes a new dma-buf for each export leaves all of KFD's buffers without one.
+   */
+  find(buffers: readonly GpuBuffer[]): readonly string[] {
+    this.#buffers = ownersByInode(buffers);
     return [...this.#holders]
       .filter(([inode]) => !this.#buffers.has(inode))
       .map(([inode, holder]) => foreign(inode, holder));

@@ -35,7 +35,7 @@ import {
 } from './machine.js';
 import type { DumpedProcess } from './process.js';
 import { DumpRecord } from './record.js';
-import { findShares } from './sharing.js';
+import { buffersOf, findShares } from './sharing.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
 
@@ -169,8 +169,9 @@ export class DumpSession implements Cancellable {
       throw new KfdError('E_PROTOCOL', 'plugin: a process is missing');
     }
     if (this.#state.failure !== undefined) throw this.#state.failure;
-    const shares = findShares(processes);
-    const foreign = record.dmabufs.find(processes);
+    const buffers = buffersOf(processes);
+    const shares = findShares(buffers);
+    const foreign = record.dmabufs.find(buffers);
     const { checkPrivateData } = native();
     refuseUnrestorable(processes, shares, limits, checkPrivateData, foreign);
     const aside = goesOn === 1 && this.#context.config.short_freeze;
