@@ -4,6 +4,7 @@
  */
 
 import type {
+  BufferName,
   ChainPart,
   FlattenJob,
   PagesCheck,
@@ -97,8 +98,8 @@ export interface Native {
     actualGpuIds: readonly number[],
     shared: readonly number[],
   ): Descriptor;
-  /** The mmap offset of a dma-buf's buffer in the GPU's render node, bytes. Throws KFD_GPU, KFD_IO. */
-  gemMmapOffset(renderNode: string, dmabuf: Descriptor): number;
+  /** The buffers behind `dmabufs`, as the GPU of `renderNode` calls them. Throws KFD_GPU, KFD_IO. */
+  buffersBehind(renderNode: string, dmabufs: readonly Descriptor[]): readonly BufferName[];
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesSummary;
   /**

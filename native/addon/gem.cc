@@ -6,7 +6,7 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
-#include "core/drm/gem.h"
+#include "core/drm/dmabuf.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 
@@ -14,23 +14,31 @@ namespace kfdcp::addon {
 
 namespace {
 
-/// A render file of its own is opened for it: the offset belongs to the buffer and its GPU, and
-/// no handle of anybody else is touched.
-Napi::Value js_gem_mmap_offset(const Napi::CallbackInfo& info) {
-  const std::string node = info[0].As<Napi::String>();
-  const int dmabuf = Descriptor::number(info[1], "dmabuf");
-  return guarded(info.Env(), [&] {
+/// A render file of its own is opened for it: no handle of anybody else is touched.
+Napi::Value js_buffers_behind(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::string node = to_string(info[0], "renderNode");
+  const auto dmabufs = info[1].As<Napi::Array>();
+  return guarded(env, [&] {
     const UniqueFd render(::open(node.c_str(), O_RDWR | O_CLOEXEC));
     if (!render) throw io_error(node);
-    const std::uint32_t handle = drm::import_dmabuf(render.get(), dmabuf);
-    return to_number(info.Env(), drm::mmap_offset(render.get(), handle));
+    Napi::Array names = Napi::Array::New(env, dmabufs.Length());
+    for (std::uint32_t i = 0; i < dmabufs.Length(); ++i) {
+      const int dmabuf = Descriptor::number(dmabufs.Get(i), "dmabufs");
+      const drm::BufferName name = drm::buffer_behind(render.get(), dmabuf);
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("size", to_number(env, name.bytes));
+      if (name.mmap_offset != 0) object.Set("mmapOffset", to_bigint(env, name.mmap_offset));
+      names[i] = object;
+    }
+    return names;
   });
 }
 
 }  // namespace
 
 void init_gem(Napi::Env env, Napi::Object exports) {
-  exports.Set("gemMmapOffset", Napi::Function::New(env, js_gem_mmap_offset));
+  exports.Set("buffersBehind", Napi::Function::New(env, js_buffers_behind));
 }
 
 }  // namespace kfdcp::addon

@@ -41,6 +41,13 @@ export interface FlattenJob {
   cancel(): void;
 }
 
+/** What a GPU calls a buffer, in bytes. */
+export interface BufferName {
+  readonly size: number;
+  /** In the GPU's render node; missing when the CPU must not map it. */
+  readonly mmapOffset?: bigint;
+}
+
 export interface StateSummary {
   readonly ordinal: number;
   readonly nsPid: number;
@@ -57,7 +64,7 @@ export interface StateSummary {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;
     readonly size: number;
-    /** In the GPU's render node, bytes; of VRAM and GTT. */
+    /** As BufferName's, of VRAM and GTT. */
     readonly mmapOffset?: bigint;
     /** `handle`: a second handle of an earlier BO. */
     readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio' | 'handle';

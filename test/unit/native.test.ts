@@ -205,6 +205,17 @@ test('the SDMA engine without a GPU fails by name, and "auto" takes the CPU', as
   assert.equal((await start('auto')).engine, 'cpu');
 });
 
+test('buffers behind dma-bufs: what is no render node is told from what is not there', () => {
+  const memory = native().memfd(Buffer.alloc(4096));
+  assert.throws(() => native().buffersBehind('/dev/null', [memory]), {
+    code: 'KFD_GPU',
+    message: /^PRIME_FD_TO_HANDLE: /,
+  });
+  assert.throws(() => native().buffersBehind('/dev/dri/none', [memory]), { code: 'KFD_IO' });
+  assert.deepEqual(native().buffersBehind('/dev/null', []), []);
+  memory.close();
+});
+
 test('wrong options are a TypeError, not a crash', () => {
   const { TransferJob, Listener } = native();
   const Any = TransferJob as unknown as new (options?: unknown) => unknown;

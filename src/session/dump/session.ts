@@ -38,6 +38,7 @@ import { DumpRecord } from './record.js';
 import { buffersOf, findShares } from './sharing.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
+import { wrongBuffers } from './wrong-buffers.js';
 
 /** Numbers of the answer to dumpEnd: native/core/wire.h. */
 const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, 'go-on': 2 };
@@ -171,9 +172,10 @@ export class DumpSession implements Cancellable {
     if (this.#state.failure !== undefined) throw this.#state.failure;
     const buffers = buffersOf(processes);
     const shares = findShares(buffers);
-    const foreign = record.dmabufs.find(buffers);
-    const { checkPrivateData } = native();
-    refuseUnrestorable(processes, shares, limits, checkPrivateData, foreign);
+    const { checkPrivateData, buffersBehind } = native();
+    const wrong = wrongBuffers(buffers, processes, record.host, buffersBehind);
+    const others = [...record.dmabufs.find(buffers), ...wrong];
+    refuseUnrestorable(processes, shares, limits, checkPrivateData, others);
     const aside = goesOn === 1 && this.#context.config.short_freeze;
     this.#on({ type: 'begin', aside });
     if (this.#state.phase !== 'draining') throw this.#failure();

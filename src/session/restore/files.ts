@@ -154,8 +154,8 @@ export class RestoreFiles {
     const { dmabuf, gpu } = await this.#made.wait(share.buffer);
     const pair = this.#image.plan.pairs.find(({ recorded }) => recorded.ordinal === gpu);
     if (pair === undefined) throw protocol(`GPU ${gpu} has no counterpart`);
-    const offset = native().gemMmapOffset(renderNode(pair.present), dmabuf);
-    return { args: [share.bo_index, offset], fds: [dmabuf] };
+    const [name] = native().buffersBehind(renderNode(pair.present), [dmabuf]);
+    return { args: [share.bo_index, Number(name?.mmapOffset ?? 0)], fds: [dmabuf] };
   }
 
   /** A process must not see more GPUs than before the checkpoint. */
