@@ -12,6 +12,7 @@ import {
   type ManifestExtFile,
   type ManifestTransfer,
 } from '../manifest/schema.js';
+import { inspectWarnings } from './inspect-warnings.js';
 
 /** Contents of the state files by name. A file that cannot be read is missing. */
 export interface ReadStates {
@@ -76,6 +77,7 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
     })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
     shared_buffers: sharedBuffers(manifest),
+    warnings: inspectWarnings(manifest, objects),
     ext_files: manifest.ext_files,
     files: manifest.files,
     features: manifest.features,

@@ -91,6 +91,8 @@ export function inspectTable(report: InspectReport): string {
       ),
     );
   }
+  const warnings = report.warnings ?? [];
+  if (warnings.length > 0) parts.push(warnings.map((text) => `Warning: ${text}\n`).join(''));
   return parts.join('\n');
 }
 
@@ -136,6 +138,7 @@ function gpuNodes(report: InspectReport): TreeNode[] {
     { text: `Written by ${tool.name} ${tool.version}, ${report.gpu_checkpointed}` },
     ...(report.parent ? [{ text: `Parent: ${report.parent.archive}` }] : []),
     ...(report.ignored ? [{ text: `Ignored: ${report.ignored.join(', ')}` }] : []),
+    ...(report.warnings ?? []).map((text) => ({ text: `Warning: ${text}` })),
     ...hostNodes(host, report.kernel),
     { text: 'GPUs', children: gpus.map(gpuNode) },
     {

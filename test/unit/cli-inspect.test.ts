@@ -183,6 +183,26 @@ test('inspect names the queues that the recorded kernel cannot bring back', asyn
   assert.doesNotMatch(await report(other, 'table'), /DO NOT COME BACK/);
 });
 
+test('inspect warns of the trap handler that compute queues lose, and only then', async (t) => {
+  const withQueue = async (type: number) => {
+    const { files } = gpuCheckpoint();
+    const queue = { id: 4, gpuId: 51966, ringBytes: 65536, priority: 7, mqd: 8, controlStack: 0 };
+    const none = { bos: [], vmas: 0, events: [], ranges: [] };
+    const state = stateBytes({ ...none, devices: 2, queues: [{ ...queue, type }] });
+    return archive(t, { ...files, 'checkpoint/kfd-state-0.img': state });
+  };
+  const compute = await withQueue(0);
+  const warning = '[7] worker, compute queues: 1: a restore loses the trap handler of ROCr: ';
+  const { warnings } = JSON.parse((await cli(['inspect', compute, '--format', 'json'])).stdout);
+  assert.equal(warnings.length, 1);
+  assert.ok(warnings[0].startsWith(warning), warnings[0]);
+  for (const format of ['table', 'tree']) {
+    const { stdout } = await cli(['inspect', compute, '--format', format]);
+    assert.ok(stdout.includes(`Warning: ${warning}`), stdout);
+  }
+  assert.doesNotMatch((await cli(['inspect', await withQueue(1)])).stdout, /Warning/);
+});
+
 test('inspect shows what render files hold: GEM handles, contexts, BO lists', async (t) => {
   const { files, manifest } = gpuCheckpoint();
   const name = 'render-state-2.img';
