@@ -6,7 +6,7 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
-#include "core/drm/dmabuf.h"
+#include "core/drm/buffer_name.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 

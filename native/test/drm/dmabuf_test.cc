@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "core/drm/buffer_name.h"
 #include "core/drm/gem.h"
 #include "test/drm/drm_fakes.h"
 #include "test/os/error_code.h"
