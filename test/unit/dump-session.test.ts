@@ -22,11 +22,13 @@ import { messageType } from '../../src/session/plugin/wire.js';
 import { fixtures, temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
+const twoGpus = join(fixtures, 'sysfs/two-gpus');
+
 type RestoreTakes = KernelSource['restoreTakes'];
 
 async function started(
   t: TestContext,
-  root = join(fixtures, 'sysfs/two-gpus'),
+  root = twoGpus,
   restoreTakes: RestoreTakes = () => assert.fail('no queue is on several dies'),
 ) {
   const image = await temporaryFolder(t);
@@ -56,8 +58,14 @@ async function started(
   const host = () => readHost({ root, kfdVersion: '1.17' });
   const session = new DumpSession(context, host, { root, restoreTakes });
   await session.start();
-  const send = async (type: number, args: number[], text = '', fds: Descriptor[] = []) => {
-    deliver({ type, args, body: Buffer.from(text), fds, peer: 1, pid: process.pid } as Delivery);
+  const send = async (
+    type: number,
+    args: number[],
+    text: string | Buffer = '',
+    fds: Descriptor[] = [],
+  ) => {
+    const body = Buffer.from(text as string);
+    deliver({ type, args, body, fds, peer: 1, pid: process.pid } as Delivery);
     await delay(1);
   };
   return { session, image, replies, texts, send };
@@ -211,4 +219,25 @@ test('RESTORE is asked once whether it takes queues on several dies, and believe
     assert.deepEqual(asked, [{ gpus, gpuId: 51966, type: 0, dieBytes: 2048, mqdBytes: 16384 }]);
     await all.session.finish();
   }
+});
+
+test('no checkpoint begins before each dma-buf was compared with its BO', async (t) => {
+  const all = await started(t);
+  const golden = await readFile(join(fixtures, 'image-v1/state-two-gpus.img'));
+  const [first, second] = (await readHost({ root: twoGpus, kfdVersion: '1.17' })).gpus;
+  assert.ok(first !== undefined && second !== undefined);
+  const ids = [first.record.gpu_id, second.record.gpu_id];
+  await all.send(messageType.dumpPause, [0, process.pid], 'worker', [
+    native().openPidfd(process.pid),
+  ]);
+  const state = native().stateForRestore(golden, ids, []);
+  await all.send(messageType.dumpState, [0], '', [state]);
+  // A memfd is no dma-buf, also where this machine has a GPU.
+  const body = Buffer.alloc(4);
+  await all.send(messageType.dumpBuffers, [0], body, [native().memfd(Buffer.alloc(2 << 20))]);
+  await all.send(messageType.dumpBegin, [1, 0]);
+  assert.deepEqual(all.replies, [messageType.error]);
+  assert.match(all.texts.join(), /^E_\w+: GPU \d+: its buffers cannot be compared: /);
+  assert.equal((await all.session.finish()).success, false);
+  assert.deepEqual(await readdir(all.image), []);
 });
