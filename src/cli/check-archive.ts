@@ -73,6 +73,7 @@ function asJson(path: string, verdict: Restorability) {
     })),
     moves: placement?.moves ?? [],
     ignored: placement?.ignored ?? [],
+    warnings: placement?.risks ?? [],
     reasons,
   };
 }
@@ -93,6 +94,15 @@ function asTable(path: string, verdict: Restorability): string {
   if (ignored.length > 0) {
     const rows = ignored.map(({ difference, message }) => [difference ?? '', message]);
     parts.push(table(['IGNORED', 'DIFFERENCE TO THE SOURCE HOST'], rows));
+  }
+  const risks = placement?.risks ?? [];
+  if (risks.length > 0) {
+    parts.push(
+      table(
+        ['WARNING'],
+        risks.map(({ message, hint }) => [`${message} (${hint})`]),
+      ),
+    );
   }
   if (reasons.length > 0) {
     const rows = reasons.map(({ code, message }) => [code, message]);

@@ -77,6 +77,9 @@ async function restore(
   for (const { difference, message } of verdict.placement?.ignored ?? []) {
     context.err(`ignored (${difference}): ${printable(message)}\n`);
   }
+  for (const { message, hint } of verdict.placement?.risks ?? []) {
+    context.err(`warning: ${printable(message)} (${hint})\n`);
+  }
   if (target.kind === 'container') {
     if (verdict.needsRewriting) {
       const spec = await readBundleSpec(path);

@@ -12,6 +12,7 @@ import { cpuMismatches } from './host-cpu.js';
 import { type Difference, judged } from './ignorable.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
+import { sdmaRisks } from './sdma-risks.js';
 
 /** The operator's choices, as in the configuration. */
 export interface Choices {
@@ -26,12 +27,23 @@ export interface Placement {
   readonly mismatches: readonly Mismatch[];
   /** Differences that the operator, or the archive itself, ignores. */
   readonly ignored: readonly Mismatch[];
+  /** What may stop a restore nevertheless. */
+  readonly risks: readonly Mismatch[];
   /** Parts of the archive that `kfd-checkpoint restore` must rewrite. */
   readonly moves: readonly DeviceMove[];
 }
 
 /** The GPU for each recorded GPU, if the archive may be rewritten. */
 export function placeOnHost(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
+  return place(manifest, host, choices, 'movable');
+}
+
+function place(
+  manifest: Manifest,
+  host: Host,
+  choices: Choices,
+  archive: 'movable' | 'asIs',
+): Placement {
   const ignored = new Set([...(choices.ignore_mismatch ?? []), ...(manifest.ignored ?? [])]);
   const general = [
     ...featureMismatches(manifest),
@@ -40,15 +52,16 @@ export function placeOnHost(manifest: Manifest, host: Host, choices: Choices = {
     ...cpuMismatches(manifest.host.cpu, host.cpu),
   ];
   if (host.kfdDevice === undefined) {
-    return { pairs: [], ...judged([...general, noKfd()], ignored), moves: [] };
+    return { pairs: [], ...judged([...general, noKfd()], ignored), risks: [], moves: [] };
   }
-  const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, ignored);
+  const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, { ignored, archive });
   // Pairs have older firmware only when that is ignored.
   const older = pairs.flatMap(({ recorded, present }) => firmwareMisfits(recorded, present.record));
   const missing = [...tooFew(manifest, host), ...gttMisfits(manifest, host)];
   return {
     pairs,
     ...judged([...general, ...missing, ...mismatches, ...older], ignored),
+    risks: sdmaRisks(manifest, pairs),
     moves: deviceMoves(manifest, host, pairs),
   };
 }
@@ -60,7 +73,7 @@ export function placeOnHost(manifest: Manifest, host: Host, choices: Choices = {
 export function placeAsIs(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
   const { assigned } = manifest.devices;
   const decided = assigned === undefined ? {} : { gpu_map: decidedMap(manifest, assigned) };
-  const placement = placeOnHost(manifest, host, { ...choices, ...decided });
+  const placement = place(manifest, host, { ...choices, ...decided }, 'asIs');
   const moved = placement.moves.map(movedMismatch);
   return { ...placement, mismatches: [...placement.mismatches, ...moved] };
 }

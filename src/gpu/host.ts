@@ -14,6 +14,7 @@ import { firmwareOf } from './firmware.js';
 import { cpuRecord, type HostCpu, readCpu } from './host-cpu.js';
 import { readMemoryLimits } from './memory-limits.js';
 import { hiveId, parseProperties } from './properties.js';
+import { readSdmaUsers, type SdmaUser } from './sdma-users.js';
 
 /** A GPU of this host. */
 export interface HostGpu {
@@ -25,6 +26,8 @@ export interface HostGpu {
   readonly cardDevice?: DeviceNumber | undefined;
   /** Bytes of VRAM that KFD can still give out; undefined when the driver does not report it. */
   readonly vramFreeBytes: number | undefined;
+  /** Processes with SDMA queues on it. */
+  readonly sdmaUsers: readonly SdmaUser[];
 }
 
 export interface DeviceNumber {
@@ -66,6 +69,7 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
   const hostname = await readTextIfAny(join(root, 'proc/sys/kernel/hostname'));
   const gpus = kfdDevice === undefined ? [] : await readTopology(root);
   const records = gpus.map(({ record }) => record);
+  const sdmaUsers = await readSdmaUsers(root);
   const { vramReserveBytes, gttBytes } = await readMemoryLimits(root, records);
   return {
     hostname: hostname?.trim() ?? os.hostname(),
@@ -76,7 +80,10 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
     kfdDevice,
     driver: kfdDevice === undefined ? undefined : await readDriver(root),
     gttLimitBytes: gttBytes,
-    gpus: gpus.map((gpu) => withReserve(gpu, vramReserveBytes)),
+    gpus: gpus.map((gpu) => ({
+      ...withReserve(gpu, vramReserveBytes),
+      sdmaUsers: sdmaUsers.get(gpu.record.gpu_id) ?? [],
+    })),
   };
 }
 
@@ -188,6 +195,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
     renderDevice: await readDeviceNumber(join(drm, 'dev')),
     cardDevice: await readCardDevice(join(drm, 'device/drm')),
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),
+    sdmaUsers: [],
   };
 }
 

@@ -22,8 +22,8 @@ const typeOf = { queue: 0, event: 1, range: 2 } as const;
 /** Attributes of an SVM range without the one for each device. */
 const fixedAttributes = 4;
 
-/** enum kfd_queue_type: SDMA, SDMA over XGMI, SDMA on a chosen engine. */
-const sdmaTypes = [1, 4, 5];
+/** enum kfd_queue_type: SDMA; over XGMI (4 up to 6.12.118, 3 from 7.2.13 on); on a chosen engine (5, later 4). */
+const sdmaTypes = [1, 3, 4, 5];
 
 /** The kind of a queue with this enum kfd_queue_type. */
 export function queueKind(type: number): QueueKind {

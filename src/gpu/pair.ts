@@ -12,6 +12,7 @@ import { type Difference, isIgnored } from './ignorable.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { linkOf } from './partitions.js';
 import { gfxName } from './properties.js';
+import { hasSdmaQueues } from './sdma-risks.js';
 
 /** A recorded GPU, and the GPU of this host that replaces it. */
 export interface GpuPair {
@@ -32,6 +33,19 @@ export interface Pairing {
  */
 const cost = { unmatched: 2 ** 41, score: 2 ** 25 };
 
+/**
+ * Parts of a score. Each outweighs the smaller ones together. A GPU whose SDMA queues may be taken is better than a
+ * refusal because of another render node, and worse than an archive that is rewritten.
+ */
+const lost = { sdma: { movable: 32, asIs: 8 }, node: 16, firmware: 4, location: 2, id: 1 };
+
+export interface PairingOptions {
+  /** Differences of these kinds are no reason against a pair. */
+  readonly ignored?: ReadonlySet<Difference>;
+  /** Whether the archive may be rewritten for other device numbers. */
+  readonly archive?: 'movable' | 'asIs';
+}
+
 /** The recorded GPUs that any process could see; the others of the source host do not matter. */
 export function neededGpus(manifest: Manifest): ManifestGpu[] {
   const seen = new Set(manifest.processes.flatMap((process) => process.gpus));
@@ -40,14 +54,14 @@ export function neededGpus(manifest: Manifest): ManifestGpu[] {
 
 /**
  * As many pairs as possible, and among those the lowest sum of scores. A score counts another render node (the
- * archive must then be rewritten), other firmware, another PCI address and another id. `map` overrides all scores.
- * Differences of the kinds `ignored` are no reason against a pair.
+ * archive must then be rewritten), SDMA queues of other processes, other firmware, another PCI address and another id.
+ * `map` overrides all scores.
  */
 export function pairGpus(
   manifest: Manifest,
   host: Host,
   map: GpuMap = {},
-  ignored: ReadonlySet<Difference> = new Set(),
+  { ignored = new Set(), archive = 'movable' }: PairingOptions = {},
 ): Pairing {
   const needed = neededGpus(manifest);
   const present = host.gpus;
@@ -69,7 +83,7 @@ export function pairGpus(
     if (override === undefined ? overridden.has(one) : override !== one) return cost.unmatched;
     const hive = override === undefined ? hives.get(recorded.ordinal) : undefined;
     if (hive !== undefined && hive !== links.get(one)) return cost.unmatched;
-    return score(manifest, recorded, one) * cost.score + (row - column) ** 2;
+    return score(manifest, recorded, one, lost.sdma[archive]) * cost.score + (row - column) ** 2;
   };
   const solve = (hives: HiveChoice) => {
     // Columns beyond the host's GPUs stand for no match.
@@ -117,12 +131,18 @@ export function pairGpus(
   return { pairs, mismatches: [...overrides.mismatches, ...unmatched.flatMap(why)] };
 }
 
-function score(manifest: Manifest, recorded: ManifestGpu, { record }: HostGpu): number {
+function score(
+  manifest: Manifest,
+  recorded: ManifestGpu,
+  { record, sdmaUsers }: HostGpu,
+  lostSdma: number,
+): number {
   return (
-    (archiveMinor(manifest, recorded) === record.render_minor ? 0 : 8) +
-    (hasSameFirmware(recorded, record) ? 0 : 4) +
-    (recorded.location === record.location ? 0 : 2) +
-    (recorded.gpu_id === record.gpu_id ? 0 : 1)
+    (sdmaUsers.length > 0 && hasSdmaQueues(manifest, recorded) ? lostSdma : 0) +
+    (archiveMinor(manifest, recorded) === record.render_minor ? 0 : lost.node) +
+    (hasSameFirmware(recorded, record) ? 0 : lost.firmware) +
+    (recorded.location === record.location ? 0 : lost.location) +
+    (recorded.gpu_id === record.gpu_id ? 0 : lost.id)
   );
 }
 

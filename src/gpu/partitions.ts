@@ -2,7 +2,10 @@
 
 import type { ManifestGpu } from '../manifest/schema.js';
 
-/** The PCI device of a GPU. Partitions have the numbers of functions: kfd_topology.c:kfd_topology_add_device@6.12.117. */
+/**
+ * The PCI device of a GPU. Partitions have the numbers of functions: kfd_topology.c:kfd_topology_add_device@6.12.117,
+ * @7.3.4.
+ */
 function deviceOf({ location }: ManifestGpu): string {
   return location.slice(0, -'.0'.length);
 }

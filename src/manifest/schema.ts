@@ -65,6 +65,8 @@ const process = v.strictObject({
   comm: text(64),
   state_file: imageFile,
   gpus: v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus)),
+  /** Those on which it has SDMA queues of KFD; missing: not known. */
+  sdma_gpus: v.exactOptional(v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus))),
   num_bos: u32,
   num_queues: v.exactOptional(u32),
   /** Queues + events + SVM ranges in the blob. */

@@ -21,6 +21,7 @@ interface Report {
   readonly command?: readonly string[];
   readonly gpus: { recorded: { ordinal: number }; present: { render_minor: number } }[];
   readonly moves: unknown[];
+  readonly warnings: { gpu: number }[];
   readonly reasons: { code: string; message: string; hint: string }[];
 }
 
@@ -75,6 +76,24 @@ test('other device numbers: restorable, by our own command', async (t) => {
   );
   const fits = await check(bundle, await bentHost(t, 'two-gpus', {}));
   assert.deepEqual(fits.report.command, ['podman', 'container', 'restore', 'trainer']);
+});
+
+test('SDMA queues of other processes are a warning', async (t) => {
+  const path = await archive(t, checkpointOfHere());
+  const queue = 'sys/class/kfd/kfd/proc/4242/queues/0';
+  const root = await bentHost(t, 'two-gpus', {
+    [`${queue}/type`]: '1',
+    [`${queue}/gpuid`]: '51966',
+  });
+  const { code, report } = await check(path, root);
+  assert.equal(code, 0);
+  assert.deepEqual(
+    report.warnings.map(({ gpu }) => gpu),
+    [0],
+  );
+  const { stdout } = await cli(['check', path, '--root', root]);
+  assert.match(stdout, /^WARNING$/m);
+  assert.match(stdout, /pid 4242 has 1 SDMA queue\(s\) on gpu 51966 here/);
 });
 
 test('a map of the command line or the configuration is followed', async (t) => {

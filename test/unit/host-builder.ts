@@ -2,17 +2,21 @@
 
 import { join } from 'node:path';
 import { type Host, type HostGpu, readHost } from '../../src/gpu/host.js';
+import type { SdmaUser } from '../../src/gpu/sdma-users.js';
 import type { ManifestGpu } from '../../src/manifest/schema.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures } from './paths.js';
 
 const twoGpus = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion: '1.17' });
 
-export type Bend = Partial<ManifestGpu> & { readonly free?: number };
+export type Bend = Partial<ManifestGpu> & {
+  readonly free?: number;
+  readonly sdma?: readonly SdmaUser[];
+};
 
 /** A host with the source's kernel and these GPUs, else like the recorded ones. */
 export function hostWith(...bends: readonly Bend[]): Host {
-  const gpus = bends.map(({ free, ...bend }, ordinal): HostGpu => {
+  const gpus = bends.map(({ free, sdma, ...bend }, ordinal): HostGpu => {
     const minor = bend.render_minor ?? 140 + ordinal;
     return {
       record: {
@@ -25,6 +29,7 @@ export function hostWith(...bends: readonly Bend[]): Host {
       },
       renderDevice: { major: 226, minor },
       vramFreeBytes: free ?? 2 ** 36,
+      sdmaUsers: sdma ?? [],
     };
   });
   return { ...twoGpus, machine: 'x86_64', gpus };

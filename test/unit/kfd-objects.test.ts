@@ -30,7 +30,8 @@ const parts: StateParts = {
       saveArea: 0x7000_1000,
     },
     { id: 2, gpuId: 6700, type: 4, ringBytes: 2 ** 20, priority: 15, mqd: 512, controlStack: 0 },
-    { id: 3, gpuId: 6700, type: 3, ringBytes: 0, priority: 0, mqd: 8, controlStack: 8 },
+    { id: 3, gpuId: 6700, type: 2, ringBytes: 0, priority: 0, mqd: 8, controlStack: 8 },
+    { id: 4, gpuId: 6700, type: 3, ringBytes: 1, priority: 0, mqd: 512, controlStack: 0 },
   ],
   events: [
     { autoReset: true, isSet: false },
@@ -60,6 +61,7 @@ test('queues, events, ranges and all BOs are told', () => {
       { id: 1, gpuId: 6699, kind: 'compute', ringBytes: 4096, priority: 7, saved: saved(2048) },
       { id: 2, gpuId: 6700, kind: 'sdma', ringBytes: 2 ** 20, priority: 15, saved: saved(512) },
       { id: 3, gpuId: 6700, kind: 'other', ringBytes: 0, priority: 0, saved: saved(8) },
+      { id: 4, gpuId: 6700, kind: 'sdma', ringBytes: 1, priority: 0, saved: saved(512) },
     ],
     events: { count: 2, set: 1, autoReset: 1 },
     svmRanges: { count: 1, bytes: 65536 },

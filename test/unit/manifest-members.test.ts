@@ -148,6 +148,15 @@ test('the golden manifest that was rewritten in spite of differences is, too', a
   assert.match(problemsOf({ ...manifest, ignored: ['kernel'] }).join(), /ignored\.0/);
 });
 
+test('the golden manifest that tells where SDMA queues are is, too', async () => {
+  const manifest = sampleManifest();
+  const [process] = manifest.processes;
+  manifest.processes = [{ ...(process as Manifest['processes'][number]), sdma_gpus: [0] }];
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-sdma.json'), 'utf8');
+  assert.deepEqual(decodeManifest(text), manifest);
+  assert.deepEqual(JSON.parse(encodeManifest(manifest)), JSON.parse(text));
+});
+
 test('a transfer is of a pages file, and each has one', () => {
   const bent = (bend: (transfers: NonNullable<Manifest['transfers']>) => void) => {
     const manifest = withTransfers();

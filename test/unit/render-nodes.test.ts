@@ -22,7 +22,7 @@ function answerFor(files: Manifest['ext_files'], renderVmas: number, which = 0) 
     ],
   } as unknown as StateSummary;
   const processes = [{ ordinal: 0, state: Buffer.alloc(0), summary, renderStates: [] }];
-  const plan = { manifest, host, pairs: pairs as GpuPair[], ignored: [], processes };
+  const plan = { manifest, host, pairs: pairs as GpuPair[], ignored: [], risks: [], processes };
   const restore = new RestoreFiles(new RestoreImage(plan), new Phases('a'), 1);
   return restore.renderFile({ args: [0, 2, which], fds: [] } as unknown as Message);
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -18,6 +19,7 @@ import {
 import { boIndices, fileKind, messageType } from '../../src/session/plugin/wire.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { fixtures, repository } from './paths.js';
+import { stateBytes } from './state-builder.js';
 
 test('phases sum to the total, a phase that comes back included', async () => {
   const phases = new Phases('a');
@@ -168,7 +170,19 @@ test('a BO that would be lost stops the checkpoint', async () => {
 
 test('the composed manifest is sound and says what was dumped', async () => {
   const host = await twoGpus();
-  const process = dumped();
+  // Its SDMA queue is on the second GPU, which the process knows by its old id.
+  const queue = {
+    id: 1,
+    gpuId: 0x5678,
+    type: 1,
+    ringBytes: 0,
+    priority: 0,
+    mqd: 0,
+    controlStack: 0,
+  };
+  const none = { bos: [], vmas: 0, events: [], ranges: [] };
+  const state = stateBytes({ devices: 2, queues: [queue], ...none });
+  const process = { ...dumped(), state };
   const result = {
     contentBytes: 0,
     fileBytes: 100,
@@ -215,6 +229,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
       comm: 'worker',
       state_file: 'kfd-state-0.img',
       gpus: [0, 1],
+      sdma_gpus: [1],
       num_bos: 5,
       num_objects: 3,
       vram_bytes: 24576,
@@ -223,12 +238,8 @@ test('the composed manifest is sound and says what was dumped', async () => {
   ]);
   assert.deepEqual(manifest.files[0], {
     name: 'kfd-state-0.img',
-    size: 5,
-    digest: {
-      algo: 'sha256',
-      // printf state | sha256sum
-      hex: '4ba69735ca53765ed6a709edb56c6ea236b7193a3b29a6b390c346f0f4340e4e',
-    },
+    size: state.length,
+    digest: { algo: 'sha256', hex: createHash('sha256').update(state).digest('hex') },
   });
   assert.equal(manifest.files.length, 3);
   const transfer = {

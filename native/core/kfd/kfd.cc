@@ -37,6 +37,17 @@ void take_dmabufs(std::vector<kfd_criu_bo_bucket>& bos, Dmabufs& taken) noexcept
   }
 }
 
+/// SDMA queues come back under their numbers on the GPU, or not at all:
+/// kfd_device_queue_manager.c:allocate_sdma_queue@6.12.117, @7.3.4. Nothing else of RESTORE is
+/// EBUSY.
+Error restore_error(int err) {
+  const Error error = call_error("KFD RESTORE", err);
+  if (err != EBUSY) return error;
+  const std::string why =
+      "; a recorded number of an SDMA queue is taken by another process on this GPU";
+  return Error(error.code, error.what() + why, error.err);
+}
+
 }  // namespace
 
 ProcessInfo process_info(int kfd_fd) {
@@ -117,7 +128,7 @@ Dmabufs restore(int kfd_fd, ProcessState& state, const std::vector<int>& drm_fds
   args.num_objects = state.num_objects;
   const int err = criu_op(kfd_fd, KFD_CRIU_OP_RESTORE, args);
   for (auto& device : state.devices) device.drm_fd = KFD_INVALID_FD;
-  if (err != 0) throw call_error("KFD RESTORE", err);
+  if (err != 0) throw restore_error(err);
   take_dmabufs(state.bos, dmabufs);
   return dmabufs;
 }

@@ -45,6 +45,15 @@ TEST_CASE("kfd: restore passes state and render files, and owns every dma-buf") 
   CHECK(open_descriptors() == before);
 }
 
+TEST_CASE("kfd: restore says what EBUSY means") {
+  ProcessState state;
+  state.priv.resize(8);
+  const FakeKernel kernel = criu_kernel([](int, kfd_ioctl_criu_args&) { return -EBUSY; });
+  const auto [text, err] = gpu_failure([&] { kfd::restore(1, state, {}); });
+  CHECK(text.find("KFD RESTORE: Device or resource busy; a recorded number") != std::string::npos);
+  CHECK(err == EBUSY);
+}
+
 TEST_CASE("kfd: restore wants one render file per GPU, and forgets them when it fails") {
   ProcessState state;
   state.devices.resize(2);

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { KfdError } from '../../errors.js';
 import { type Host, hostRecord } from '../../gpu/host.js';
+import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
 import { parentFeature, renderStateFileName, stateFileName } from '../../manifest/names.js';
 import type {
   Manifest,
@@ -145,6 +146,21 @@ function stateFile(name: string, state: Buffer): ManifestFile {
   };
 }
 
+/** Nothing for private data in an unknown layout. */
+function sdmaGpus(
+  { state, summary }: DumpedProcess,
+  host: Host,
+): Pick<ManifestProcess, 'sdma_gpus'> {
+  const objects = state && kfdObjectsOf(state);
+  if (objects === undefined || summary === undefined) return {};
+  const users = objects.queues.filter(({ kind }) => kind === 'sdma').map(({ gpuId }) => gpuId);
+  const actual = summary.devices
+    .filter(({ userGpuId }) => users.includes(userGpuId))
+    .map(({ actualGpuId }) => actualGpuId);
+  const gpus = host.gpus.filter(({ record }) => actual.includes(record.gpu_id));
+  return { sdma_gpus: gpus.map(({ record }) => record.ordinal) };
+}
+
 function describeProcess(
   process: DumpedProcess,
   host: Host,
@@ -166,6 +182,7 @@ function describeProcess(
         .filter(({ record }) => record.gpu_id === device.actualGpuId)
         .map(({ record }) => record.ordinal),
     ),
+    ...sdmaGpus(process, host),
     num_bos: summary.bos.length,
     num_objects: summary.numObjects,
     vram_bytes: bytes('vram'),

@@ -62,6 +62,8 @@ export interface Preflight {
   readonly pairs: readonly GpuPair[];
   /** Differences that the operator decided to ignore. */
   readonly ignored: readonly Mismatch[];
+  /** What may stop the restore nevertheless. */
+  readonly risks: readonly Mismatch[];
   readonly processes: readonly PreparedProcess[];
 }
 
@@ -90,7 +92,7 @@ export async function preflight(
     () => readHost(options),
     (now) => placeAsIs(manifest, now, choices),
   );
-  const { pairs, mismatches, ignored } = placement;
+  const { pairs, mismatches, ignored, risks } = placement;
   const [first] = mismatches;
   if (first !== undefined) {
     throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
@@ -118,7 +120,7 @@ export async function preflight(
     checkExchange(manifest, process);
   }
   checkOrder(manifest, processes);
-  return { manifest, host, pairs, ignored, processes };
+  return { manifest, host, pairs, ignored, risks, processes };
 }
 
 /** Without an upload a BO's contents would be zeros. Throws E_IMAGE_CORRUPT. */

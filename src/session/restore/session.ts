@@ -4,6 +4,7 @@
  */
 
 import { KfdError } from '../../errors.js';
+import { withRisks } from '../../gpu/sdma-risks.js';
 import { fromNative, native } from '../../native.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
@@ -77,6 +78,9 @@ export class RestoreSession implements Cancellable {
     if (plan !== undefined) {
       const { ignored } = plan;
       if (ignored.length > 0) log.warn({ ignored }, 'restores in spite of differences');
+      for (const { message: reason, gpu } of plan.risks) {
+        log.warn({ gpu, reason }, 'SDMA queues of others');
+      }
       const image = new RestoreImage(plan);
       const uploads = new Uploads(this.#context, plan);
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
@@ -146,7 +150,7 @@ export class RestoreSession implements Cancellable {
   }
 
   #failed(message: Message): undefined {
-    const error = reportedFailure(message, 'E_GPU_IO');
+    const error = withRisks(reportedFailure(message, 'E_GPU_IO'), this.#image?.plan.risks ?? []);
     this.#context.log.error({ err: error }, 'the plugin failed in a restored task');
     this.#on({ type: 'fail', error });
   }

@@ -1,0 +1,43 @@
+/**
+ * SDMA queues of other processes that may stop a restore. A queue comes back under its recorded number on the GPU, and
+ * RESTORE fails with EBUSY when that is taken (kfd_device_queue_manager.c:allocate_sdma_queue@6.12.117, @7.3.4). New
+ * queues get the lowest free numbers, so any other process is likely to have them. Nothing shows who has which. Pure.
+ */
+
+import { KfdError } from '../errors.js';
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import { gpuName, type Mismatch } from './mismatch.js';
+import type { GpuPair } from './pair.js';
+import type { SdmaUser } from './sdma-users.js';
+
+/** Whether a process has SDMA queues on a recorded GPU. Manifests without that knowledge: yes, as ROCr's have. */
+export function hasSdmaQueues({ processes }: Manifest, { ordinal }: ManifestGpu): boolean {
+  return processes.some(({ gpus, sdma_gpus: known = gpus }) => known.includes(ordinal));
+}
+
+/** A warning for each GPU where other processes have SDMA queues. */
+export function sdmaRisks(manifest: Manifest, pairs: readonly GpuPair[]): Mismatch[] {
+  return pairs
+    .filter(
+      ({ recorded, present }) => present.sdmaUsers.length > 0 && hasSdmaQueues(manifest, recorded),
+    )
+    .map(({ recorded, present: { record, sdmaUsers } }) => ({
+      code: 'E_GPU_IO',
+      message:
+        `${gpuName(recorded)}: ${listed(sdmaUsers)} on gpu ${record.gpu_id} here; ` +
+        'RESTORE fails with EBUSY when they are queues with recorded numbers',
+      hint: 'stop these processes, or choose another GPU with gpu_map',
+      gpu: recorded.ordinal,
+    }));
+}
+
+/** A failure of RESTORE in a task, with the likely reason of EBUSY as its hint. */
+export function withRisks(error: KfdError, risks: readonly Mismatch[]): KfdError {
+  if (risks.length === 0 || !/KFD RESTORE: .*busy/.test(error.message)) return error;
+  const hint = risks.map(({ message, hint: step }) => `${message}: ${step}`).join('; ');
+  return new KfdError(error.code, error.message, { hint });
+}
+
+function listed(users: readonly SdmaUser[]): string {
+  return users.map(({ pid, queues }) => `pid ${pid} has ${queues} SDMA queue(s)`).join(', ');
+}
