@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../../errors.js';
+import { withCards } from '../../gpu/container-cards.js';
 import { type Host, hostRecord } from '../../gpu/host.js';
 import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
 import { parentFeature, renderStateFileName, stateFileName } from '../../manifest/names.js';
@@ -19,7 +20,6 @@ import { version } from '../../version.js';
 import { type BoPlace, placeKey, type SharedBo } from '../buffers/places.js';
 import type { DrainedFile } from '../contents/drain.js';
 import type { ParentIndexes } from '../contents/parent.js';
-import { withCards } from './container-cards.js';
 import type { DmabufFile } from './held-dmabufs.js';
 import type { DumpedProcess } from './process.js';
 

@@ -1,6 +1,7 @@
 /** What the plugin has reported about the tree: GPU processes, states, buffers, and the files that CRIU dumped. */
 
 import { KfdError } from '../../errors.js';
+import { nodesOf } from '../../gpu/container-cards.js';
 import type { Host, HostGpu } from '../../gpu/host.js';
 import type { Logger } from '../../log.js';
 import { renderStateFileName } from '../../manifest/names.js';
@@ -10,7 +11,6 @@ import { withRenderBos } from '../buffers/process-bos.js';
 import type { Message } from '../plugin/message.js';
 import { takeState } from '../plugin/take-state.js';
 import { boIndices, fileKind } from '../plugin/wire.js';
-import { nodesOf } from './container-cards.js';
 import { HeldDmabufs } from './held-dmabufs.js';
 import type { DumpedProcess } from './process.js';
 

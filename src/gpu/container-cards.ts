@@ -5,9 +5,9 @@
 
 import { lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Host } from '../../gpu/host.js';
-import type { ManifestGpu } from '../../manifest/schema.js';
-import { deviceId } from '../../os/device-id.js';
+import type { ManifestGpu } from '../manifest/schema.js';
+import { deviceId } from '../os/device-id.js';
+import type { Host } from './host.js';
 
 /** Device ids of the nodes in the process's `/dev/dri`. `proc`: the host's `/proc`. */
 export function nodesOf(pid: number, proc = '/proc'): ReadonlySet<number> {
