@@ -36,6 +36,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   KFD_UNSUPPORTED: 'E_UNSUPPORTED_STATE',
   KFD_PROTOCOL: 'E_PROTOCOL',
   KFD_GPU: 'E_GPU_IO',
+  KFD_ENGINE: 'E_GPU_IO',
   KFD_CANCELLED: 'E_CANCELLED',
 };
 

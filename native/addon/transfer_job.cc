@@ -40,19 +40,17 @@ UniqueFd open_at(const std::string& path, int flags) {
   return fd;
 }
 
-std::unique_ptr<CopyEngine> make_engine(TransferJobOptions& options, const EngineOptions& ring) {
-  if (options.engine != "cpu") {
-    try {
-      const UniqueFd render = open_at(options.render_node, O_RDWR);
-      auto engine = make_sdma_engine(render.get(), ring);
-      options.engine = "sdma";
-      return engine;
-    } catch (const Error&) {
-      if (options.engine == "sdma") throw;
-    }
+/// Throws Error{engine} when SDMA cannot be set up: nothing has begun then, and the caller may try
+/// the CPU.
+std::unique_ptr<CopyEngine> make_engine(const TransferJobOptions& options,
+                                        const EngineOptions& ring) {
+  if (options.engine == "cpu") return make_cpu_engine(ring);
+  try {
+    const UniqueFd render = open_at(options.render_node, O_RDWR);
+    return make_sdma_engine(render.get(), ring);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::engine, std::string("SDMA: ") + error.what(), error.err);
   }
-  options.engine = "cpu";
-  return make_cpu_engine(ring);
 }
 
 /// In VRAM, else in host memory, else nowhere.

@@ -25,6 +25,12 @@ Operation to_operation(const Napi::Value& value) {
   throw Napi::TypeError::New(value.Env(), "operation: not one of drain, upload, snapshot");
 }
 
+std::string to_engine(const Napi::Value& value) {
+  const std::string name = to_string(value, "engine");
+  if (name == "sdma" || name == "cpu") return name;
+  throw Napi::TypeError::New(value.Env(), "engine: not one of sdma, cpu");
+}
+
 }  // namespace
 
 TransferJobOptions read_transfer_options(const Napi::Value& value) {
@@ -32,7 +38,7 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
   TransferJobOptions options;
   options.operation = to_operation(object.Get("operation"));
   options.render_node = to_string(object.Get("renderNode"), "renderNode");
-  options.engine = to_string(object.Get("engine"), "engine");
+  options.engine = to_engine(object.Get("engine"));
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
   options.transfer.workers = to_uint32(object.Get("workers"), "workers");

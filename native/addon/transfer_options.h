@@ -24,7 +24,7 @@ struct TransferJobOptions {
   std::string parent;                   // of a drain; empty: none
   std::shared_ptr<ImageFrames> frames;  // of a drain; may be missing
   std::string render_node;
-  std::string engine;
+  std::string engine;  // "sdma" or "cpu"
   EngineOptions ring;
   TransferOptions transfer;
   PagesOptions pages;

@@ -14,7 +14,8 @@ export interface TransferBuffer {
 
 interface TransferOptions {
   readonly renderNode: string;
-  readonly engine: 'auto' | 'sdma' | 'cpu';
+  /** `done` rejects with KFD_ENGINE when SDMA cannot be set up. */
+  readonly engine: 'sdma' | 'cpu';
   /** The staging ring: `slots` pinned pieces of `slotBytes`. */
   readonly slots: number;
   readonly slotBytes: number;

@@ -183,11 +183,13 @@ type Transfer = NonNullable<InspectReport['transfers']>[number];
 
 function transferNode(transfer: Transfer): TreeNode {
   const { file, gpu, engine, workers, bytes, stored_bytes: stored } = transfer;
+  const reason = transfer.engine_reason;
   const pace = `${duration(transfer.wall_us)}, ${rate(transfer.bytes_per_s)}`;
   return {
     text: `${file}: GPU ${gpu}, ${pace}, slowest: ${transfer.slowest}`,
     children: [
       { text: `Copies: ${engine}, ${size(bytes)}, waited for ${duration(transfer.copy_wait_us)}` },
+      ...(reason === undefined ? [] : [{ text: `Not by SDMA: ${reason}` }]),
       { text: `Workers: ${workers}, waited for ${duration(transfer.work_wait_us)}` },
       { text: `File: ${size(stored)}, ${duration(transfer.file_us)} of all workers` },
       {

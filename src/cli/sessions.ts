@@ -54,7 +54,8 @@ export function operationOf({ operation }: SessionStatus): string {
 export function phaseOf({ phase, cancelled, files }: SessionStatus): string {
   if (cancelled) return `${phase}, cancelled`;
   const waits = files.some(({ waiting }) => waiting);
-  return waits ? `${phase}, waiting for memory` : phase;
+  if (waits) return `${phase}, waiting for memory`;
+  return files.some(({ engine_reason }) => engine_reason) ? `${phase}, copied by the CPU` : phase;
 }
 
 /** Average rate of the contents, bytes per second. 0 before the first transfer. */

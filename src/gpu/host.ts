@@ -28,6 +28,8 @@ export interface HostGpu {
   readonly vramFreeBytes: number | undefined;
   /** Processes with SDMA queues on it. */
   readonly sdmaUsers: readonly SdmaUser[];
+  /** The CPU does not see all of its VRAM: there is no large BAR. */
+  readonly vramHidden?: boolean;
 }
 
 export interface DeviceNumber {
@@ -175,6 +177,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
   const drm = join(root, `sys/class/drm/renderD${minor}`);
   const total =
     (await readNumber(join(drm, 'device/mem_info_vram_total'))) ?? (await bankBytes(node));
+  const visible = await readNumber(join(drm, 'device/mem_info_vis_vram_total'));
   const used = await readNumber(join(drm, 'device/mem_info_vram_used'));
   return {
     record: {
@@ -194,6 +197,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
     },
     renderDevice: await readDeviceNumber(join(drm, 'dev')),
     cardDevice: await readCardDevice(join(drm, 'device/drm')),
+    vramHidden: (await bankBytes(node, [privateHeap])) > 0 || (visible ?? total) < total,
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),
     sdmaUsers: [],
   };
@@ -214,8 +218,14 @@ async function readNumber(path: string): Promise<number | undefined> {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** VRAM in the topology: memory banks of heap type 1 (visible to the CPU) and 2 (invisible). */
-async function bankBytes(node: string): Promise<number> {
+const publicHeap = 1;
+const privateHeap = 2;
+
+/**
+ * VRAM in the topology, by types of heaps. All VRAM of a GPU is in one bank, which is private when the CPU does not see
+ * some of it (kfd_crat.c:kfd_create_vcrat_image_gpu@6.12.117).
+ */
+async function bankBytes(node: string, heaps = [publicHeap, privateHeap]): Promise<number> {
   const banks = join(node, 'mem_banks');
   let sum = 0;
   for (const bank of await readdir(banks).catch(() => [])) {
@@ -223,7 +233,7 @@ async function bankBytes(node: string): Promise<number> {
       (await readTextIfAny(join(banks, bank, 'properties'))) ?? '',
     );
     const heap = properties.get('heap_type');
-    if (heap === 1 || heap === 2) sum += properties.get('size_in_bytes') ?? 0;
+    if (heap !== undefined && heaps.includes(heap)) sum += properties.get('size_in_bytes') ?? 0;
   }
   return sum;
 }

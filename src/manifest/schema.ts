@@ -140,6 +140,8 @@ const transfer = v.strictObject({
   file: imageFile,
   /** The copy engine. */
   engine: v.picklist(['sdma', 'cpu']),
+  /** Why SDMA, which would have been used, was not. */
+  engine_reason: v.exactOptional(text(1024)),
   workers: u32,
   /** Bytes of contents in buffers; bytes of frames as written. */
   bytes,

@@ -34,6 +34,7 @@ export const running: SessionStatus = {
       bytes_done: 3 * mib,
       bytes_total: 12 * mib,
       waiting: false,
+      engine_reason: '',
     },
   ],
   log_path: '/var/log/kfd-checkpoint/x.log',

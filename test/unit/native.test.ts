@@ -186,7 +186,7 @@ test('a job can be cancelled, and holds copies of its descriptors', async (t) =>
   assert.ok(job.progress() < 8 * 2 ** 30);
 });
 
-test('the SDMA engine without a GPU fails by name, and "auto" takes the CPU', async (t) => {
+test('the SDMA engine without a GPU fails by name and before it has begun', async (t) => {
   const folder = await temporaryFolder(t);
   const buffers = await buffersOf(t, folder, 'from', contents);
   const options = {
@@ -199,10 +199,14 @@ test('the SDMA engine without a GPU fails by name, and "auto" takes the CPU', as
     zstdLevel: 1,
     buffers,
   } as const;
-  const start = (which: 'auto' | 'sdma') =>
-    new (native().TransferJob)({ ...options, engine: which, path: join(folder, which) }).done;
-  await assert.rejects(start('sdma'), { code: 'KFD_IO', message: /\/nowhere\/renderD128/ });
-  assert.equal((await start('auto')).engine, 'cpu');
+  const start = (which: 'cpu' | 'sdma') =>
+    new (native().TransferJob)({ ...options, engine: which, path: join(folder, 'pages') }).done;
+  await assert.rejects(start('sdma'), {
+    code: 'KFD_ENGINE',
+    message: 'SDMA: /nowhere/renderD128: No such file or directory',
+  });
+  assert.equal((await start('cpu')).engine, 'cpu');
+  assert.throws(() => void start('auto' as 'cpu'), TypeError);
 });
 
 test('buffers behind dma-bufs: what is no render node is told from what is not there', () => {

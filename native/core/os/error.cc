@@ -30,6 +30,8 @@ const char* error_name(ErrorCode code) {
       return "KFD_PROTOCOL";
     case ErrorCode::gpu:
       return "KFD_GPU";
+    case ErrorCode::engine:
+      return "KFD_ENGINE";
     case ErrorCode::cancelled:
       return "KFD_CANCELLED";
   }

@@ -14,6 +14,7 @@ enum class ErrorCode {
   unsupported,  // well-formed, but this version or this host cannot do it
   protocol,     // the peer on a socket broke the contract
   gpu,          // a KFD, DRM or libdrm call failed
+  engine,       // a copy engine cannot be set up; another one may work
   cancelled,    // asked to stop
 };
 

@@ -9,7 +9,9 @@ import {
   type TransferBuffer,
   type TransferResult,
 } from '../../native.js';
+import { copyWith, type Engine } from './engine.js';
 import type { ParentIndexes } from './parent.js';
+import type { StagingRing } from './staging.js';
 import type { TransferContext } from './transfer-context.js';
 import type { TransferFile } from './transfers.js';
 
@@ -22,12 +24,14 @@ export interface DrainPart {
   /** The memory with their bytes, in the order of `buffers`. */
   readonly places: readonly Pick<TransferBuffer, 'dmabuf' | 'offset'>[];
   /** The only copy engine that reaches them. Missing: the configured engine. */
-  readonly engine?: 'sdma' | 'cpu';
+  readonly engine?: Engine;
 }
 
 /** A complete pages file. */
 export interface DrainedFile extends DrainPart {
   readonly result: TransferResult;
+  /** Why the CPU copied; missing: the configured engine did. */
+  readonly engineReason?: string;
 }
 
 /** Only these kinds have bytes that need saving. */
@@ -42,22 +46,23 @@ export function transferFile({ name, process, gpu, buffers }: DrainPart): Transf
 
 /**
  * Writes one pages file, after the other files of its GPU. Frames that `parent` or another file of the image stores are
- * not written again. Throws E_GPU_IO, E_IO, E_CANCELLED.
+ * not written again. `ofGpu`: all buffers that will be drained from this GPU. Throws E_GPU_IO, E_IO, E_CANCELLED.
  */
 export async function drain(
   context: TransferContext,
   part: DrainPart,
   parent?: ParentIndexes,
   frames?: ImageFrames,
+  ofGpu: readonly ManifestBuffer[] = part.buffers,
 ): Promise<DrainedFile> {
   const { config, image, log, transfers } = context;
   const gpu = part.gpu.record.ordinal;
-  const result = await transfers.run(gpu, part.name, (ring) => {
-    return new (native().TransferJob)({
+  const start = (engine: Engine, ring: StagingRing) =>
+    new (native().TransferJob)({
       operation: 'drain',
       path: join(image, part.name),
       renderNode: renderNode(part.gpu),
-      engine: part.engine ?? config.engine,
+      engine,
       ...ring,
       process: part.process,
       gpu,
@@ -67,9 +72,17 @@ export async function drain(
       ...(frames && { frames }),
       buffers: transferBuffers(part),
     });
-  });
+  const { engine } = part;
+  const result = await (engine === undefined
+    ? copyWith(
+        context,
+        { operation: 'drain', lane: gpu, file: part.name, gpu: part.gpu, buffers: ofGpu },
+        start,
+      )
+    : transfers.run(gpu, part.name, (ring) => start(engine, ring)));
   log.info({ file: part.name, result }, 'drained');
-  return { ...part, result };
+  const engineReason = transfers.reasonOf(part.name);
+  return { ...part, result, ...(engineReason !== undefined && { engineReason }) };
 }
 
 /** The buffers in the form of a native job. */

@@ -119,7 +119,9 @@ export class DumpContents {
     const copy = this.#copies.get(part);
     const from = copy === undefined ? part : fromSnapshot(part, copy);
     try {
-      return await drain(this.#context, from, this.#parent, this.#frames);
+      const sameGpu = this.#parts.filter(({ gpu }) => gpu === part.gpu);
+      const ofGpu = sameGpu.flatMap(({ buffers }) => buffers);
+      return await drain(this.#context, from, this.#parent, this.#frames, ofGpu);
     } finally {
       this.#forget([part]);
     }

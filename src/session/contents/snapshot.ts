@@ -3,7 +3,10 @@
 import { freemem } from 'node:os';
 import { native, type Snapshot, type TransferBuffer } from '../../native.js';
 import { type DrainPart, renderNode, transferBuffers } from './drain.js';
+import { type Engine, isEngineError } from './engine.js';
+import type { StagingRing } from './staging.js';
 import type { TransferContext } from './transfer-context.js';
+import type { Replacement } from './transfers.js';
 
 /** Host memory that copies may still take, bytes. A request is granted as a whole or not at all. */
 export class HostBudget {
@@ -39,17 +42,29 @@ export async function takeSnapshot(
 ): Promise<Snapshot | undefined> {
   const { config, log, transfers } = context;
   const bytes = part.buffers.reduce((sum, { size }) => sum + Math.ceil(size / page) * page, 0);
+  const engine = config.engine === 'cpu' ? 'cpu' : 'sdma';
+  if (engine === 'cpu' && part.gpu.vramHidden === true) return undefined; // as below
   const granted = budget.take(bytes);
-  const snapshot = await transfers.run(part.gpu.record.ordinal, `copy of ${part.name}`, (ring) => {
-    return new (native().TransferJob)({
+  const start = (engine: Engine, hostBytes: number) => (ring: StagingRing) =>
+    new (native().TransferJob)({
       operation: 'snapshot',
       renderNode: renderNode(part.gpu),
-      engine: config.engine,
+      engine,
       ...ring,
-      hostBytes: granted,
+      hostBytes,
       buffers: transferBuffers(part),
     });
-  });
+  // Without SDMA nothing is copied aside. The drain then decides whether the CPU may copy.
+  const nothing = (error: unknown): Replacement<Snapshot> => {
+    if (!isEngineError(error)) throw error;
+    return { reason: error.message, start: start('cpu', 0) };
+  };
+  const snapshot = await transfers.run(
+    part.gpu.record.ordinal,
+    `copy of ${part.name}`,
+    start(engine, granted),
+    config.engine === 'auto' ? nothing : undefined,
+  );
   const { place, wallUs } = snapshot;
   if (place !== 'host') budget.giveBack(granted);
   log.info({ file: part.name, place, bytes, wall_us: wallUs }, 'copied aside');

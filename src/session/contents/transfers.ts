@@ -23,6 +23,14 @@ export interface TransferProgress extends TransferFile {
   readonly done: number;
   /** It waits for staging memory that other sessions use. */
   readonly waiting: boolean;
+  /** Why the CPU copies; undefined: the configured engine does. */
+  readonly engineReason: string | undefined;
+}
+
+/** A job instead of one that failed, and why it failed. */
+export interface Replacement<Result> {
+  readonly reason: string;
+  readonly start: (ring: StagingRing) => TransferJob<Result>;
 }
 
 export class Transfers {
@@ -30,6 +38,8 @@ export class Transfers {
   readonly #jobs = new Map<string, TransferJob<unknown>>();
   readonly #finished = new Set<string>();
   readonly #waiting = new Set<string>();
+  readonly #reasons = new Map<string, string>();
+  readonly #decisions = new Map<number, unknown>();
   readonly #staging: StagingSource;
   #cancelled = false;
   #began: number | undefined;
@@ -50,22 +60,25 @@ export class Transfers {
 
   /**
    * Calls `start` when the earlier transfers of `lane` are done and the host has staging memory. A lane is a GPU: its
-   * transfers share a link and a budget. Rejects with E_GPU_IO, E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   * transfers share a link and a budget. `replace` gives a job for one that failed, or throws. Rejects with E_GPU_IO,
+   * E_IO, E_IMAGE_CORRUPT, E_CANCELLED.
    */
   run<Result>(
     lane: number,
     file: string,
     start: (ring: StagingRing) => TransferJob<Result>,
+    replace?: (error: unknown) => Replacement<Result>,
   ): Promise<Result> {
     return this.#lanes.run(lane, async () => {
       try {
         const { ring, giveBack } = await this.#claim(file);
         try {
-          if (this.#cancelled) throw new KfdError('E_CANCELLED', 'transfer: cancelled as it began');
-          const job = start(ring);
-          this.#began ??= performance.now();
-          this.#jobs.set(file, job);
-          const result = await job.done;
+          const result = await this.#do(file, () => start(ring)).catch((error: unknown) => {
+            if (replace === undefined) throw error;
+            const other = replace(error);
+            this.#reasons.set(file, other.reason);
+            return this.#do(file, () => other.start(ring));
+          });
           this.#finished.add(file);
           return result;
         } finally {
@@ -75,6 +88,25 @@ export class Transfers {
         throw fromNative(error, file);
       }
     });
+  }
+
+  async #do<Result>(file: string, start: () => TransferJob<Result>): Promise<Result> {
+    if (this.#cancelled) throw new KfdError('E_CANCELLED', 'transfer: cancelled as it began');
+    const job = start();
+    this.#began ??= performance.now();
+    this.#jobs.set(file, job);
+    return job.done;
+  }
+
+  /** The value of the first call for this lane: what was decided for a GPU holds for all its files. */
+  decideOnce<T>(lane: number, decide: () => T): T {
+    if (!this.#decisions.has(lane)) this.#decisions.set(lane, decide());
+    return this.#decisions.get(lane) as T;
+  }
+
+  /** Why the file's first job was replaced. */
+  reasonOf(file: string): string | undefined {
+    return this.#reasons.get(file);
   }
 
   /** All GPUs of the session transfer at the same time. */
@@ -103,6 +135,7 @@ export class Transfers {
       ...file,
       done: this.#doneOf(file),
       waiting: this.#waiting.has(file.name),
+      engineReason: this.#reasons.get(file.name),
     }));
   }
 

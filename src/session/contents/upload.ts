@@ -6,6 +6,7 @@ import type { GpuPair } from '../../gpu/pair.js';
 import type { Manifest } from '../../manifest/schema.js';
 import { type Descriptor, native } from '../../native.js';
 import { renderNode } from './drain.js';
+import { copyWith } from './engine.js';
 import type { TransferContext } from './transfer-context.js';
 import type { TransferFile } from './transfers.js';
 
@@ -79,28 +80,35 @@ export class Uploads {
     ordinal: number,
     dmabufs: ReadonlyMap<number, Descriptor>,
   ): Promise<void> {
-    const { config, log, image, transfers } = this.#context;
+    const { log, image } = this.#context;
     const buffers = this.#plan.manifest.buffers.filter(
       (buffer) => buffer.process === ordinal && buffer.gpu === recorded.ordinal,
     );
     const [first] = buffers;
     if (first === undefined) return;
-    const result = await transfers.run(recorded.ordinal, first.pages_file, (ring) => {
-      return new (native().TransferJob)({
-        operation: 'upload',
-        path: join(image, first.pages_file),
-        renderNode: renderNode(present),
-        engine: config.engine,
-        ...ring,
-        buffers: buffers.map(({ id, size, bo_index }) => ({
-          id,
-          size,
-          dmabuf: dmabufOf(dmabufs, bo_index),
-        })),
-      });
-    });
+    const { pages_file: file, gpu } = first;
+    const ofGpu = this.#plan.manifest.buffers.filter((buffer) => buffer.gpu === gpu);
+    const copy = { lane: gpu, file, gpu: present, buffers: ofGpu };
+    const result = await copyWith(
+      this.#context,
+      { operation: 'upload', ...copy },
+      (engine, ring) => {
+        return new (native().TransferJob)({
+          operation: 'upload',
+          path: join(image, file),
+          renderNode: renderNode(present),
+          engine,
+          ...ring,
+          buffers: buffers.map(({ id, size, bo_index }) => ({
+            id,
+            size,
+            dmabuf: dmabufOf(dmabufs, bo_index),
+          })),
+        });
+      },
+    );
     this.#bytes += result.bytes;
-    log.info({ file: first.pages_file, result }, 'uploaded');
+    log.info({ file, result }, 'uploaded');
   }
 }
 

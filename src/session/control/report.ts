@@ -50,6 +50,7 @@ export class ControlledSession implements Controlled {
         render_node: file.renderNode,
         ...sum([file]),
         waiting: file.waiting,
+        engine_reason: file.engineReason ?? '',
       })),
       log_path: logPath,
       cancelled: this.#cancelled,

@@ -24,6 +24,8 @@ export interface SessionStatus extends Bytes {
     readonly render_node: string;
     /** It waits for staging memory that other sessions use. */
     readonly waiting: boolean;
+    /** Why the CPU copies, which is slow; empty: the configured engine does. */
+    readonly engine_reason: string;
   })[];
   readonly log_path: string;
   readonly cancelled: boolean;

@@ -110,11 +110,12 @@ function bufferIds(buffers: readonly ManifestBuffer[]): (owner: BoPlace) => numb
   };
 }
 
-function describeTransfer({ name, result }: DrainedFile): ManifestTransfer {
+function describeTransfer({ name, result, engineReason }: DrainedFile): ManifestTransfer {
   const { stages } = result;
   return {
     file: name,
     engine: result.engine,
+    ...(engineReason !== undefined && { engine_reason: engineReason.slice(0, 1024) }),
     workers: result.workers,
     bytes: result.bytes,
     stored_bytes: stages.file.bytes,
