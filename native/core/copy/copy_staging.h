@@ -30,8 +30,8 @@ class Staging {
   std::span<std::byte> all() const { return memory_.bytes(); }
   /// Throws Error{gpu} when there is no such slot.
   std::span<std::byte> slot(std::size_t index) const;
-  /// Slots of a copy, at most 16 MiB: two copies in flight leave a third of the slots to those that
-  /// fill or empty them.
+  /// Slots of a copy: two copies in flight leave a third of the slots to those that fill or empty
+  /// them. At most 16 MiB, which any link moves long before the kernel takes the ring for stuck.
   std::size_t copy_slots() const;
 
  private:
