@@ -81,6 +81,15 @@ load_simulated_driver() {
 	modprobe -a $depends && insmod "$driver" && [ -c /dev/kfd ] && [ -c /dev/dri/renderD128 ]
 }
 
+# as_kernel KERNEL COMMAND...: tells the simulated driver which it is to be, until COMMAND has ended.
+as_kernel() {
+	local parameter=/sys/module/amdgpu/parameters/behaves_as status=0
+	echo "$1" >$parameter || return
+	"${@:2}" || status=$?
+	echo 6.12.117 >$parameter
+	return $status
+}
+
 load_real_driver() {
 	local module
 	for module in "$driver"/*.ko; do
@@ -96,8 +105,8 @@ numbers() {
 }
 
 # Those that use ioctls, the ones that say most about both drivers first.
-compared=(kfd_test procfs_test share_test criu_test queue_test queue_criu_test objects_test fault_test drm_test sync_test handle_test engine_test
-	criu_table_test criu_blob_test svm_test calls_test rocr_test rocr_queue_test rocr_dispatch_test rocr_share_test)
+compared=(kfd_test procfs_test life_test share_test criu_test queue_test queue_criu_test objects_test fault_test drm_test sync_test handle_test engine_test
+	criu_table_test criu_blob_test criu_middle_test svm_test calls_test rocr_test rocr_queue_test rocr_dispatch_test rocr_share_test)
 
 # run_all DRIVER: every compared program; its output is kept, its numbers go into $results as "driver program".
 declare -A results
@@ -161,6 +170,12 @@ simulated)
 		stress_test | fuzz_test) ;;
 		*) judge "$(basename "$test")" "$test" ;;
 		esac
+	done
+	# Each kernel but the default, which was judged already, by what depends on it.
+	for kernel in 6.1 6.12.107 7.2 7.3; do
+		for test in criu_test queue_criu_test queue_test procfs_test rocr_test rocr_queue_test rocr_dispatch_test; do
+			judge "as $kernel: $test" as_kernel "$kernel" "./$test"
+		done
 	done
 	# Loads the module with one set of parameters after the other, with the usual ones in the end.
 	judge "several GPUs" sh "$(pwd)/test/lab/kfdsim/tests/gpus/gpus.sh" "$driver" "$tests"

@@ -44,6 +44,7 @@ static const struct {
 	SIM_COUNTER(blob_overruns),
 	SIM_COUNTER(mes_restores),
 	SIM_COUNTER(freed_folders),
+	SIM_COUNTER(event_page_mixups),
 	SIM_COUNTER(pages_returned),
 };
 

@@ -129,6 +129,7 @@ struct sim_counters {
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns, mes_restores, freed_folders;
+	atomic64_t event_page_mixups;
 	atomic64_t svm_ranges, pages_returned;
 };
 

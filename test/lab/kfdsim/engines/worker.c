@@ -67,11 +67,12 @@ static void sim_worker_queue(struct sim_process *p, struct sim_queue *q, struct 
 
 static void sim_worker_look(struct sim_process *p, struct sim_look *look)
 {
+	bool alive = mmget_not_zero(p->mm);
 	struct sim_queue *q;
 
 	*look = (struct sim_look){ .next = U64_MAX, .stopped = true };
 	/* A dying process has no userptr pages any more: that is no fault of its queues. */
-	if (!mmget_not_zero(p->mm))
+	if (!alive && !READ_ONCE(p->outlives))
 		return;
 	mutex_lock(&p->run_lock);
 	look->stopped = p->evicted;
@@ -79,7 +80,8 @@ static void sim_worker_look(struct sim_process *p, struct sim_look *look)
 		list_for_each_entry(q, &p->queues, link)
 			sim_worker_queue(p, q, look);
 	mutex_unlock(&p->run_lock);
-	mmput_async(p->mm);
+	if (alive)
+		mmput_async(p->mm);
 }
 
 /* Until a time (ns, U64_MAX: none), a kick or the end. */

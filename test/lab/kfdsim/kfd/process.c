@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Life of a KFD process: one per mm. It begins with the first open of /dev/kfd; queues
- * end with the mm, everything else when the last file is closed as well.
+ * Life of a KFD process: one per mm. It begins with the first open of /dev/kfd and ends when the last file is closed,
+ * also those that others have of it. Its queues end with the mm (kfd_process.c:kfd_process_notifier_release_internal @
+ * 7.2.13), of older kernels with the last file, too (kfd_process.c:kfd_process_wq_release @ 6.12.117).
  */
 #include <linux/file.h>
 #include <linux/sched/mm.h>
@@ -55,11 +56,21 @@ static void sim_process_free_pdds(struct sim_process *p)
 	}
 }
 
+/* After this nothing of p runs. */
+static void sim_process_dequeue(struct sim_process *p)
+{
+	sim_worker_stop(p);
+	mutex_lock(&p->lock);
+	sim_queues_destroy(p);
+	mutex_unlock(&p->lock);
+}
+
 static void sim_process_release_work(struct work_struct *work)
 {
 	struct sim_process *p = container_of(work, struct sim_process, release_work);
 
-	sim_queues_destroy(p);
+	sim_process_dequeue(p);
+	sim_procfs_remove(p);
 	sim_events_free(p);
 	sim_process_release_mems(p);
 	sim_svm_free(p);
@@ -126,7 +137,24 @@ struct sim_process *sim_process_after(struct sim_process *p)
 	return found;
 }
 
-/* The mm ends: nothing of this process may touch it from here on. */
+static bool sim_process_has_userptr(struct sim_process *p)
+{
+	struct sim_pdd *pdd;
+	struct sim_mem *mem;
+	int id;
+
+	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++)
+		idr_for_each_entry(&pdd->mems, mem, id)
+			if (mem->bo->kind == SIM_BO_USERPTR)
+				return true;
+	return false;
+}
+
+/*
+ * The mm ends: nothing of this process may touch it from here on. Queues that outlive it go on, unless the process has
+ * memory of its own that the GPU uses: that it goes evicts them (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_evict_userptr @
+ * 6.12.117).
+ */
 static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
 {
 	struct sim_process *p = container_of(mn, struct sim_process, mn);
@@ -136,14 +164,14 @@ static void sim_mn_release(struct mmu_notifier *mn, struct mm_struct *mm)
 	spin_unlock(&sim_processes_lock);
 	mutex_lock(&p->lock);
 	p->dead = true;
+	p->outlives = p->kernel->queues_outlive_mm && !sim_process_has_userptr(p);
 	mutex_unlock(&p->lock);
 	/* dead keeps anybody from queueing it again. */
 	cancel_delayed_work_sync(&p->resume_work);
-	sim_worker_stop(p);
-	mutex_lock(&p->lock);
-	sim_queues_destroy(p);
-	mutex_unlock(&p->lock);
-	sim_procfs_remove(p);
+	if (!p->kernel->queues_outlive_mm)
+		sim_process_dequeue(p);
+	else
+		sim_worker_kick(p);
 	mmu_notifier_put(mn);
 }
 

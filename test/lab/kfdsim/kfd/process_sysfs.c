@@ -97,6 +97,26 @@ static int sim_proc_add_gpu(struct sim_proc_dir *dir, struct sim_proc_gpu *g, st
 	return g->stats ? sysfs_create_file(g->stats, &g->evicted.attr) : -ENOMEM;
 }
 
+/*
+ * Is there a folder of this name? It is that of a dead process with the same PID, of which somebody holds a file. Older
+ * kernels then use memory that they have freed: kfd_process.c:kfd_create_process @ 6.12.117.
+ */
+static bool sim_proc_dir_taken(struct sim_process *p)
+{
+	struct kernfs_node *node;
+	char name[12];
+
+	snprintf(name, sizeof(name), "%d", task_pid_nr(p->lead));
+	node = kernfs_find_and_get(proc_dir->sd, name);
+	if (!node)
+		return false;
+	kernfs_put(node);
+	pr_warn_ratelimited("process %s has no folder: that of another one is still there\n", name);
+	if (p->kernel->uses_freed_folder)
+		atomic64_inc(&sim_count.freed_folders);
+	return true;
+}
+
 /* A process works without its directory too, so failures are only logged. */
 void sim_procfs_add(struct sim_process *p)
 {
@@ -106,6 +126,10 @@ void sim_procfs_add(struct sim_process *p)
 
 	if (!dir)
 		goto err;
+	if (sim_proc_dir_taken(p)) {
+		kfree(dir);
+		return;
+	}
 	dir->p = p;
 	sim_attr(&dir->pasid, "pasid", sim_pasid_show);
 	ret = kobject_init_and_add(&dir->kobj, &sim_proc_dir_type, proc_dir, "%d",
@@ -128,10 +152,7 @@ err:
 	pr_warn("no complete sysfs directory for process %d: %d\n", task_pid_nr(p->lead), ret);
 }
 
-/*
- * When the mm goes, not when the last file does: a restored process may have the same
- * PID while somebody still holds a descriptor of the old one.
- */
+/* When the last file goes (kfd_process.c:kfd_process_wq_release @ 6.12.117), which others may have of a dead process. */
 void sim_procfs_remove(struct sim_process *p)
 {
 	struct sim_proc_dir *dir;
