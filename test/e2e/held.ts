@@ -123,11 +123,18 @@ scenario('what a process was told of a memory exception', async ({ engine }) => 
 /** 7.3 finds doorbells by the GPU id that the process knows, which is not that of the GPU any more. */
 const moved = 'all that the driver of 7.3 knows: not for 6.12, but for a GPU with another id';
 
+/** No dispatch is under way: 7.3 loses those of gfx9 (kfd_mqd_manager_v9.c:mqd_manager_init_v9@7.3.4). */
+async function startWithoutDispatch(engine: Container['engine']) {
+  const command = ['kfd-worker', '--queues', '--events', '--memory', '--svm'];
+  const job = await Container.start({ engine, command });
+  return { job, objects: gpuObjectsOf(job.pid()) };
+}
+
 scenario(moved, async ({ engine, meet }) => {
   const archive = archivePath(engine, 'held.tar');
   await meet(() => loadGpu(kfdsim('behaves_as=7.3')));
   try {
-    const held = await start(engine, '--svm');
+    const held = await startWithoutDispatch(engine);
     const saved = await held.job.checkpoint('--compress', 'none', '--export', archive);
     assert.equal(saved.status, 0, saved.stderr);
     await held.job.remove();
@@ -145,9 +152,10 @@ scenario(moved, async ({ engine, meet }) => {
     await meet(() => behaveAs('7.3'));
     const restored = await held.job.restore('--import', archive);
     assert.equal(restored.status, 0, restored.stderr);
-    await assertSameObjects(held);
-    await meet(() => setStepTime(0));
-    await assertWorks(held);
+    const same = () => gpuObjectsOf(held.job.pid()).join('\n') === held.objects.join('\n');
+    await until('the objects of the checkpoint', same, 10);
+    assert.match(await held.job.control.ask('verify'), /^verified /);
+    assert.deepEqual(gpuObjectsOf(held.job.pid()), held.objects);
     await held.job.remove();
     await meet(assertNothingLeft);
   } finally {

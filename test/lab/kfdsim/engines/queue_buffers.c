@@ -10,7 +10,7 @@ static int sim_buffer_get(struct sim_queue *q, enum sim_queue_buffer which, u64 
 	return q->buffers[which] ? 0 : -EINVAL;
 }
 
-/* A save area may be a range of SVM where the kernel has that; here it only has to be one. */
+/* A save area may be in ranges of SVM where the kernel has that. */
 static int sim_save_area_get(struct sim_queue *q)
 {
 	const struct sim_gpu *gpu = q->pdd->gpu;
@@ -20,7 +20,7 @@ static int sim_save_area_get(struct sim_queue *q)
 		return -EINVAL;
 	if (!sim_buffer_get(q, SIM_BUFFER_CWSR, q->cwsr, size))
 		return 0;
-	return q->pdd->p->kernel->svm && sim_svm_covers(q->pdd->p, q->cwsr, size) ? 0 : -EINVAL;
+	return q->pdd->p->kernel->svm && sim_svm_holds(q->pdd, q->cwsr, size) ? 0 : -EINVAL;
 }
 
 /* All buffers of a filled queue, or none: -EINVAL. Needs p->lock and a VM. */

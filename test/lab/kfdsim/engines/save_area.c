@@ -44,7 +44,7 @@ static bool sim_stack_in_area(const struct sim_queue *q)
 /* In a range of SVM the process's own memory is what the GPU reaches. */
 static bool sim_in_svm(const struct sim_queue *q, u64 va, u64 len)
 {
-	return q->pdd->p->kernel->svm && sim_svm_covers(q->pdd->p, va, len);
+	return q->pdd->p->kernel->svm && sim_svm_holds(q->pdd, va, len);
 }
 
 static int sim_area_read(const struct sim_queue *q, u64 va, void *to, u32 len)

@@ -16,6 +16,7 @@ struct sim_topology_file {
 	struct kobject *dir;
 	struct sim_gpu *gpu;		/* hidden from those who may not use it; NULL: from nobody */
 	char *text;
+	u32 (*capability)(void);	/* a last line, which depends on the kernel; NULL: there is none */
 };
 
 static LIST_HEAD(dirs);			/* children before their parents */
@@ -29,7 +30,8 @@ static ssize_t sim_topology_show(struct kobject *kobj, struct kobj_attribute *at
 	/* The directories of a hidden GPU are there, its files open, only reading fails. */
 	if (f->gpu && !sim_gpu_visible(f->gpu))
 		return -EPERM;
-	return sysfs_emit(buf, "%s", f->text);
+	return f->capability ? sysfs_emit(buf, "%scapability %u\n", f->text, f->capability()) :
+			       sysfs_emit(buf, "%s", f->text);
 }
 
 /* Errors are collected in topology_error: the tree is all or nothing. */
@@ -51,25 +53,25 @@ struct kobject *sim_topology_dir(struct kobject *parent, const char *name)
 	return dir->kobj;
 }
 
-/* name must be a constant; gpu: of which the file tells, or NULL. */
-void sim_topology_file(struct kobject *dir, struct sim_gpu *gpu, const char *name,
-		       const char *fmt, ...)
+/* name must be a constant; gpu: of which the file tells, or NULL. NULL if there is none. */
+struct sim_topology_file *sim_topology_file(struct kobject *dir, struct sim_gpu *gpu, const char *name,
+					    const char *fmt, ...)
 {
 	struct sim_topology_file *f;
 	va_list ap;
 
 	if (topology_error)
-		return;
+		return NULL;
 	topology_error = -ENOMEM;
 	f = kzalloc(sizeof(*f), GFP_KERNEL);
 	if (!f)
-		return;
+		return NULL;
 	va_start(ap, fmt);
 	f->text = kvasprintf(GFP_KERNEL, fmt, ap);
 	va_end(ap);
 	if (!f->text) {
 		kfree(f);
-		return;
+		return NULL;
 	}
 	sysfs_attr_init(&f->attr.attr);
 	f->attr.attr.name = name;
@@ -81,9 +83,17 @@ void sim_topology_file(struct kobject *dir, struct sim_gpu *gpu, const char *nam
 	if (topology_error) {
 		kfree(f->text);
 		kfree(f);
-		return;
+		return NULL;
 	}
 	list_add(&f->link, &files);
+	return f;
+}
+
+/* The file ends with a line "capability", of what a kernel has now. */
+void sim_topology_capability(struct sim_topology_file *f, u32 (*capability)(void))
+{
+	if (f)
+		f->capability = capability;
 }
 
 int sim_topology_init(struct device *kfd)

@@ -7,8 +7,10 @@
 
 /* topology.c; errors are collected there, so results may be passed on unchecked. */
 struct kobject *sim_topology_dir(struct kobject *parent, const char *name);
-__printf(4, 5) void sim_topology_file(struct kobject *dir, struct sim_gpu *gpu, const char *name,
-				      const char *fmt, ...);
+struct sim_topology_file;
+__printf(4, 5) struct sim_topology_file *sim_topology_file(struct kobject *dir, struct sim_gpu *gpu, const char *name,
+							   const char *fmt, ...);
+void sim_topology_capability(struct sim_topology_file *f, u32 (*capability)(void));
 
 /* topology_links.c */
 unsigned int sim_topology_cpus(void);

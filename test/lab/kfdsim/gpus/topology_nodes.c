@@ -4,8 +4,9 @@
 
 #include "gpus/topology.h"
 
-/* DoorbellType 2 (bits 13:12): 8-byte doorbells. No SVM, no debugger, see README.md. */
+/* DoorbellType 2 (bits 13:12): 8-byte doorbells. No debugger, see README.md. */
 #define SIM_CAPABILITY		(0x2000 | 0x18)
+#define SIM_CAPABILITY_SVM	0x08000000	/* kfd_sysfs.h:HSA_CAP_SVMAPI_SUPPORTED @ 7.3.4 */
 /* The real driver numbers SIMDs of GPUs from here on. */
 #define SIM_SIMD_ID_BASE	0x80001000u
 #define SIM_UNIQUE_ID		0x123456789abcdefULL
@@ -104,6 +105,12 @@ static void sim_cpu_node(struct kobject *nodes, unsigned int nr)
 	sim_topology_dir(node, "caches");
 }
 
+/* kfd_topology.c:kfd_topology_add_device @ 7.3.4. */
+static u32 sim_capability(void)
+{
+	return SIM_CAPABILITY | (sim_behaves_as()->svm ? SIM_CAPABILITY_SVM : 0);
+}
+
 static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 {
 	const struct sim_gfx *gfx = sim_gfx_find(gpu->gfx_target_version);
@@ -117,7 +124,7 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 	sim_save_area_size(gpu, gfx);
 	sim_topology_file(node, gpu, "gpu_id", "%u\n", gpu->gpu_id);
 	sim_topology_file(node, gpu, "name", "%s\n", gfx->name);
-	sim_topology_file(node, gpu, "properties",
+	sim_topology_capability(sim_topology_file(node, gpu, "properties",
 			  "cpu_cores_count 0\nsimd_count %u\nmem_banks_count 1\ncaches_count 1\n"
 			  "io_links_count %u\np2p_links_count %u\ncpu_core_id_base 0\n"
 			  "simd_id_base %u\nmax_waves_per_simd %u\nlds_size_in_kb 64\n"
@@ -128,15 +135,14 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 			  "hive_id %u\nnum_sdma_engines %u\nnum_sdma_xgmi_engines %u\n"
 			  "num_sdma_queues_per_engine %d\nnum_cp_queues 24\ncwsr_size %u\n"
 			  "ctl_stack_size %u\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
-			  "fw_version 71\ncapability %u\ndebug_prop 0\nsdma_fw_version 8\n"
+			  "fw_version 71\ndebug_prop 0\nsdma_fw_version 8\n"
 			  "unique_id %llu\nnum_xcc %u\nmax_engine_clk_ccompute 2000\n",
 			  simds, io, p2p, simd_base, gfx->max_waves, gfx->wave_front,
 			  gfx->arrays * gpu->num_xcc, gfx->arrays_per_engine, gfx->cu_per_array,
 			  gfx->simd_per_cu, gpu->gfx_target_version, gpu->device_id,
 			  (gpu->index + 1) << 8, gpu->drm->render->index, gpu->hive, gpu->num_sdma,
 			  gpu->num_xgmi, SIM_SDMA_QUEUES, gpu->cwsr_bytes, gpu->ctl_stack_bytes,
-			  SIM_CAPABILITY,
-			  SIM_UNIQUE_ID + gpu->index, gpu->num_xcc);
+			  SIM_UNIQUE_ID + gpu->index, gpu->num_xcc), sim_capability);
 	sim_bank(node, gpu, 1, gpu->vram_bytes, 4096, 1600);
 	sim_topology_file(sim_topology_dir(sim_topology_dir(node, "caches"), "0"), gpu,
 			  "properties",
