@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What is to go wrong: rules of debugfs simgpu/faults, for whichever driver is there. See faults.c for their form. */
+/* What is to go wrong: rules of debugfs simgpu/faults, for whichever driver is there. See fault_rules.c for their form. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 
@@ -16,6 +16,13 @@ enum sim_fault_kind {
 	SIM_FAULT_SDMA,
 	SIM_FAULT_VRAM,
 	SIM_FAULT_RESUME,
+	/* In the middle of CRIU_OP: */
+	SIM_FAULT_PAUSE,
+	SIM_FAULT_UNPAUSE,
+	SIM_FAULT_SAVED_BO,
+	SIM_FAULT_RESTORED_BO,
+	SIM_FAULT_OBJECT,
+	SIM_FAULT_SVM_RANGE,
 	SIM_FAULT_PACKET,
 	SIM_FAULT_INTERRUPT,
 	SIM_FAULT_SUBMISSION,
@@ -35,6 +42,7 @@ int sim_fault_drm_ioctl(unsigned int nr);
 struct sim_copy_fault sim_fault_copy(void);
 bool sim_fault_refuses_sdma(u32 gpu_id, u32 engine);
 bool sim_fault_holds_resume(void);
+int sim_fault_criu(enum sim_fault_kind kind);
 bool sim_fault_packet(void);
 bool sim_fault_interrupt(void);
 bool sim_fault_submission(void);

@@ -59,7 +59,7 @@ static void sim_take_sdma(struct sim_gpu *g, struct kfd_node *node)
 	mutex_unlock(&dqm->lock_hidden);
 }
 
-const unsigned long sim_fault_kinds = ~BIT(SIM_FAULT_RESUME);
+const unsigned long sim_fault_kinds = ~GENMASK(SIM_FAULT_SVM_RANGE, SIM_FAULT_RESUME);
 
 int sim_faults_changed(void)
 {

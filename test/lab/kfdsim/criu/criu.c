@@ -9,15 +9,17 @@
 
 #define SIM_RESUME_RETRY_MS 10
 
+/* Where it fails the queues are not evicted any more all the same: kfd_device_queue_manager.c:
+ * restore_process_queues_cpsch @ 6.12.117. The process is still paused. */
 static int sim_criu_unpause(struct sim_process *p)
 {
 	int ret = -EINVAL;
 
 	mutex_lock(&p->lock);
 	if (p->paused) {
-		p->paused = false;
 		sim_process_unevict(p);
-		ret = 0;
+		ret = sim_fault_criu(SIM_FAULT_UNPAUSE);
+		p->paused = ret;
 	}
 	mutex_unlock(&p->lock);
 	return ret;

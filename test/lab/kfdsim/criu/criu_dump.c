@@ -36,22 +36,43 @@ static void sim_dump_count(struct sim_dump *d, struct sim_process *p)
 	d->size += sim_criu_svm_size(p, &d->nr_objects);
 }
 
+/*
+ * Stop the queues. One that cannot be stopped is counted as evicted (kfd_device_queue_manager.c:
+ * evict_process_queues_cpsch @ 7.3.4). Kernels that pause every time take that back, and the pause before it
+ * (kfd_chardev.c:criu_process_info @ 6.12.107, 7.2.13); the others leave it so, and nothing takes it back.
+ */
+static int sim_criu_pause(struct sim_process *p)
+{
+	int ret;
+
+	if (p->paused)
+		atomic64_inc(&sim_count.paused_again);
+	/* UNPAUSE takes one eviction back, whatever this has made of it. */
+	if (p->paused && !p->kernel->pauses_every_time)
+		return 0;
+	sim_process_evict(p);
+	ret = sim_fault_criu(SIM_FAULT_PAUSE);
+	if (ret && p->kernel->pauses_every_time) {
+		sim_process_unevict(p);
+		p->paused = false;
+	} else if (!ret) {
+		p->paused = true;
+	}
+	return ret;
+}
+
 int sim_criu_process_info(struct sim_process *p, struct kfd_ioctl_criu_args *args)
 {
 	struct pid_namespace *ns;
 	struct sim_dump d;
+	int ret;
 
 	mutex_lock(&p->lock);
-	if (p->dead || !p->nr_pdds) {
+	ret = p->dead ? -ESRCH : !p->nr_pdds ? -ENODEV : sim_criu_pause(p);
+	if (ret) {
 		mutex_unlock(&p->lock);
-		return p->dead ? -ESRCH : -ENODEV;
+		return ret;
 	}
-	if (p->paused)
-		atomic64_inc(&sim_count.paused_again);
-	/* UNPAUSE takes one eviction back, whatever this has made of it. */
-	if (!p->paused || p->kernel->pauses_every_time)
-		sim_process_evict(p);
-	p->paused = true;
 	sim_dump_lock(p);
 	sim_dump_count(&d, p);
 	sim_dump_unlock(p);

@@ -48,6 +48,7 @@ static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
 {
 	struct kfd_criu_bo_bucket *b = &d->buckets[i];
 	struct dma_buf *dmabuf;
+	int ret;
 
 	b->addr = mem->va;
 	b->size = mem->size;
@@ -60,6 +61,9 @@ static int sim_dump_bo(struct sim_dump *d, struct sim_mem *mem, int id, u32 i,
 	sim_dump_mapped(mem, priv);
 	if (!mem->bo->pages)
 		return 0;
+	ret = sim_fault_criu(SIM_FAULT_SAVED_BO);
+	if (ret)
+		return ret;
 	dmabuf = sim_criu_dmabuf(mem, mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);

@@ -152,7 +152,7 @@ static int sim_load_bos(struct sim_load *l)
 	l->p->restoring = true;
 	ret = sim_load_read_bos(l);
 	for (i = 0; i < n && !ret; i++)
-		ret = sim_load_bo(l, i);
+		ret = sim_fault_criu(SIM_FAULT_RESTORED_BO) ?: sim_load_bo(l, i);
 	if (!ret && copy_to_user(u64_to_user_ptr(l->args->bos), l->buckets,
 				 n * sizeof(*l->buckets)))
 		ret = -EFAULT;
@@ -210,7 +210,7 @@ static int sim_load_objects(struct sim_load *l)
 	u32 i, type;
 
 	for (i = 0; i < l->args->num_objects && !ret; i++) {
-		ret = sim_load_read(l, &type, sizeof(type));
+		ret = sim_fault_criu(SIM_FAULT_OBJECT) ?: sim_load_read(l, &type, sizeof(type));
 		if (ret)
 			break;
 		l->offset -= sizeof(type);

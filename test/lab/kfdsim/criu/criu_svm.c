@@ -127,7 +127,7 @@ int sim_criu_resume_svm(struct sim_process *p)
 	int ret = 0;
 
 	list_for_each_entry(r, &p->svm.restored, link) {
-		ret = sim_svm_resume_one(p, &r->priv);
+		ret = sim_fault_criu(SIM_FAULT_SVM_RANGE) ?: sim_svm_resume_one(p, &r->priv);
 		if (ret)
 			break;
 	}
