@@ -3,7 +3,7 @@
  * path and one form (test/lab/control/README.md), so that a scenario need not know on which it runs.
  */
 
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { attempt, run, until } from './command.js';
 
@@ -93,10 +93,15 @@ function readCounters(names: readonly string[]): [string, number][] {
   });
 }
 
+const dangerous = ['resume_without_vm', 'resume_unrestored', 'paused_again', 'blob_overruns'];
+/** What kfdsim knows of and the real driver does. */
+const dangerousAsSimulated = ['mes_restores', 'freed_folders', 'event_page_mixups'];
+
 /** Calls that no kernel wants, or that crash one: how often each was made since the GPU was put in. */
 export function dangerousCalls(): Record<string, number> {
+  const simulated = existsSync('/sys/module/amdgpu/parameters/behaves_as');
   return Object.fromEntries(
-    readCounters(['resume_without_vm', 'resume_unrestored', 'paused_again', 'blob_overruns']),
+    readCounters(simulated ? [...dangerous, ...dangerousAsSimulated] : dangerous),
   );
 }
 
@@ -167,7 +172,7 @@ export function setStepTime(percent: number): void {
   setParameter('step_percent', String(percent));
 }
 
-export type Kernel = '6.12' | '7.3';
+export type Kernel = '6.1' | '6.12.107' | '6.12' | '7.2' | '7.3';
 
 /** As which kernel's driver kfdsim treats whoever opens /dev/kfd from now on. */
 export function behaveAs(kernel: Kernel): void {

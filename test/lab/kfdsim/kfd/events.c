@@ -206,11 +206,30 @@ void sim_event_memory_fault(struct sim_pdd *pdd, u64 va, bool write)
 	mutex_unlock(&p->event_lock);
 }
 
+/*
+ * At the end the kernel takes the id in the handle of the event page for a GPU's own, though it is the process's. After
+ * a restore under another id the page is not found, and stays pinned while it is freed; or another one is found, and
+ * unpinned in its place (kfd_process.c:kfd_process_kunmap_signal_bo @ 6.12.117, 7.3.4). Before the memory goes.
+ */
+static void sim_event_page_end(struct sim_process *p)
+{
+	struct sim_gpu *gpu = sim_gpu_by_id(p->event_handle >> 32);
+	struct sim_pdd *pdd = gpu ? sim_pdd_by_gpu(p, gpu) : NULL;
+	struct sim_mem *mem = pdd ? idr_find(&pdd->mems, (u32)p->event_handle) : NULL;
+
+	if (p->event_bo && mem && mem->bo != p->event_bo) {
+		pr_warn_ratelimited("process %d: a real kernel unpins another BO than the event page\n",
+				    task_pid_nr(p->lead));
+		atomic64_inc(&sim_count.event_page_mixups);
+	}
+}
+
 void sim_events_free(struct sim_process *p)
 {
 	struct sim_event *ev;
 	int id;
 
+	sim_event_page_end(p);
 	idr_for_each_entry(&p->events, ev, id) {
 		kfree(ev);
 		atomic64_dec(&sim_count.events);

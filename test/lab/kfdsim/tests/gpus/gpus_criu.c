@@ -14,7 +14,8 @@
 #define PEER_VA 0x210000000ull
 #define HOST_VA 0x220000000ull
 #define RING_VA 0x230000000ull
-#define NR_BOS 5
+#define PAGE_VA 0x240000000ull
+#define NR_BOS 6
 /* Of the private data of a BO: bytes of each, and where mapped_gpuids begins. */
 #define BO_BYTES 272
 #define BO_MAPPED 12
@@ -49,10 +50,13 @@ static void original(void)
 	struct gpu a = use_gpu(kfd, 0), b = use_gpu(kfd, 1);
 	struct memory vram = make(&a, VRAM_VA, MIB, VRAM), host = make(&a, HOST_VA, MIB, GTT);
 	struct memory peer = make(&b, PEER_VA, MIB, VRAM);
+	struct memory page = make(&a, PAGE_VA, KFD_SIGNAL_EVENT_LIMIT * 8, GTT);
 	struct kfd_ioctl_criu_args args;
 	struct sdma_queue q;
+	uint32_t event;
 
 	make_ring(&b, RING_VA);
+	MUST(!create_event(&a, KFD_IOC_EVENT_SIGNAL, 0, page.handle, &event));
 	MUST(!map_gpu(&b, &host));
 	if (reach)
 		MUST(!map_gpu(&b, &vram));
@@ -66,7 +70,7 @@ static void original(void)
 	put_copy(&q, peer.va + MIB / 2, reach ? vram.va : host.va, MIB / 2);
 	image_pause(image, kfd);
 	CHECK(image->info.num_devices == nr_nodes && image->info.num_bos == NR_BOS &&
-	      image->info.num_objects == 1);
+	      image->info.num_objects == 2);
 	args = image_args(image);
 	args.num_devices--;
 	IS(criu_op(kfd, KFD_CRIU_OP_CHECKPOINT, &args), -EINVAL);
@@ -150,6 +154,8 @@ static void fewer(void)
 
 int main(void)
 {
+	long long mixups;
+
 	find_nodes();
 	if (nr_nodes < 2) {
 		printf("gpus_criu needs two GPUs: load the module with gpus=2\n");
@@ -160,6 +166,9 @@ int main(void)
 	in_child("gpus_criu, render node of another GPU", wrong_node);
 	in_child("gpus_criu, one GPU for two", twice);
 	in_child("gpus_criu, a GPU hidden", fewer);
+	mixups = counter("event_page_mixups");
 	in_child("gpus_criu, restored on exchanged GPUs", restored);
+	/* At its end the kernel looks for the event page on the GPU that has the id now. */
+	IS(counter("event_page_mixups") - mixups, 1);
 	return report("gpus_criu");
 }
