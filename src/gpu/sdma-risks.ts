@@ -6,8 +6,8 @@
 
 import { KfdError } from '../errors.js';
 import type { Manifest, ManifestGpu } from '../manifest/schema.js';
+import type { HostGpu } from './host.js';
 import { gpuName, type Mismatch } from './mismatch.js';
-import type { GpuPair } from './pair.js';
 import type { SdmaUser } from './sdma-users.js';
 
 /** Whether a process has SDMA queues on a recorded GPU. Manifests without that knowledge: yes, as ROCr's have. */
@@ -15,8 +15,14 @@ export function hasSdmaQueues({ processes }: Manifest, { ordinal }: ManifestGpu)
   return processes.some(({ gpus, sdma_gpus: known = gpus }) => known.includes(ordinal));
 }
 
+/** A recorded GPU, and the GPU that replaces it. */
+interface Pair {
+  readonly recorded: ManifestGpu;
+  readonly present: HostGpu;
+}
+
 /** A warning for each GPU where other processes have SDMA queues. */
-export function sdmaRisks(manifest: Manifest, pairs: readonly GpuPair[]): Mismatch[] {
+export function sdmaRisks(manifest: Manifest, pairs: readonly Pair[]): Mismatch[] {
   return pairs
     .filter(
       ({ recorded, present }) => present.sdmaUsers.length > 0 && hasSdmaQueues(manifest, recorded),
