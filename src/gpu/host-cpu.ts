@@ -10,7 +10,7 @@ import type { Mismatch } from './mismatch.js';
 export type CpuRecord = NonNullable<Manifest['host']['cpu']>;
 
 export interface HostCpu {
-  /** "model name" of /proc/cpuinfo. */
+  /** "model name" of /proc/cpuinfo, or "unknown CPU". */
   readonly model: string;
   /** All flags of /proc/cpuinfo. */
   readonly flags: ReadonlySet<string>;
@@ -30,7 +30,7 @@ export async function readCpu(
   const value = (name: string) => new RegExp(`^${name}\\s*:[ \\t]*(.*)$`, 'm').exec(text)?.[1];
   const flags = value('flags');
   if (flags === undefined) return undefined;
-  const model = (value('model name') ?? '').trim().slice(0, 128);
+  const model = value('model name')?.trim().slice(0, 128) || 'unknown CPU';
   return { model, flags: new Set(flags.split(/\s+/)), xsaveBytes };
 }
 
@@ -58,7 +58,7 @@ export function cpuMismatches(
   if (missing.length > 0) {
     mismatches.push({
       code: 'E_CPU_MISMATCH',
-      message: `cpu: ${present.model} lacks ${missing.join(', ')}; recorded on ${recorded.model}`,
+      message: `cpu: ${present.model} here lacks ${missing.join(', ')}; recorded on ${recorded.model}`,
       hint: 'restore on a CPU that has them, or decide with ignore_mismatch: programs may end with SIGILL (132)',
       difference: 'cpu',
     });

@@ -32,11 +32,11 @@ function recorded(manifest: Manifest): Manifest {
 const otherHost: Host = {
   ...hostWith({ render_minor: 128, fw_version: 78 }, { render_minor: 129, fw_version: 78 }),
   driver: {},
-  cpu: { model: 'CPU here', flags: new Set(['avx']), xsaveBytes: 832 },
+  cpu: { model: 'other CPU', flags: new Set(['avx']), xsaveBytes: 832 },
 };
 
 /** The files of such a host. The CPU saves 2440 bytes of registers, as `fakeNative` says. */
-const files = { 'proc/cpuinfo': 'model name\t: CPU here\nflags\t\t: avx\n' };
+const files = { 'proc/cpuinfo': 'model name\t: other CPU\nflags\t\t: avx\n' };
 
 const kinds = (found: readonly { difference?: Difference }[]) => [
   ...new Set(found.map(({ difference }) => difference)),
@@ -130,10 +130,10 @@ test('check: the reason, the command that ignores it, and what is ignored', asyn
   assert.deepEqual(report.command, ['kfd-checkpoint', 'restore', '--ignore-mismatch', 'cpu', path]);
   assert.deepEqual(
     report.ignored.map(({ message }) => message),
-    ['cpu: CPU here lacks avx512f; recorded on source CPU'],
+    ['cpu: other CPU here lacks avx512f; recorded on source CPU'],
   );
   const text = (await cli(['check', path, '--root', root, '--ignore-mismatch', 'cpu'])).stdout;
-  assert.match(text, /^IGNORED +DIFFERENCE.*\ncpu +cpu: CPU here lacks avx512f/m);
+  assert.match(text, /^IGNORED +DIFFERENCE.*\ncpu +cpu: other CPU here lacks avx512f/m);
 });
 
 test('check: podman alone restores what the configuration ignores', async (t) => {
@@ -173,11 +173,11 @@ test('restore: podman gets an archive that says what to ignore, only where that 
   const root = await bentHost(t, 'two-gpus', files);
   const refused = await restore(root);
   assert.equal(refused.code, 5);
-  assert.match(refused.stderr, /would not restore here: cpu: CPU here lacks avx512f/);
+  assert.match(refused.stderr, /would not restore here: cpu: other CPU here lacks avx512f/);
   assert.deepEqual(refused.given, []);
   const { code, stderr, bytes } = await restore(root, '--ignore-mismatch', 'cpu,driver');
   assert.equal(code, 0, stderr);
-  assert.match(stderr, /^ignored \(cpu\): cpu: CPU here lacks avx512f/m);
+  assert.match(stderr, /^ignored \(cpu\): cpu: other CPU here lacks avx512f/m);
   const copy = join(await temporaryFolder(t), 'copy.tar');
   await writeFile(copy, bytes ?? '');
   const { manifest } = await readContents(copy, { zstdDecoder: zstdProgram });

@@ -68,7 +68,7 @@ function found(recorded: CpuRecord | undefined, present: Partial<HostCpu> | unde
   const manifest = sampleManifest();
   if (recorded !== undefined) manifest.host.cpu = recorded;
   const cpu = present && {
-    model: 'here',
+    model: 'CPU',
     flags: new Set(zen4.flags),
     xsaveBytes: 2440,
     ...present,
@@ -81,13 +81,13 @@ test('a CPU without what the recorded one had is refused, with every missing fla
   assert.deepEqual(found(zen4, {}), []);
   assert.deepEqual(found(zen4, { flags: new Set([...zen4.flags, 'amx_tile']) }), []);
   assert.deepEqual(found(zen4, { flags: new Set(['pni', 'avx', 'avx2']) }), [
-    `E_CPU_MISMATCH cpu: here lacks avx512f, avx512bw; recorded on ${zen4.model}`,
+    `E_CPU_MISMATCH cpu: CPU here lacks avx512f, avx512bw; recorded on ${zen4.model}`,
   ]);
   // A later release may record flags that this one does not know.
   const later = { ...zen4, flags: [...zen4.flags, 'avx10_2'] };
   assert.deepEqual(found(later, { flags: new Set(later.flags) }), []);
   assert.deepEqual(found(later, {}), [
-    `E_CPU_MISMATCH cpu: here lacks avx10_2; recorded on ${zen4.model}`,
+    `E_CPU_MISMATCH cpu: CPU here lacks avx10_2; recorded on ${zen4.model}`,
   ]);
 });
 
