@@ -39,7 +39,7 @@ struct Descriptor {
   void* hooks[kHookSlots];
 };
 
-/// The task state a dump leaves behind (first field of CRIU's option block): tasks go on.
+/// The task state a dump leaves behind (first field of CRIU's option block): tasks continue.
 inline constexpr int kTasksStayAlive = 1;
 
 /// Number of hook slots the running CRIU knows, from the size of its exported `cr_plugin_ctl`

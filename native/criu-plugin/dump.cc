@@ -194,8 +194,8 @@ void checkpoint_tree(int root_pid) {
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
-  const std::uint64_t goes_on = final_task_state() == kTasksStayAlive ? 1 : 0;
-  const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), goes_on});
+  const std::uint64_t continues = final_task_state() == kTasksStayAlive ? 1 : 0;
+  const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), continues});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
   }

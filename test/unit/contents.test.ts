@@ -164,7 +164,7 @@ test('what has no room beside is saved before the tree goes on', async (t) => {
   assert.deepEqual(contents.copied, { vram: 0, host: mib, none: 3 * mib + 4096 });
 });
 
-test('where the tree does not go on, nothing is copied aside', async (t) => {
+test('where the tree does not continue, nothing is copied aside', async (t) => {
   const all = await sample(t, 64);
   const contents = new DumpContents(all.context, all.parts, undefined, false);
   await contents.released;

@@ -106,7 +106,7 @@ function before(world: DumpWorld, event: DumpEvent, state: DumpState): DumpWorld
 function effects(world: DumpWorld, { state, effects: all, answer }: DumpStep): DumpWorld {
   const failed = state.phase === 'failed' || state.failure !== undefined;
   if (answer === 'stay') assert.equal(world.onDisk, 'sealed', 'stays paused without an image');
-  if (answer === 'stay' || answer === 'go-on') assert.ok(!failed, 'go on after a failure');
+  if (answer === 'stay' || answer === 'continue') assert.ok(!failed, 'success after a failure');
   return all.reduce((now, effect) => take(now, effect, state), world);
 }
 
@@ -126,7 +126,7 @@ function take(world: DumpWorld, effect: DumpEffect, state: DumpState): DumpWorld
       assert.ok(world.dead && world.writing === 'none', 'removed while it is written');
       return { ...world, removed: true, onDisk: 'nothing' };
     case 'answer':
-      assert.ok(world.asked && !failed, 'go on after a failure');
+      assert.ok(world.asked && !failed, 'success after a failure');
       return { ...world, asked: false };
     case 'refuse':
       assert.ok(world.asked, 'refused what nobody asked');

@@ -14,8 +14,8 @@ export interface Explored<World, Event> {
 }
 
 /**
- * Every pair of a state that can be reached and an event that can happen there. Returns how many there are. `visit` gets
- * each pair.
+ * Every pair of a state that can be reached and an event that can happen there. Returns how many there are. `visit`
+ * gets each pair.
  */
 export function exploreAll<World, Event>(
   explored: Explored<World, Event>,

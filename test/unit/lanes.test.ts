@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Lanes } from '../../src/session/contents/lanes.js';
 
-test('a lane does one thing after the other, and nothing after a failure; others go on', async () => {
+test('a lane does one thing after the other, and nothing after a failure; others continue', async () => {
   const lanes = new Lanes();
   const begun: string[] = [];
   const work =

@@ -14,7 +14,7 @@ import { type Handler, serveMessages } from '../../src/session/plugin/serve-mess
 import { messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
-const goOn = 10;
+const mayContinue = 10;
 const stop = 11;
 
 /** Runs the launcher for a stage of a dump by this very process. */
@@ -46,7 +46,7 @@ async function session(t: TestContext, handlers: readonly [number, Handler][]) {
   return { context, errors };
 }
 
-test('a session answers the launcher: go on, or the reason why not', async (t) => {
+test('a session answers the launcher: continue, or a reason against it', async (t) => {
   const heard: string[] = [];
   const { context, errors } = await session(t, [
     [
@@ -62,7 +62,7 @@ test('a session answers the launcher: go on, or the reason why not', async (t) =
       },
     ],
   ]);
-  assert.deepEqual(await launch('post-dump'), { status: goOn, errors: '' });
+  assert.deepEqual(await launch('post-dump'), { status: mayContinue, errors: '' });
   const refused = await launch('post-restore');
   assert.equal(refused.status, stop);
   assert.equal(

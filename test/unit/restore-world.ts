@@ -85,8 +85,8 @@ function take(world: RestoreWorld, effect: RestoreEffect, event: RestoreEvent): 
       assert.ok(!world.releasing && !world.released, 'let go twice');
       return { ...world, releasing: true };
     case 'answer':
-      assert.ok(world.asked && !failed, 'go on after a failure');
-      assert.equal(event.type, 'resumed', 'go on before the GPU');
+      assert.ok(world.asked && !failed, 'success after a failure');
+      assert.equal(event.type, 'resumed', 'success before the GPU');
       return { ...world, asked: false };
     case 'refuse':
       assert.ok(world.asked && failed && world.released, 'refused while GPU memory is held');

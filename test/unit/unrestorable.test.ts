@@ -21,7 +21,7 @@ const share = (process: number, index: number, owner: number, ofOwner: number): 
   owner: { process: owner, bo_index: ofOwner },
 });
 
-test('a process whose shared buffers could not be exchanged is refused while it can go on', async (t) => {
+test('a process whose shared buffers could not be exchanged is refused while it can continue', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
   const limits = await KernelLimits.of(host, { root: '/', restoreTakes });
   const processes = [

@@ -17,7 +17,7 @@ export class DumpContents {
   /** Missing for an image with one pages file: it has no other file to refer to. */
   readonly #frames: ImageFrames | undefined;
   readonly #copies = new Map<DrainPart, Snapshot>();
-  readonly #goesOn = deferred();
+  readonly #continues = deferred();
   readonly #began = performance.now();
   #copiedAt: number | undefined;
   #drainedAt: number | undefined;
@@ -48,7 +48,7 @@ export class DumpContents {
 
   /** Copies are drained from now on. Before this call CRIU has the processors, because the tree is stopped. */
   treeGoesOn(): void {
-    this.#goesOn.resolve();
+    this.#continues.resolve();
   }
 
   /**
@@ -104,7 +104,7 @@ export class DumpContents {
       if (begun.has(part)) continue;
       begun.set(
         part,
-        this.#goesOn.promise.then(() => this.#drainPart(part)),
+        this.#continues.promise.then(() => this.#drainPart(part)),
       );
     }
     const drains = this.#parts.map((part) => begun.get(part) as Promise<DrainedFile>);

@@ -48,7 +48,7 @@ export interface DumpState {
   /** Post-dump or seal waits for an answer. */
   readonly asked: boolean;
   /** The tree was resumed before the seal: states stay, without a manifest. */
-  readonly wentOn: boolean;
+  readonly resumedUnsealed: boolean;
   readonly outcome?: 'sealed' | 'abandoned' | 'no_gpu_state';
   readonly failure?: KfdError;
 }
@@ -60,7 +60,7 @@ export const initialDump: DumpState = {
   contents: 'none',
   writing: false,
   asked: false,
-  wentOn: false,
+  resumedUnsealed: false,
 };
 
 export type DumpEvent =
@@ -103,7 +103,7 @@ export type DumpEffect =
   | 'report';
 
 /** To `end`: unpause the tree, leave it paused, or unpause it before the seal. */
-export type EndAnswer = 'unpause' | 'stay' | 'go-on';
+export type EndAnswer = 'unpause' | 'stay' | 'continue';
 
 export interface DumpStep {
   readonly state: DumpState;
@@ -225,7 +225,7 @@ function end(state: DumpState, success: boolean): DumpStep {
   if (phase === 'sealed' && success)
     return { ...step({ ...state, phase: 'kept' }), answer: 'stay' };
   if (phase === 'unsealed' && success) {
-    return { ...step({ ...state, phase: 'resumed', wentOn: true }), answer: 'go-on' };
+    return { ...step({ ...state, phase: 'resumed', resumedUnsealed: true }), answer: 'continue' };
   }
   return { ...fail(state), answer: 'unpause' };
 }
@@ -254,9 +254,9 @@ function criuDead(state: DumpState): DumpStep {
  * A container engine that was told of success keeps the image. State files without a manifest show that it is
  * unfinished.
  */
-function removal({ outcome, wentOn }: DumpState): DumpEffect[] {
+function removal({ outcome, resumedUnsealed }: DumpState): DumpEffect[] {
   if (outcome === 'sealed') return [];
-  return [wentOn ? 'remove-pages' : 'remove-image'];
+  return [resumedUnsealed ? 'remove-pages' : 'remove-image'];
 }
 
 /** The first failure is the one that counts. Without `error`: CRIU failed by itself. */

@@ -41,7 +41,7 @@ import { refuseUnrestorable } from './unrestorable.js';
 import { wrongBuffers } from './wrong-buffers.js';
 
 /** Numbers of the answer to dumpEnd: native/core/wire.h. */
-const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, 'go-on': 2 };
+const endAnswers: Readonly<Record<EndAnswer, number>> = { unpause: 0, stay: 1, continue: 2 };
 
 const thisKernel: KernelSource = {
   root: '/',
@@ -160,7 +160,7 @@ export class DumpSession implements Cancellable {
   }
 
   #begin(
-    { args: [count, goesOn] }: Message,
+    { args: [count, continues] }: Message,
     record: DumpRecord,
     image: DumpImage,
     limits: KernelLimits,
@@ -176,7 +176,7 @@ export class DumpSession implements Cancellable {
     const wrong = wrongBuffers(buffers, processes, record.host, buffersBehind);
     const others = [...record.dmabufs.find(buffers), ...wrong];
     refuseUnrestorable(processes, shares, limits, checkPrivateData, others);
-    const aside = goesOn === 1 && this.#context.config.short_freeze;
+    const aside = continues === 1 && this.#context.config.short_freeze;
     this.#on({ type: 'begin', aside });
     if (this.#state.phase !== 'draining') throw this.#failure();
     image.start(shares, aside, {

@@ -14,6 +14,7 @@ export type RestorePhase =
   | 'gate'
   /** GPUs resume. */
   | 'resuming'
+  /** The restore has succeeded. */
   | 'resumed'
   /** CRIU waits, and kills the tree after the answer. The session must not hold GPU memory then. */
   | 'releasing'

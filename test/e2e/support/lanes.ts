@@ -21,17 +21,17 @@ export class Lanes {
     this.#action = action;
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
-      this.#goOn();
+      this.#startNext();
     });
   }
 
   /** One lane has ended: the others wait for it no more. */
   leave(): void {
     this.#running--;
-    this.#goOn();
+    this.#startNext();
   }
 
-  #goOn(): void {
+  #startNext(): void {
     if (this.#waiting.length < this.#running || this.#waiting.length === 0) return;
     const waiting = this.#waiting.splice(0);
     // Not in this turn: an action that throws must not throw out of meet() of one lane only.
