@@ -24,7 +24,7 @@ if [ -n "$missing" ]; then
 	echo "stage: not built:$missing (npm run build makes them)" >&2
 	exit 1
 fi
-npm run --silent build:bundle # each time: what is installed is never older than what tsc made
+npm run --silent build:bundle # each time, so that bundles are never older than the output of tsc
 
 rm -rf "$stage" "$stage.tar"
 mkdir -p "$stage"

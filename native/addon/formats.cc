@@ -136,7 +136,7 @@ Napi::Value js_memfd(const Napi::CallbackInfo& info) {
     return Descriptor::wrap(info.Env(), make_memfd("state", bytes.data(), bytes.size()));
   });
 }
-/// What RESTORE gives a BO whose memory will be exchanged for that of another process.
+/// The size for RESTORE of a BO whose memory will be exchanged for memory of another process.
 constexpr std::uint64_t kPlaceholderBytes = 4096;
 
 /// The recorded state with the GPUs of this host filled in, ready for RESTORE.

@@ -13,8 +13,9 @@ namespace kfdcp::addon {
 
 /// JS: `new PagesCheck(index?, siblings?)`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as
 /// soon as the bytes show it; `finish()` returns {process, gpu, buffers, contentBytes, ..., root}.
-/// `index`: path of a new file that gets all but the frames: with it a drain knows what its parent
-/// has. `siblings`: a SiblingCheck, which finish() tells what the file has and refers to.
+/// `index`: path of a new file that gets everything but the frames; a drain finds frames of its
+/// parent by it. `siblings`: a SiblingCheck, to which finish() adds the frames and references of
+/// the file.
 class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

@@ -9,9 +9,9 @@
 
 namespace kfdcp::addon {
 
-/// JS: `new SiblingCheck()`. It is told of each pages file of an image by a PagesCheck, or by
+/// JS: `new SiblingCheck()`. Each pages file of an image is added by a PagesCheck, or by
 /// `addFile(path)`, which reads its index and throws KFD_IO, KFD_CORRUPT or KFD_UNSUPPORTED.
-/// `problems()`: {process, gpu, reason}[], empty when all that files refer to is there.
+/// `problems()`: {process, gpu, reason}[], empty when no reference is missing.
 class SiblingCheckJs : public Napi::ObjectWrap<SiblingCheckJs> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

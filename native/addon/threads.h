@@ -12,8 +12,8 @@
 
 namespace kfdcp::addon {
 
-/// Runs `body` in a thread of its own. Throws Error{io} when there can be none, and lets go of
-/// `deliver`, with which `body` would have told what it found.
+/// Runs `body` in a thread of its own. Throws Error{io} when no thread can be made, and releases
+/// `deliver`, with which `body` would have reported its result.
 template <class Body>
 std::thread start_thread(Napi::ThreadSafeFunction deliver, Body&& body) {
   try {

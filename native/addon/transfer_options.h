@@ -32,7 +32,7 @@ struct TransferJobOptions {
   std::uint64_t host_bytes = 0;  // of a snapshot: most of host memory
 };
 
-/// The dma-bufs are duplicated. Throws a TypeError for what is missing or of another type.
+/// The dma-bufs are duplicated. Throws a TypeError for members that are missing or of another type.
 TransferJobOptions read_transfer_options(const Napi::Value& value);
 
 }  // namespace kfdcp::addon

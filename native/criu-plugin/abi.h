@@ -42,11 +42,11 @@ struct Descriptor {
 /// The task state a dump leaves behind (first field of CRIU's option block): tasks continue.
 inline constexpr int kTasksStayAlive = 1;
 
-/// Number of hook slots the running CRIU knows, from the size of its exported `cr_plugin_ctl`
-/// (one list head, then one per slot); 0 when it cannot be told.
+/// Number of hook slots the running CRIU knows, from the size of its exported `cr_plugin_ctl` (one
+/// list head, then one per slot); 0 when unknown.
 unsigned host_hook_slots();
 
-/// CRIU's final task state for this dump, or -1 when it cannot be told.
+/// CRIU's final task state for this dump, or -1 when unknown.
 int final_task_state();
 
 /// Image directory descriptor, or -1.

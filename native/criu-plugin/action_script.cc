@@ -15,7 +15,8 @@ namespace {
 /// Where "kfd-checkpoint configure" puts it (src/criu/state-folder.ts).
 constexpr char kActionScript[] = "/var/lib/kfd-checkpoint/criu-action";
 
-/// CRIU stops the tree under an alarm (--timeout, 10 s); starting a session is not what it is for.
+/// CRIU stops the tree under an alarm (--timeout, 10 s); it is not meant for the start of a
+/// session.
 class AlarmStopped {
  public:
   AlarmStopped() : left_s_(::alarm(0)) {}

@@ -101,7 +101,7 @@ std::vector<std::string> reasons_of_session(DumpState& state) {
   return reasons;
 }
 
-/// A survey that fails is told to the session, if one was started: its log should have the reason.
+/// Reports a failed survey to the session, if one was started: its log should have the reason.
 Survey survey_or_tell(int root_pid) {
   try {
     return survey_tree(root_pid);
@@ -117,7 +117,7 @@ Survey survey_or_tell(int root_pid) {
 }
 
 void report_end(bool stays_paused) noexcept {
-  log_info(stays_paused ? "the GPU stays paused" : "the GPU goes on");
+  log_info(stays_paused ? "the GPU stays paused" : "the GPU runs again");
   if (stays_paused) return;
   try {
     if (dump->session_lost) {
@@ -130,7 +130,7 @@ void report_end(bool stays_paused) noexcept {
   }
 }
 
-/// Tells the session which of the files CRIU's `id` is; false when it is none of them.
+/// Sends the session the file of CRIU's `id`; false when it is none of the known files.
 bool announce_file(int fd, int id) {
   const auto send = [&](FileKind kind, std::uint64_t what, std::uint32_t number) {
     send_message(dump->session.get(), MessageType::dump_file,

@@ -16,14 +16,14 @@ namespace kfdcp::criu {
 namespace {
 
 /// One PROCESS_INFO per KFD process, whatever the number of its files: on kernels up to 6.12 a
-/// second one would evict the queues for ever. UNPAUSE tells whether a further file belongs to a
-/// process that is paused already; if so its pause is taken again.
-/// Nothing for a process without KFD.
+/// second one would evict the queues for ever. UNPAUSE shows whether a further file belongs to a
+/// process that is paused already; if so its pause is taken again. Nothing for a process without
+/// KFD.
 std::optional<kfd::ProcessInfo> pause(int session, const GpuProcess& process, std::size_t ordinal,
                                       std::vector<int>& paused) {
   std::vector<int> fds = {process.pidfd.get()};
   if (!process.kfd_files.empty()) fds.push_back(process.kfd_files.front().get());
-  // The session is told before the pause, so that it can undo it when this process dies.
+  // The session learns of the pause first, so that it can undo it when this process dies.
   send_message(session, MessageType::dump_pause, {ordinal, static_cast<std::uint64_t>(process.pid)},
                procfs::comm(process.pid), fds);
   if (process.kfd_files.empty()) return std::nullopt;

@@ -9,7 +9,7 @@ namespace kfdcp::criu {
 
 /// Pauses all of `processes`, then sends `session` the state of each, its dma-bufs and render
 /// files, and `dmabufs`. `paused` gets the KFD descriptors to unpause by, whatever fails; they are
-/// those of `processes`. Throws Error.
+/// the ones of `processes`. Throws Error.
 void pause_and_send(int session, std::vector<GpuProcess>& processes,
                     const std::vector<HeldDmabuf>& dmabufs, std::vector<int>& paused);
 

@@ -10,15 +10,15 @@
 namespace kfdcp::criu {
 
 /// Finds out which of the files carry KFD's memory, and which of their buffers are KFD's or each
-/// other's. Throws Error{unsupported} when that cannot be told.
+/// other's. Throws Error{unsupported} when that cannot be found out.
 void link_render_files(GpuProcess& process, const kfd::Checkpoint& saved);
 
 /// The mappings of the GPU that `process` has, with their GPUs. Throws Error{unsupported} for one
 /// that could not be restored.
 std::vector<VmaRecord> mappings(const GpuProcess& process, const ProcessState& state);
 
-/// Tells the session of each file, what it holds, and the dma-bufs of the buffers of its own.
-/// `next_number` numbers the files of the tree.
+/// Sends the session the state of each file, and the dma-bufs of its own buffers. `next_number`
+/// numbers the files of the tree.
 void send_render_files(int socket, GpuProcess& process, const ProcessState& state,
                        std::uint32_t& next_number);
 

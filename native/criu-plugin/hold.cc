@@ -45,7 +45,7 @@ bool wait_for_image() noexcept {
     return true;
   } catch (const Error& error) {
     const bool answered = error.code == ErrorCode::protocol;
-    log_error("the container goes on, but its image is not complete: " +
+    log_error("the container runs, but its image is not complete: " +
               (answered ? std::string(error.what()) : give_up_session(holder, error).why));
   } catch (const std::exception& error) {
     log_error(describe(error));
@@ -63,7 +63,7 @@ void hold_exit(UniqueFd session) noexcept {
   socket_of_session = session.release();
   holder = ::getpid();
   if (std::atexit(at_exit) == 0) {
-    log_info("the container goes on; CRIU ends when its image is sealed");
+    log_info("the container runs; CRIU ends when its image is sealed");
   } else {
     wait_for_image();  // no memory for a handler: then the container waits, too
   }

@@ -34,7 +34,7 @@ bool expects_session = false;
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
 bool image_has_gpu_state() { return image_has(kManifestName); }
 
-/// The state in an answer, which must be that of this task.
+/// The state in an answer. It must be the state of this task.
 ProcessState state_of_this_task(const Message& answer) {
   ProcessState state = decode_state(read_memfd(answer.fds[0].get(), kMaxStateBytes));
   if (state.ns_pid == static_cast<std::uint32_t>(::getpid())) return state;
@@ -42,7 +42,8 @@ ProcessState state_of_this_task(const Message& answer) {
                                           " was asked for in pid " + std::to_string(::getpid()));
 }
 
-/// What is left when KFD's BOs are there again: `dmabufs` are those of its own, `shared` of others.
+/// The rest of a restore after KFD's BOs are restored: `dmabufs` belong to its own BOs, `shared` to
+/// others.
 void restore_rest(int socket, ProcessState state, const Dmabufs& dmabufs, const Dmabufs& shared) {
   const std::uint32_t ordinal = state.ordinal;
   std::vector<RenderOffset> offsets = restore_render_files(socket, state, dmabufs, shared);

@@ -21,9 +21,9 @@ struct RenderOffset {
   std::uint64_t new_offset;
 };
 
-/// Gives every render file of the process back what it held, and the session the dma-bufs of the
-/// buffers that were made. `kfd_dmabufs` are those of KFD's BOs, `shared` those of its BOs that are
-/// buffers of other processes. Throws Error.
+/// Restores every render file of the process, and gives the session the dma-bufs of the buffers
+/// that were made. `kfd_dmabufs` belong to KFD's BOs, `shared` to its BOs that are buffers of other
+/// processes. Throws Error.
 std::vector<RenderOffset> restore_render_files(int socket, const ProcessState& state,
                                                const Dmabufs& kfd_dmabufs, const Dmabufs& shared);
 

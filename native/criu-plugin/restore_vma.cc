@@ -123,14 +123,14 @@ void exchange_offset(const VmaRecord& vma, std::uint64_t& new_offset, int& fd) {
   fd = -1;
 }
 
-/// CRIU ignores errors of its mapping hook: the session refuses the restore unless it hears the
+/// CRIU ignores errors of its mapping hook: the session refuses the restore unless it gets the
 /// count.
 void tell_mapped() {
   const UniqueFd session = connect_session(restored->criu_pid);
   request(session.get(), MessageType::vmas_mapped, {restored->state.ordinal, restored->mapped});
 }
 
-/// CRIU goes on without the mapping: only the session can refuse the restore, and say why.
+/// CRIU continues without the mapping. Only the session can refuse the restore, with the reason.
 void tell_lost_mapping(const std::exception& lost) noexcept {
   try {
     const UniqueFd session = connect_session(restored->criu_pid);

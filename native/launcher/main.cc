@@ -57,7 +57,7 @@ int start_session(const Stage& stage, const std::string& package, const char* op
   return kStop;
 }
 
-/// Tells the session how far CRIU is and waits for its word.
+/// Reports CRIU's stage to the session and waits for its answer.
 int ask_session(const Stage& stage) {
   Message answer;
   try {

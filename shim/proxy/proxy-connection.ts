@@ -120,7 +120,7 @@ export class ProxyConnection {
       );
       answer = this.#intercept(call, forwarded);
     } catch {
-      return false; // the stock shim reports what is wrong with it
+      return false; // the stock shim reports the fault
     }
     if (answer === undefined) return false;
     answer.then(

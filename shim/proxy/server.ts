@@ -8,7 +8,7 @@ import { ProxyConnection } from './proxy-connection.js';
 /** Returns a server that does not listen yet. Its stock shim listens at `stockSocket`. */
 export function proxyFor(stockSocket: string, intercept: Intercept): Server {
   return createServer((downstream) => {
-    // The socket keeps what is sent before it is connected.
+    // The socket keeps data that is sent before it is connected.
     const upstream = new Client(connect(stockSocket), () => connection.end());
     const connection = new ProxyConnection(downstream, upstream, intercept);
   });

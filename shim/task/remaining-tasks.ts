@@ -26,7 +26,7 @@ export async function endRemainingTasks(
   const { binary_name: binary, root } = runcOptionsOf(create.options);
   const containers = join(root || usualRoot, namespace);
   const folder = join(containers, create.id);
-  // Without this file runc would remove all contents of the folder, also those of a mount in it.
+  // Without this file runc would remove all contents of the folder, also of a mount in it.
   if (!existsSync(join(folder, 'state.json'))) return;
   // runc mounts the root file system here for CRIU. The mount stays when runc is killed.
   const mounted = join(folder, 'criu-root');

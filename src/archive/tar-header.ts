@@ -18,7 +18,7 @@ export interface TarHeader {
 const checksumAt = 148;
 const deviceAt = { major: 329, minor: 337, bytes: 8 };
 
-/** Throws E_IMAGE_CORRUPT; undefined for a block of zeros, of which two end an archive. */
+/** Throws E_IMAGE_CORRUPT; undefined for a block of zeros. Two such blocks end an archive. */
 export function decodeTarHeader(block: Buffer): TarHeader | undefined {
   if (block.length !== blockBytes) throw corrupt('a header is cut');
   if (block.every((byte) => byte === 0)) return undefined;
@@ -111,7 +111,7 @@ function number(block: Buffer, at: number, bytes: number): number {
   return digits === '' ? 0 : Number.parseInt(digits, 8);
 }
 
-/** The sum of all bytes, those of the checksum itself counted as spaces. */
+/** The sum of all bytes. Bytes of the checksum itself count as spaces. */
 function checksumOf(block: Buffer): number {
   let sum = 8 * 0x20;
   for (let at = 0; at < blockBytes; at++) {

@@ -15,7 +15,7 @@ interface StandIn {
 
 /**
  * Modules that dependencies import and never use here. They cost a quarter of the instructions for loading the session,
- * without those of Node.js itself (callgrind, Node.js 20).
+ * not counting Node.js itself (callgrind, Node.js 20).
  */
 const standIns: readonly StandIn[] = [
   {

@@ -58,7 +58,7 @@ export function inspectCommand(context: CommandContext): Command {
     });
 }
 
-/** Undefined for a damaged file, because "verify" reports what is wrong with it. */
+/** Undefined for a damaged file, because "verify" reports the damage. */
 function readableFacts(verifier: ImageVerifier, bytes: Buffer): RenderStateFacts | undefined {
   try {
     return verifier.renderStateFacts(bytes);

@@ -2,7 +2,7 @@
 
 /**
  * False for a cut 64-bit little-endian ELF file, as a full disk or a broken download leaves it. CRIU fails every dump
- * when its plugin does not load. `text` has one character per byte. Offsets are those of Elf64_Ehdr. The check looks
+ * when its plugin does not load. `text` has one character per byte. Offsets as in Elf64_Ehdr. The check looks
  * for the section headers, which linkers put at the end.
  */
 export function isWholeElf(text: string): boolean {

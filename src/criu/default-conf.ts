@@ -40,7 +40,7 @@ export function blockProblems(text: string): string[] {
     const { before, block, after } = aroundBlock(text);
     const problems = foreignLines(before + after).map((line) => `another line sets "${line}"`);
     if (block === undefined) problems.push('our lines are missing');
-    else if (block !== ourBlock) problems.push('our lines are not those of this version');
+    else if (block !== ourBlock) problems.push('our lines are not from this version');
     return problems;
   } catch (error) {
     if (error instanceof KfdError) return [error.message];

@@ -9,14 +9,14 @@ import { readTextIfAny } from '../os/files.js';
 import type { Mismatch } from './mismatch.js';
 
 /**
- * What the kernel tells of the module. `version`: only modules that set one, so AMD's from DKMS and not the kernel's
+ * The module as the kernel describes it. `version`: only modules that set one, so AMD's from DKMS and not the kernel's
  * own. `srcversion`: a digest of the sources, of modules with a version, and of all with CONFIG_MODULE_SRCVERSION_ALL.
  */
 export type Driver = NonNullable<Manifest['host']['driver']>;
 
 const attributes = ['version', 'srcversion'] as const;
 
-/** Reads `/sys/module/amdgpu` below `root`. A driver that is built into the kernel tells nothing. */
+/** Reads `/sys/module/amdgpu` below `root`. A driver that is built into the kernel has no entry there. */
 export async function readDriver(root: string): Promise<Driver> {
   const driver: Driver = {};
   for (const name of attributes) {

@@ -26,7 +26,7 @@ import { assertNothingLeft } from './support/suite.js';
 const going = '/tmp/checkpoint-going-on';
 const ended = '/tmp/checkpoint-ended';
 
-/** Checkpoint of a GPU container that goes on, restore of it under another name. */
+/** Checkpoint of a GPU container that continues, restore of it under another name. */
 async function gpuRoundTrip(): Promise<Task> {
   const task = await Task.startWithGpu('gpu', '--vram-mib', '16', '--pending-barrier');
   const saving = ctr(
@@ -65,7 +65,7 @@ async function gpuRoundTrip(): Promise<Task> {
 }
 
 /**
- * Checkpoints into folders of ours: of a container that goes on, and of one that ends, which comes back by
+ * Checkpoints into folders of ours: of a container that continues, and of one that ends, which comes back by
  * annotation.
  */
 async function intoFolders(task: Task): Promise<Task> {

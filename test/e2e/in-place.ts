@@ -20,7 +20,7 @@ async function bringBack(job: Container): Promise<void> {
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 }
 
-/** How long the last upload went on beside CRIU's own work, in microseconds. */
+/** How long the last upload ran beside CRIU's own work, in microseconds. */
 async function overlapped(job: Container): Promise<number> {
   const { timings_us: timings } = await sessionEnd(job, 'restore');
   return timings?.['upload_overlapped'] ?? Number.NaN;

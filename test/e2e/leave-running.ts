@@ -1,6 +1,6 @@
 /**
- * A checkpoint that lets the container go on while its contents are written, one whose session dies then, and a later
- * one without what had not changed; the container has 1,000 BOs.
+ * A checkpoint that lets the container continue while its contents are written. One whose session dies then. A later one
+ * without unchanged contents. The container has 1,000 BOs.
  */
 
 import assert from 'node:assert/strict';
@@ -49,7 +49,7 @@ function copied(lines: readonly LogLine[], place: 'vram' | 'host'): LogLine {
   return line as LogLine;
 }
 
-/** The GPU goes on although nobody has the image yet. */
+/** The GPU runs although nobody has the image yet. */
 async function computesOnMeanwhile(job: Container): Promise<void> {
   await sessionThat(job, 'dump', 'dump ends');
   await job.computesOn();
@@ -57,7 +57,7 @@ async function computesOnMeanwhile(job: Container): Promise<void> {
   copied(lines, 'vram');
   assert.ok(
     !lines.some(({ msg }) => msg === 'sealed'),
-    'the image was sealed before it could go on',
+    'the image was sealed before it could continue',
   );
 }
 
@@ -121,8 +121,8 @@ scenario(
 );
 
 /**
- * After the session has died while it wrote, and the container went on. runc fails; crun has taken CRIU's word by then,
- * and CRIU's log tells it.
+ * The session has died while it wrote, and the container has continued. runc fails. crun has taken CRIU's answer by
+ * then, and CRIU's log has the failure.
  */
 async function assertNoCheckpoint(
   job: Container,

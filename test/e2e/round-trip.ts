@@ -63,7 +63,7 @@ async function dispatched(job: Container, steps: number): Promise<number | undef
 /** It began before the checkpoint, with `begun` steps done, and was not begun anew. */
 async function assertDispatchGoesOn(job: Container, begun: number): Promise<void> {
   const restored = await until('the restored dispatch', () => dispatched(job, begun - 1), 5);
-  const later = await until('the dispatch to go on', () => dispatched(job, restored), 20);
+  const later = await until('the dispatch to continue', () => dispatched(job, restored), 20);
   assert.ok(later < 256, 'the dispatch was over: it takes too little time');
 }
 

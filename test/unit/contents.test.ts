@@ -33,7 +33,7 @@ interface Sample {
   readonly parts: DrainPart[];
   /** What the buffers held when the test began, by name of the pages file. */
   readonly before: ReadonlyMap<string, readonly Buffer[]>;
-  /** What a tree that goes on does to its buffers. */
+  /** What a tree that continues does to its buffers. */
   overwrite(): Promise<void>;
 }
 
@@ -154,7 +154,7 @@ test('a process alone has no feature for the files of others', async (t) => {
   assert.equal(bytes.readUInt32LE(16) & (1 << 5), 0);
 });
 
-test('what has no room beside is saved before the tree goes on', async (t) => {
+test('what has no room beside is saved before the tree continues', async (t) => {
   const all = await sample(t, 1);
   const contents = new DumpContents(all.context, all.parts, undefined, true);
   await contents.released;

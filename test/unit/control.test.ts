@@ -70,7 +70,7 @@ test('who watches gets every change, and a last status with the result', async (
   );
 });
 
-test('watching ends when whoever watches wants no more; the session goes on', async (t) => {
+test('watching ends when whoever watches wants no more; the session continues', async (t) => {
   const { root } = await fakeSession(t);
   const enough = new AbortController();
   let count = 0;
@@ -180,7 +180,7 @@ const preface = Buffer.concat([
   Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
 ]);
 
-test('whatever comes through the socket, the session goes on', async (t) => {
+test('whatever comes through the socket, the session continues', async (t) => {
   const { root } = await fakeSession(t);
   await statusOf(root);
   const seed = Date.now() >>> 0;

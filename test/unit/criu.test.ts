@@ -31,7 +31,7 @@ test('configure and undo give back every byte', () => {
 test('a block that was moved stays where it is and is renewed', () => {
   const old = withBlock('').replace(/^libdir .*$/m, 'libdir /old');
   const text = `before 1\n${old}after 2\n`;
-  assert.deepEqual(blockProblems(text), ['our lines are not those of this version']);
+  assert.deepEqual(blockProblems(text), ['our lines are not from this version']);
   assert.equal(withBlock(text), `before 1\n${withBlock('')}after 2\n`);
   assert.equal(withoutBlock(text), 'before 1\nafter 2\n');
 });

@@ -105,7 +105,7 @@ test('a broken installation prints the spec as it came', async (t) => {
     'prints garbage with the right end': `process.stdout.write('garbage${end}');`,
     'prints half a spec': 'process.stdout.write(\'{"ociVersion":\');',
     'prints and then fails': `process.stdout.write('{"a":1}'); process.exit(3);`,
-    'goes on after the end': `process.stdout.write('{"a":1}${end}more');`,
+    'continues after the end': `process.stdout.write('{"a":1}${end}more');`,
     'kills itself': "process.kill(process.pid, 'SIGKILL');",
   };
   for (const [name, program] of Object.entries(programs)) {

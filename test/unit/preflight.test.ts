@@ -96,7 +96,7 @@ test('preflight: what is wrong with the image is found before a task exists', as
   const garbage = useState(Buffer.from('no state at all'));
   await refused('E_IMAGE_CORRUPT', /^kfd-state-0\.img: /, garbage.damage, garbage.bend);
   const other = useState(readFileSync(join(images, 'state-sample.img')));
-  await refused('E_IMAGE_CORRUPT', /is that of kfd-state-3/, other.damage, other.bend);
+  await refused('E_IMAGE_CORRUPT', /belongs to kfd-state-3/, other.damage, other.bend);
 });
 
 test('preflight: another host is refused with every reason', async (t) => {

@@ -268,7 +268,7 @@ test('calls of other services are nobody’s business', async (t) => {
   assert.deepEqual(seen[0]?.payload, payload);
 });
 
-test('a request that is damaged inside is the stock shim’s to complain of, and the connection goes on', async (t) => {
+test('a request that is damaged inside is the stock shim’s to complain of, and the connection continues', async (t) => {
   const damaged = Buffer.from([0xff]);
   const { call, seen } = await world(t, {
     answering: ({ payload }) => (payload.equals(damaged) ? { code: 3, message: 'damaged' } : {}),

@@ -94,7 +94,7 @@ test('data goes both ways on a stream, until it has ended', async (t) => {
   other.socket.destroy();
 });
 
-test('a number that is no new stream of a caller is refused, and the connection goes on', async (t) => {
+test('a number that is no new stream of a caller is refused, and the connection continues', async (t) => {
   const { path } = await proxied(t, echo);
   const caller = new Caller(path);
   caller.socket.write(
@@ -110,7 +110,7 @@ test('a number that is no new stream of a caller is refused, and the connection 
   caller.socket.destroy();
 });
 
-test('an oversized request is answered, not forwarded; the connection goes on', async (t) => {
+test('an oversized request is answered, not forwarded; the connection continues', async (t) => {
   const { path } = await proxied(t, echo);
   const caller = new Caller(path);
   const big = Buffer.alloc(10 + maxPayloadBytes + 1);

@@ -96,7 +96,7 @@ class FakeJob implements TransferJob {
   cancel() {}
 }
 
-test('a session that waits says so, is shown so, and goes on when another one is killed', async (t) => {
+test('a session that waits says so, is shown so, and continues when another one is killed', async (t) => {
   const { file, lines, budget } = await host(t);
   const other = await otherSession(t, file, 16, 16);
   const transfers = new Transfers(budget());

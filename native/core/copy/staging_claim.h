@@ -10,12 +10,12 @@
 
 namespace kfdcp {
 
-/// One transfer's part of the host's staging memory, in pieces of equal size. Who has what is known
-/// by locks on bytes of a file, of open file descriptions (F_OFD_SETLK): no process has to keep
-/// account, and what a killed one had is free at once. Nothing is ever written to the file.
+/// One transfer's part of the host's staging memory, in pieces of equal size. Locks on bytes of a
+/// file, of open file descriptions (F_OFD_SETLK), show who has which piece. No process keeps
+/// account, and pieces of a killed one are free at once. Nothing is ever written to the file.
 ///
-/// Claims are served in the order in which they came. Each gets what is free, but not more than its
-/// session's share: the whole, divided by the sessions that have claims and by the transfers that
+/// Claims are served in the order in which they came. Each gets free pieces, but not more than its
+/// session's share: the total, divided by the sessions that have claims and by the transfers that
 /// its own session runs at once. One that cannot have a single piece waits.
 class StagingClaim {
  public:

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kFreeInARow = 512;
 
-/// BO lists that are there for a look at their ids. The file is that of an application which goes
-/// on: none may stay, whatever fails.
+/// BO lists that are made only to see their ids. The file belongs to an application that continues,
+/// so none may stay, whatever fails.
 class TrialLists {
  public:
   explicit TrialLists(int fd) : fd_(fd) {}

@@ -7,12 +7,12 @@
 
 namespace kfdcp::drm {
 
-/// The lowest free id becomes that of a new one.
+/// A new list gets the lowest free id.
 std::uint32_t create_bo_list(int fd, std::span<const std::uint32_t> handles);
 void destroy_bo_list(int fd, std::uint32_t id);
 
-/// Ids of the BO lists there are. The kernel does not tell; but each new one gets the lowest free
-/// id, so the ids that new ones skip are taken. Looks until 512 in a row were free.
+/// Ids of existing BO lists. The kernel does not report them, but each new list gets the lowest
+/// free id. Ids that new lists skip are therefore in use. Ends after 512 free ids in a row.
 std::vector<std::uint32_t> find_bo_lists(int fd);
 
 }  // namespace kfdcp::drm

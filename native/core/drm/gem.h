@@ -31,7 +31,7 @@ std::optional<std::vector<GemHandle>> list_handles(int fd);
 bool any_handle(int fd);
 
 /// Where the BO of `handle` is mapped, with `bo` as the position in each record; nullopt on kernels
-/// that cannot tell.
+/// that do not report it.
 std::optional<std::vector<GemMapping>> mappings_of(int fd, std::uint32_t handle, std::uint32_t bo);
 
 /// 0 when the CPU must not map it.

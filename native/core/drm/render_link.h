@@ -14,8 +14,8 @@
 namespace kfdcp {
 
 /// True when the CPU may map KFD's buffers through `render_fd` and through none of `others`, all of
-/// one GPU: the kernel allows it for the file whose GPU address space KFD took over, and for those
-/// with a handle of the buffer. `offsets` are those of its buffers in the render node.
+/// one GPU: the kernel allows it for the file whose GPU address space KFD took over, and for files
+/// with a handle of the buffer. `offsets` are the offsets of its buffers in the render node.
 bool carries_kfd(int render_fd, std::span<const int> others,
                  std::span<const std::uint64_t> offsets);
 

@@ -19,9 +19,9 @@ struct RestoredRender {
 
 /// `render_fd` was opened just now: it holds nothing. Handles get their numbers by
 /// GEM_CHANGE_HANDLE where it works, else since each new one is the lowest free: placeholders keep
-/// the lower ones taken. Contents are the caller's concern. A BO list comes back with all BOs of
-/// the file, since no kernel tells what one holds: whatever was in it still is.
-/// Throws Error{gpu} for calls that fail; the file is then of no use.
+/// the lower ones taken. Contents are the caller's concern. A BO list is restored with all BOs of
+/// the file, because no kernel reports its members. Throws Error{gpu} for calls that fail; the file
+/// is then of no use.
 RestoredRender restore_render_file(int render_fd, const RenderState& state,
                                    const ExistingBuffer& existing);
 

@@ -111,7 +111,7 @@ const char* context_fault(const RenderState& state) {
   return nullptr;
 }
 
-/// Why `state` cannot be that of one render file, or null.
+/// Why `state` cannot belong to one render file, or null.
 const char* fault(const RenderState& state) {
   if (const char* reason = bo_fault(state)) return reason;
   if (const char* reason = mapping_fault(state)) return reason;

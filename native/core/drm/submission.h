@@ -35,7 +35,7 @@ std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
 bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
                std::uint64_t deadline_ns);
 
-/// The lowest free id becomes that of a new one.
+/// A new context gets the lowest free id.
 std::uint32_t create_context(int fd);
 void free_context(int fd, std::uint32_t id);
 

@@ -14,7 +14,7 @@ struct BlobBo {
   std::vector<std::uint32_t> gpus;  // that map it, as the process knows them
 };
 
-/// One for each of `state.bos`, in that order. The layout is that of Linux 6.12 to 7.3; Error
+/// One for each of `state.bos`, in that order. The layout is the one of Linux 6.12 to 7.3; Error
 /// {unsupported} when the data cannot be of it.
 std::vector<BlobBo> blob_bos(const ProcessState& state);
 

@@ -12,7 +12,7 @@
 
 namespace kfdcp::kfd {
 
-/// What PROCESS_INFO tells; CHECKPOINT wants exactly these numbers back.
+/// The answer of PROCESS_INFO. CHECKPOINT must be called with exactly these numbers.
 struct ProcessInfo {
   std::uint32_t ns_pid;  // in the innermost pid namespace of the owner
   std::uint32_t num_devices;

@@ -28,7 +28,7 @@ bool is_on_kfd(const kfd_criu_bo_bucket& bo) {
   return (bo.alloc_flags & kOnKfd) != 0;
 }
 
-/// {0, 0} for what is no version.
+/// {0, 0} for text that is no version.
 std::pair<unsigned, unsigned> version(std::string_view release) {
   std::pair<unsigned, unsigned> number{};
   const char* end = release.data() + release.size();

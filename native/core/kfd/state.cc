@@ -37,7 +37,7 @@ static_assert(sizeof(VmaRecord) == 32);
 constexpr StateKind kKind{
     "state file", {'K', 'F', 'D', 'S', 'T', 'A', 'T', 'E'}, 1, sizeof(Header)};
 
-/// Why `vmas` cannot be those of one process, or null.
+/// Why `vmas` cannot belong to one process, or null.
 const char* vma_fault(const std::vector<VmaRecord>& vmas) {
   std::uint64_t end = 0;
   for (const VmaRecord& vma : vmas) {

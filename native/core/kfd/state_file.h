@@ -39,9 +39,9 @@ struct StateKind {
   StatePrefix prefix() const;
   /// Throws Error{corrupt} "<name>: <reason>".
   [[noreturn]] void corrupt(const std::string& reason) const;
-  /// The header of `file`, which is of this kind and whole; `rest` becomes what is behind it, with
-  /// the checksum. `check_counts` throws for counts that do not go with the length of the file.
-  /// Throws Error{corrupt|unsupported}.
+  /// The header of `file`, which is of this kind and whole; `rest` becomes everything behind it,
+  /// with the checksum. `check_counts` throws for counts that do not go with the length of the
+  /// file. Throws Error{corrupt|unsupported}.
   template <class Header, class CheckCounts>
   Header open(std::span<const std::byte> file, std::span<const std::byte>& rest,
               CheckCounts&& check_counts) const;
@@ -52,12 +52,12 @@ struct StateKind {
   /// After the checksum, so that damage is not taken for a newer format:
   /// Error{corrupt|unsupported}.
   void check_features(const StatePrefix& prefix, std::span<const std::uint8_t> reserved) const;
-  /// The checksum at the end of `bytes` is that of all before it: else Error{corrupt}. There must
+  /// Throws Error{corrupt} unless `bytes` ends with the checksum of all bytes before it. There must
   /// be a whole header.
   void check_sum(std::span<const std::byte> bytes) const;
 };
 
-/// Ends a file: `rest` is what is left of `file`, the 8 bytes for its checksum.
+/// Ends a file: `rest` is the end of `file`, the 8 bytes for its checksum.
 void put_sum(std::span<const std::byte> file, std::span<std::byte>& rest);
 
 /// Writes `values` over the front of `out`, which has room for them.

@@ -21,13 +21,13 @@ class DirectFile {
   /// residency is looked up in the first `length` bytes.
   DirectFile(int fd, int access, std::uint64_t length = 0);
 
-  /// Fills `out` from `offset`. Whole pages of which nearly none is in the page cache are read past
-  /// it, so that disks get large requests and the cache of others stays; what is there is copied.
+  /// Fills `out` from `offset`. Whole pages are read past the page cache unless it has most of
+  /// them, so that disks get large requests and the cache of others stays. Cached pages are copied.
   /// Errors as read_exactly.
   void read(std::span<std::byte> out, std::uint64_t offset, const char* subject);
 
   /// Writes `parts` at `offset`; uses them up. Whole pages go past the page cache: the disk starts
-  /// at once and not at the sync. Others go through it, and the disk is told to start. Throws
+  /// at once and not at the sync. Others go through it, and their write-back starts at once. Throws
   /// Error{io}.
   void write(std::span<iovec> parts, std::uint64_t offset, const char* subject);
 

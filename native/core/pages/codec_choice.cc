@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kWindow = 8u << 20;
 constexpr std::size_t kPieces = 4;
 constexpr std::size_t kLongestPiece = 8192;
-/// Below it the parts of a sample would be too short to tell anything.
+/// In smaller contents the parts of a sample are too short to predict anything.
 constexpr std::size_t kSmallestContent = 16u << 10;
 /// How fast a codec that was too slow is given another chance: after some 200 frames if it took ten
 /// times too long, which then costs a twentieth.

@@ -34,11 +34,10 @@ constexpr std::size_t most_worth_keeping(std::size_t raw) { return raw - raw / 1
 
 /// Chooses for frames of one thread.
 ///
-/// With Compress::automatic it is the codec that makes the sample smallest among those that cost
-/// no time: compressing and writing what is left must not take this thread longer than writing the
-/// frame raw. So a fast disk, or the page cache, gets raw frames and a slow one compressed ones,
-/// and checkpoints take no longer than raw ones would but for the samples (1/64 of a frame of 2
-/// MiB).
+/// With Compress::automatic it is the codec that makes the sample smallest among those that cost no
+/// time: compressing and writing the rest must not take this thread longer than writing the frame
+/// raw. So a fast disk, or the page cache, gets raw frames and a slow one compressed ones, and
+/// checkpoints take no longer than raw ones would but for the samples (1/64 of a frame of 2 MiB).
 class CodecChooser {
  public:
   /// Both live longer than this.

@@ -21,7 +21,7 @@ namespace {
   throw Error(ErrorCode::corrupt, "pages file: frame " + std::to_string(index) + ": " + reason);
 }
 
-/// Runs `work` on `content`, and adds what it took to `cost`.
+/// Runs `work` on `content`, and adds its time to `cost`.
 template <class Work>
 auto hashing(HashCost& cost, std::span<const std::byte> content, Work&& work) {
   struct Account {
@@ -82,7 +82,7 @@ void FrameDecoder::decode(const FrameEntry& frame, std::uint64_t index,
       zstd(index, stored, out);
       break;
     case Codec::lz4: {
-      // Lengths are at most that of a frame, far below 2^31.
+      // Lengths are at most the length of a frame, far below 2^31.
       const int n = LZ4_decompress_safe(
           reinterpret_cast<const char*>(stored.data()), reinterpret_cast<char*>(out.data()),
           static_cast<int>(stored.size()), static_cast<int>(out.size()));

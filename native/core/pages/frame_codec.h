@@ -73,7 +73,8 @@ class FrameDecoder {
   ~FrameDecoder();
 
   /// `stored` is frame.stored bytes, `out` frame.raw bytes; for Codec::raw they may be the same
-  /// memory. `index` is for messages. Throws Error{corrupt} when the content is not what was saved.
+  /// memory. `index` is for messages. Throws Error{corrupt} when the content differs from the saved
+  /// one.
   void decode(const FrameEntry& frame, std::uint64_t index, std::span<const std::byte> stored,
               std::span<std::byte> out);
   /// Room of `bytes` for stored bytes, valid until the next call.

@@ -9,10 +9,10 @@
 
 namespace kfdcp {
 
-/// Two contents are the same when their XXH3-128, XXH3-64 and lengths are. No byte is compared:
-/// what was stored would have to be read from the disk again. By accident that goes wrong once in
-/// 2^80 images of the largest size; on purpose a process can spoil contents of its own container
-/// alone.
+/// Two contents are the same when their XXH3-128, XXH3-64 and lengths are. No byte is compared,
+/// because stored contents would have to be read from the disk again. An accidental collision
+/// happens once in 2^80 images of the largest size. With a deliberate one a process can damage only
+/// contents of its own container.
 struct FrameIdentity {
   Digest128 digest;
   std::uint64_t checksum;

@@ -18,8 +18,8 @@ struct HashKernels {
 /// Only where the processor has AVX2.
 extern const HashKernels kHashAvx2;
 #endif
-/// For every processor. On x86-64 without vectors: those of SSE2 alone gain two thirds at most,
-/// and take four times as long where the processor is emulated.
+/// For every processor. On x86-64 without vectors: SSE2 alone gains two thirds at most, and take
+/// four times as long where the processor is emulated.
 extern const HashKernels kHashPortable;
 
 }  // namespace kfdcp

@@ -111,9 +111,9 @@ struct PlacedFrame {
 /// Throws Error{io} (ENOSPC...), Error{protocol} on misuse.
 class PagesWriter {
  public:
-  /// With a `parent`, only read here, or an `image`, which outlives this: frames that are there are
-  /// not stored but refer to it; frames stored here are told to `image`. Both need options.share; a
-  /// parent without digests is Error{unsupported}, ordinals of 2^16 and more in an image are
+  /// With a `parent`, only read here, or an `image`, which outlives this: frames that it has are
+  /// not stored but refer to it. Frames stored here are added to `image`. Both need options.share;
+  /// a parent without digests is Error{unsupported}, ordinals of 2^16 and more in an image are
   /// Error{protocol}.
   PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent = nullptr,
               ImageFrames* image = nullptr);
@@ -182,7 +182,7 @@ class PagesReader {
   /// Bytes that came past the page cache so far.
   std::uint64_t direct_bytes() const;
   /// Reads frame `index` into `out` (exactly its raw size), decodes it and checks its checksum.
-  /// Error{unsupported} for what is in another file: core/pages/pages_chain.h and
+  /// Error{unsupported} for content of another file: core/pages/pages_chain.h and
   /// core/pages/sibling_files.h follow that. Several threads may call it at once. After an error
   /// `out` holds anything.
   void read_frame(std::uint64_t index, std::span<std::byte> out) const;

@@ -46,7 +46,7 @@ SiblingFiles::Frame find(const std::vector<ChainFile>& chain, std::uint64_t inde
   return chain[at].siblings->find(source.entry);
 }
 
-/// What a writer is told that is to have the codecs of these frames.
+/// The option of a writer that must have the codecs of these frames.
 Compress codecs_of(const std::vector<ChainFile>& chain) {
   bool lz4 = false, planes = false;
   for (std::uint64_t i = 0; i < chain[0].file->summary().frames; ++i) {

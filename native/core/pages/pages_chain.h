@@ -24,7 +24,7 @@ struct ChainFile {
 /// every frame is verified. What `image`, of the image that the new file is for, has is referred to
 /// there: all files of it with siblings must be written anew, for frames are stored elsewhere then.
 /// `fd` and `image` as for PagesWriter. Throws Error{corrupt} for a chain whose roots do not fit or
-/// whose frames are not what was saved, Error{io}, Error{cancelled}.
+/// whose frames differ from the saved ones, Error{io}, Error{cancelled}.
 PagesSummary flatten_pages(const std::vector<ChainFile>& chain, int fd, std::stop_token stop = {},
                            ImageFrames* image = nullptr);
 

@@ -19,8 +19,9 @@ namespace kfdcp {
 /// 256 MiB whatever the stream says.
 class PagesStreamCheck {
  public:
-  /// Gets what is no frame, at its offset in the file. All of it, with holes for the rest, is what
-  /// PagesReader opens: it lists the frames but cannot read them. Believe it only after finish().
+  /// Gets all bytes outside frames, with their offset in the file. PagesReader opens a file of
+  /// them, with holes for the rest. It lists the frames but cannot read them. Trust it only after
+  /// finish().
   using IndexSink = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
   /// Gets every frame of the index, in its order. Believe it only after finish().

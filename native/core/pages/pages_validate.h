@@ -20,7 +20,7 @@ bool has_digests(const Header& header);
 PagesOptions check_header(const Header& header);
 void check_index_header(const IndexHeader& index, const Header& header);
 void check_footer(const Footer& footer);
-/// `table` as index.buffers entries; sums and counts must equal those of `index`.
+/// `table` as index.buffers entries; sums and counts must equal the ones in `index`.
 std::vector<BufferEntry> check_buffers(std::span<const BufferRecord> table,
                                        const IndexHeader& index, std::uint32_t frame_bytes);
 /// Whether a block between the frames is a record; else it is the index header.

@@ -75,7 +75,8 @@ struct PagesWriter::State {
     }
   }
 
-  /// Throws what a write has failed with: another worker may be here before that one has told.
+  /// Throws the error of a failed write. Another worker may come here before the failed one has
+  /// reported it.
   void must_be_usable() {
     if (usable) return;
     const std::lock_guard lock(mutex);

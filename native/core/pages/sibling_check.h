@@ -12,8 +12,8 @@
 
 namespace kfdcp {
 
-/// What one pages file has for others, and what it takes from them: 8 bytes a frame, and 16 for
-/// each frame that is elsewhere; at most 96 MiB.
+/// The frames of one pages file, and its references to others. It takes 8 bytes for each frame and
+/// 16 for each reference, at most 96 MiB.
 class SiblingLinks {
  public:
   /// The next frame, in the order of the index.
@@ -30,8 +30,8 @@ class SiblingLinks {
   std::vector<Reference> references_;
 };
 
-/// Holds all files of an image against each other, by their indexes. Contents are told apart by 64
-/// bits of hash here; a restore compares digests, and verifies what it reads by them.
+/// Compares all files of an image by their indexes. Contents are distinguished by 64 bits of hash
+/// here. A restore compares digests, and verifies everything that it reads.
 class SiblingCheck {
  public:
   struct Problem {
@@ -46,11 +46,11 @@ class SiblingCheck {
   /// A file that is sound by itself. Of two with the same ordinals the first counts.
   void add(const PagesOptions& options, SiblingLinks links);
   void add(const PagesReader& file);
-  /// After the last file: of each file that refers to what is not there, the first reason. What is
-  /// beyond the memory cannot be checked, which is a reason, too.
+  /// To be called after the last file. Returns the first reason against each file with a missing
+  /// reference. Frames beyond the memory limit cannot be checked, which is a reason, too.
   std::vector<Problem> problems() const;
 
-  /// 64 TiB of contents in frames of 2 MiB, none of which is elsewhere.
+  /// 64 TiB of contents in frames of 2 MiB without references.
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
  private:

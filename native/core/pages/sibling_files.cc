@@ -29,7 +29,7 @@ const PagesReader& SiblingFiles::reader(std::uint32_t process, std::uint32_t gpu
     auto fresh = std::make_unique<Opened>(open_(process, gpu));
     const PagesOptions& is = fresh->reader.options();
     require(is.process == process && is.gpu == gpu, pages_file_name(process, gpu),
-            "is that of another process or GPU");
+            "belongs to another process or GPU");
     opened = std::move(fresh);
   }
   return opened->reader;

@@ -22,12 +22,12 @@ struct GpuProcess {
     std::uint32_t minor;
     std::uint32_t gpu_id;      // of its GPU on this host
     RenderSnapshot held;       // beside KFD's memory
-    bool carries_kfd = false;  // its GPU address space is that of the KFD process
+    bool carries_kfd = false;  // it has the GPU address space of the KFD process
   };
   std::vector<RenderFile> render_files;  // every distinct struct file of a render node
 };
 
-/// A descriptor of a dma-buf, whoever made it. The inode tells which: each dma-buf has one file.
+/// A descriptor of a dma-buf, whoever made it. The inode identifies it: each dma-buf has one file.
 struct HeldDmabuf {
   int pid;
   std::string comm;

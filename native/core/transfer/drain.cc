@@ -17,7 +17,7 @@ namespace {
 /// Lets workers through one after the other, in the order of the loads.
 class Turnstile {
  public:
-  /// Waits until `turn` is next. Throws what it was closed with.
+  /// Waits until `turn` is next. Throws the error it was closed with.
   void enter(std::uint64_t turn) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return reason_ || next_ == turn; });
@@ -49,7 +49,7 @@ class Turnstile {
 /// What a worker has of its own.
 struct Encoder {
   std::unique_ptr<FrameEncoder> frames;
-  Mapping room;  // for what is stored of several frames
+  Mapping room;  // for the stored bytes of several frames
   std::vector<EncodedFrame> encoded;
   std::vector<PlacedFrame> placed;
 };
@@ -72,7 +72,7 @@ class Drain {
     turns_[slot] = turn_++;
   }
 
-  /// Encodes and writes what is in the slot; in thread `worker`.
+  /// Encodes and writes the content of the slot, in thread `worker`.
   void work(std::size_t worker, std::size_t slot) {
     try {
       Encoder& mine = encoders_[worker];

@@ -15,8 +15,8 @@
 namespace kfdcp {
 
 /// Takes slots in the order they come and hands them back when their work is done. One thread hands
-/// out and takes back; work of several slots runs at once. Work that throws ends all: what was not
-/// begun is dropped.
+/// out and takes back; work of several slots runs at once. Work that throws ends everything: work
+/// that has not begun is dropped.
 class SlotWorkers {
  public:
   /// `work(worker, slot)` runs in thread `worker` of `count`, at least one. Throws Error{io} when

@@ -36,7 +36,7 @@ struct Snapshot {
 SnapshotPlan plan_snapshot(const std::vector<ContentBuffer>& buffers, std::uint64_t most);
 
 /// Copies all buffers to VRAM, on the GPU. None when that has no room. A requested stop is seen
-/// before the next copy: Error{cancelled}. Errors as those of drain().
+/// before the next copy: Error{cancelled}. Errors as by drain().
 std::optional<Snapshot> snapshot_to_vram(CopyEngine& engine,
                                          const std::vector<ContentBuffer>& buffers,
                                          const std::stop_token& stop);

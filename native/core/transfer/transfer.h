@@ -70,10 +70,10 @@ TransferStats drain(CopyEngine& engine, const std::vector<ContentBuffer>& buffer
                     const TransferOptions& options, std::stop_token stop,
                     TransferProgress& progress);
 
-/// Fills every buffer from `in`, and from its `siblings` what is there: the workers read, decode
-/// and verify frames, and what is verified is copied in the order of the file. A buffer that `in`
-/// lacks, or holds with another size, is Error{corrupt}, before anything is written. Zero frames
-/// are written as zeros: a fresh buffer may hold anything. Slots must hold a frame, else
+/// Fills every buffer from `in`, and from its `siblings` the frames that they have. The workers
+/// read, decode and verify frames. Verified frames are copied in the order of the file. A buffer
+/// that `in` lacks, or holds with another size, is Error{corrupt}, before anything is written. Zero
+/// frames are written as zeros: a fresh buffer may hold anything. Slots must hold a frame, else
 /// Error{unsupported}, as are references to a parent, and to siblings without `siblings`.
 TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffers,
                      const PagesReader& in, const TransferOptions& options, std::stop_token stop,

@@ -66,7 +66,7 @@ class LoadBuffers {
 };
 
 /// Reads all of `buffers` into slots, as far ahead as there are any, and hands each to `workers`;
-/// `expect` is told before what will be in it. Throws what copies or workers throw.
+/// `expect` gets its future content first. Throws errors of copies and workers.
 void read_ahead(const std::vector<ContentBuffer>& buffers, std::size_t slot_bytes,
                 TransferRing& ring, SlotWorkers& workers, const std::stop_token& stop,
                 const std::function<void(std::size_t, Load)>& expect);

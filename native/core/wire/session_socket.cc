@@ -43,7 +43,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kEnding = 500ms;
 
 /// Asked of the kernel, since a session that is stopped, or at work, cannot say so itself. A full
-/// queue of connections (EAGAIN) is that of somebody who listens.
+/// queue of connections (EAGAIN) belongs to somebody who listens.
 bool nobody_listens(const std::string& path) {
   try {
     socket_at(path, ::connect, SOCK_NONBLOCK);

@@ -16,13 +16,13 @@ std::string control_socket(int criu_pid);
 
 /// What became of a session that did not answer as it should.
 struct LostSession {
-  bool gone;        // nobody listens any more; what it left at its socket was removed
+  bool gone;        // nobody listens any more; its socket was removed
   std::string why;  // one sentence with the reason and the next step
 };
 
 /// To be called with the error that the session of CRIU process `criu_pid` was given up for. One
 /// that is gone is cleaned away, for a later CRIU with the same pid must not take it for its own.
-/// One that is slow or stopped is not: it goes on one day, and must find its socket then. Takes up
+/// The socket of a slow or stopped one stays: it may continue one day and needs it then. Takes up
 /// to half a second.
 LostSession give_up_session(int criu_pid, const Error& error);
 

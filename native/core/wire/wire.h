@@ -86,8 +86,8 @@ inline constexpr std::size_t kMaxFds = 250;
 void send_message(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                   const std::string& text, const std::vector<int>& fds);
 
-/// Tells the session of a failure in a message of type `type` (dump_refused or restore_failed).
-/// Throws nothing: what failed is what counts, not that it cannot be told.
+/// Reports a failure to the session in a message of type `type` (dump_refused or restore_failed).
+/// Throws nothing: the failure counts, not an error of the report.
 void send_failure(int socket, MessageType type, std::uint64_t ordinal,
                   const std::exception& error) noexcept;
 

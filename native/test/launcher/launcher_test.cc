@@ -55,7 +55,7 @@ TEST_CASE("launcher: what the daemon writes before it closes descriptor 3 is ret
   CHECK(daemon_says("printf %05000d 0").size() == 5000);
 }
 
-TEST_CASE("launcher: a daemon that goes on after closing descriptor 3 is not waited for") {
+TEST_CASE("launcher: a daemon that continues after closing descriptor 3 is not waited for") {
   const auto start = std::chrono::steady_clock::now();
   const std::string pid =
       launcher::start_daemon({"sh", "-c", "echo $$ >&3; exec 3>&-; exec sleep 30"}, 10'000);

@@ -77,7 +77,7 @@ TEST_CASE("pages stream: a file without buffers, and one of more than a page of 
   CHECK(out == noise(64, 1499));
 }
 
-TEST_CASE("pages stream: a file that ends early or goes on") {
+TEST_CASE("pages stream: a file that ends early or continues") {
   std::vector<Content> buffers;
   const Bytes file = sample(buffers);
   for (const std::size_t n :

@@ -50,7 +50,7 @@ int run(const char* path) {
       encode_render_state(test::comparable(stored))) {
     fail("it came back unlike it was");
   }
-  // A context goes on where it was: the next submission has the next number.
+  // A context continues where it was: the next submission has the next number.
   drm::submit_nothing(target.get(), 1, 1, 1);
   if (drm::count_submissions(target.get(), 1, AMDGPU_HW_IP_DMA, 1) != 301) fail("lost count");
   std::printf("same: %s\n", drm::can_change_handles(target.get()) ? "changed" : "steered");

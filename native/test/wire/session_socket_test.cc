@@ -117,7 +117,7 @@ TEST_CASE("session socket: a silent session is not taken for a dead one") {
   CHECK(place.exists());
 }
 
-TEST_CASE("session socket: a session that drops one peer goes on for the others") {
+TEST_CASE("session socket: a session that drops one peer continues for the others") {
   const SessionPlace place;
   const UniqueFd listener = listen_socket(place.socket);
   std::thread session([&] {

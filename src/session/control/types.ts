@@ -1,4 +1,4 @@
-/** What a session reports, and what it can be asked to do. Names are those of proto/control.proto. */
+/** What a session reports, and what it can be asked to do. Names are as in proto/control.proto. */
 
 import { type ErrorCode, KfdError } from '../../errors.js';
 
@@ -49,7 +49,7 @@ export interface Controlled {
 
 /** The part of a dump or restore that can be controlled. */
 export interface Cancellable {
-  /** GPU processes known so far; pids are those of the host. */
+  /** GPU processes known so far; pids as on the host. */
   readonly processes: readonly { readonly pid?: number }[];
   /** Makes the session fail with `reason`. Throws E_TOO_LATE. */
   cancel(reason: KfdError): void;

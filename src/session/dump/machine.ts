@@ -251,7 +251,7 @@ function criuDead(state: DumpState): DumpStep {
 }
 
 /**
- * A container engine that was told of success keeps the image. State files without a manifest show that it is
+ * A container engine that got a success keeps the image. State files without a manifest show that it is
  * unfinished.
  */
 function removal({ outcome, resumedUnsealed }: DumpState): DumpEffect[] {

@@ -1,5 +1,5 @@
 /**
- * Whether queues run again after RESUME. RESUME only queues work, which tries again for ever and tells nobody
+ * Whether queues run again after RESUME. RESUME only queues work, which tries again for ever and reports nothing
  * (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_restore_userptr_worker@6.12.117, @7.3.4). KFD counts an eviction when it is
  * over: restore_process_queues_cpsch and restore_process_queues_nocpsch of kfd_device_queue_manager.c add its duration
  * to `evicted_ms`, with and without queues on the GPU (6.1.192 to 7.3.4). The count is not a time there: RESTORE evicts

@@ -62,9 +62,9 @@ export class RestoreFiles {
   }
 
   /**
-   * A dma-buf, once its buffer exists. A task whose own KFD state is not restored yet is told to restore it first: CRIU
-   * would ask for its /dev/kfd only after this answer. Otherwise two processes that hold each other's dma-bufs would
-   * wait for ever.
+   * A dma-buf, once its buffer exists. A task whose own KFD state is not restored yet must restore it first: CRIU would
+   * ask for its /dev/kfd only after this answer. Otherwise two processes that hold each other's dma-bufs would wait for
+   * ever.
    */
   async #openDmabuf({ buffer = -1 }: ManifestExtFile, { args }: Message): Promise<Answer> {
     const [, nsPid] = args;

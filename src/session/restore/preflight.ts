@@ -51,7 +51,7 @@ export interface PreparedRender {
   readonly file: ManifestExtFile;
   readonly gpuId: number;
   readonly state: Buffer;
-  /** Index of its first BO among those of the process, and how many it has. */
+  /** Index of its first BO among the BOs of the process, and how many it has. */
   readonly firstBo: number;
   readonly bos: number;
 }
@@ -232,7 +232,7 @@ async function readState<Summary extends { readonly ordinal: number }>(
   }
   const summary = fromFile(file, () => summarize(state));
   if (nameOf(summary.ordinal) !== file.name) {
-    throw corrupt(file, `is that of ${nameOf(summary.ordinal)}`);
+    throw corrupt(file, `belongs to ${nameOf(summary.ordinal)}`);
   }
   return { state, summary };
 }

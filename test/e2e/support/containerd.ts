@@ -112,8 +112,8 @@ export class Containerd {
   }
 
   /**
-   * Killed, and started anew with the programs in these folders before others: shims and containers go on meanwhile. So
-   * does the next restart, if it names none.
+   * Kills the daemon and starts it again with the programs in these folders before others. Shims and containers
+   * continue meanwhile. The next restart uses the same folders, if it names none.
    */
   async restart(...folders: string[]): Promise<void> {
     const ended = once(this.#daemon, 'close');

@@ -1,4 +1,4 @@
-// Work that goes on while nobody asks for anything.
+// Work that continues while nobody asks for anything.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace lab {
 
 std::size_t steps_done(std::span<std::uint32_t> words) {
   std::size_t done = 0;
-  // Downwards: the GPU goes on meanwhile, upwards, so below a word that was done all are.
+  // Downwards: the GPU continues meanwhile, upwards, so below a word that was done all are.
   for (std::size_t i = words.size(); i-- > 0;) {
     const std::uint32_t value = std::atomic_ref(words[i]).load(std::memory_order_acquire);
     if (value == 1) {
