@@ -27,6 +27,9 @@ ${command}
 queues of a checkpoint. Nothing here was seen on a physical GPU: the rows come from the drivers' sources, and some of
 them from simulated hardware ([its README](../test/lab/driver/README.md)).
 
+In the JSON of \`check\`, the finding \`gpu N queues\` has the ids of the rows in \`rows\`. The JSON of \`inspect\` has
+\`kernel\`, and \`lost_queues\` for each process.
+
 ## Refused at the checkpoint
 
 A kernel saves these queues without an error, and cannot bring them back. A restore would fail, or worse, when the
