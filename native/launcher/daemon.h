@@ -8,7 +8,8 @@ namespace kfdcp::launcher {
 
 /// Runs `command` as a daemon: in a cgroup of its own, in a session of its own, with no descriptor
 /// of the caller. Its descriptor 3 is a pipe. Returns everything that it writes there before
-/// closing it. Empty when it died without a word. Throws Error{io} (ETIMEDOUT after `timeout_ms`).
+/// closing it. Empty when it died without an answer. Throws Error{io} (ETIMEDOUT after
+/// `timeout_ms`).
 std::string start_daemon(const std::vector<std::string>& command, int timeout_ms);
 
 /// Moves the calling process to the top-level cgroup "kfd-checkpoint" of every hierarchy. Under

@@ -15,8 +15,8 @@ namespace {
 
 using namespace kfdcp;
 
-/// Exit statuses, as hooks/criu-action knows them. Neither 0 nor 1 is a word: a damaged program may
-/// end with them (the shell runs an empty file, with success).
+/// Exit statuses, as hooks/criu-action knows them. Neither 0 nor 1 is an answer: a damaged program
+/// may end with them (the shell runs an empty file, with success).
 constexpr int kGoOn = 10;
 constexpr int kStop = 11;  // the reason is on standard error
 constexpr int kNotAsked = 1;

@@ -1,4 +1,4 @@
-/** What `inspect` knows, as the JSON it prints. Keys of the engine's part are checkpointctl's. */
+/** What `inspect` knows, as the JSON it prints. Keys of the container engine's part are checkpointctl's. */
 
 import type { CheckpointContents } from '../archive/contents.js';
 import type { RenderStateFacts } from '../archive/verifier.js';

@@ -1,6 +1,6 @@
 /**
- * A checkpoint that lets the container continue while its contents are written. One whose session dies then. A later one
- * without unchanged contents. The container has 1,000 BOs.
+ * Three checkpoints of a container with 1,000 BOs. One lets it continue while its contents are written. The session of
+ * the next dies then. A later one leaves unchanged contents out.
  */
 
 import assert from 'node:assert/strict';
