@@ -102,7 +102,7 @@ std::vector<std::string> reasons_of_session(DumpState& state) {
 }
 
 /// Reports a failed survey to the session, if one was started: its log should have the reason.
-Survey survey_or_tell(int root_pid) {
+Survey survey_or_report(int root_pid) {
   try {
     return survey_tree(root_pid);
   } catch (const std::exception& error) {
@@ -164,7 +164,7 @@ void begin_dump(int root_pid) {
 
 void checkpoint_tree(int root_pid) {
   if (std::exchange(surveyed, true)) return;
-  Survey survey = survey_or_tell(root_pid);
+  Survey survey = survey_or_report(root_pid);
   if (survey.processes.empty() && survey.refusals.empty()) return;
 
   dump = std::make_unique<DumpState>();

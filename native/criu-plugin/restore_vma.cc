@@ -125,13 +125,13 @@ void exchange_offset(const VmaRecord& vma, std::uint64_t& new_offset, int& fd) {
 
 /// CRIU ignores errors of its mapping hook: the session refuses the restore unless it gets the
 /// count.
-void tell_mapped() {
+void report_mapped() {
   const UniqueFd session = connect_session(restored->criu_pid);
   request(session.get(), MessageType::vmas_mapped, {restored->state.ordinal, restored->mapped});
 }
 
 /// CRIU continues without the mapping. Only the session can refuse the restore, with the reason.
-void tell_lost_mapping(const std::exception& lost) noexcept {
+void report_lost_mapping(const std::exception& lost) noexcept {
   try {
     const UniqueFd session = connect_session(restored->criu_pid);
     send_failure(session.get(), MessageType::restore_failed, restored->state.ordinal, lost);
@@ -176,9 +176,9 @@ bool update_vma(const char* path, std::uint64_t address, std::uint64_t old_offse
       throw Error(ErrorCode::corrupt, "no recorded mapping at address " + std::to_string(address));
     }
     exchange_offset(*vma, new_offset, fd);
-    if (++restored->mapped == restored->state.vmas.size()) tell_mapped();
+    if (++restored->mapped == restored->state.vmas.size()) report_mapped();
   } catch (const std::exception& error) {
-    tell_lost_mapping(error);
+    report_lost_mapping(error);
     throw;
   }
   return true;

@@ -77,7 +77,7 @@ class Restorer {
     std::optional<UniqueFd> dmabuf = drm::export_dmabuf(fd_, bo.handle);
     if (!dmabuf) {
       throw Error(ErrorCode::gpu,
-                  "GEM handle " + std::to_string(bo.handle) + " came back unlike it was");
+                  "GEM handle " + std::to_string(bo.handle) + " differs from the recorded one");
     }
     out_.dmabufs.push_back(std::move(*dmabuf));
     out_.mmap_offsets.push_back(bo.mmap_offset == 0 ? 0 : drm::mmap_offset(fd_, bo.handle));

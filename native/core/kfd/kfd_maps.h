@@ -16,8 +16,8 @@ const kfd_criu_bo_bucket* kfd_buffer_of(const ProcessState& state, const VmaReco
 
 /// Where a restored buffer of /dev/kfd is to be mapped. RESTORE gives the offset with the id of the
 /// GPU, and before 7.3 that is the one to map; from then on it is the id the process knows.
-/// `can_map` tells whether the kernel accepts an offset: drivers are also installed apart from the
-/// kernel, so its `release` only says which to try first. Throws Error{gpu} when it accepts
+/// `can_map` returns whether the kernel accepts an offset: drivers are also installed apart from
+/// the kernel, so its `release` only says which to try first. Throws Error{gpu} when it accepts
 /// neither.
 std::uint64_t kfd_map_offset(const kfd_criu_bo_bucket& restored, std::string_view release,
                              const std::function<bool(std::uint64_t)>& can_map);

@@ -1,4 +1,4 @@
-// Narrows the render nodes that the processes of one cgroup may open: an eBPF program of the type
+// Restricts the render nodes that the processes of one cgroup may open: an eBPF program of the type
 // that container engines use for their device rules (cgroup v2).
 #pragma once
 

@@ -95,7 +95,7 @@ struct PagesStreamCheck::State {
   }
 
   IndexSink keep;
-  FrameSink tell;
+  FrameSink sink;
   Stage stage = Stage::header;
   std::uint64_t need = sizeof(layout::Header);
   std::uint64_t at = 0;  // offset of the current unit in the file
@@ -197,7 +197,7 @@ void PagesStreamCheck::State::on_page(std::span<const std::byte> bytes) {
     if (is_stored(entry.codec)) seen.match(record);
     if (entry.codec == Codec::reference) ++references;
     if (entry.codec == Codec::sibling) ++siblings;
-    if (tell) tell(entry);
+    if (sink) sink(entry);
     ++frames_listed;
   }
   next_page();
@@ -229,7 +229,7 @@ void PagesStreamCheck::State::on_footer(std::span<const std::byte> bytes) {
 PagesStreamCheck::PagesStreamCheck(IndexSink index, FrameSink frames)
     : state_(std::make_unique<State>()) {
   state_->keep = std::move(index);
-  state_->tell = std::move(frames);
+  state_->sink = std::move(frames);
 }
 PagesStreamCheck::~PagesStreamCheck() = default;
 

@@ -61,18 +61,18 @@ class Rules {
   void check_pid_in_namespace(const ProcessFacts& holder) {
     for (const ProcessFacts& other : facts_.processes) {
       if (other.pid == holder.pid || other.ns_pid != holder.ns_pid) continue;
-      refuse(
-          who(holder.pid) + " holds dma-buf inode " + std::to_string(holder.dmabufs.front().inode) +
-          " open as descriptor " + std::to_string(holder.dmabufs.front().fd) + ", and " +
-          who(other.pid) +
-          " has the same pid in another pid namespace: at a restore they could not be told apart");
+      refuse(who(holder.pid) + " holds dma-buf inode " +
+             std::to_string(holder.dmabufs.front().inode) + " open as descriptor " +
+             std::to_string(holder.dmabufs.front().fd) + ", and " + who(other.pid) +
+             " has the same pid in another pid namespace: at a restore they could not be "
+             "distinguished");
       return;
     }
   }
 
   /// The process that opened a KFD file. A holder that KFD does not list only inherited it. Of
   /// several that it lists, the eldest opened the file before it forked the others, which opened
-  /// theirs later: PROCESS_INFO tells at the pause whether that is so.
+  /// theirs later: PROCESS_INFO shows at the pause whether that is so.
   int kfd_owner(const FileFacts& file) {
     std::vector<int> users;
     for (const auto& [pid, fd] : file.holders) {

@@ -128,7 +128,7 @@ TEST_CASE("staging: the slots of a copy, each named by segments that follow each
   CHECK(refused({0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-TEST_CASE("cpu engine: reads and writes where told, and nowhere else") {
+TEST_CASE("cpu engine: reads and writes in its range, and nowhere else") {
   const auto engine = make_cpu_engine(kSmall);
   const auto content = noise(5 * 4096, 1);
   const UniqueFd fd = memory_file(content);
@@ -166,7 +166,7 @@ TEST_CASE("cpu engine: a dma-buf that is larger than its content is another buff
   CHECK(engine->import(fd.get(), 2 * 4096, std::nullopt) != nullptr);
 }
 
-TEST_CASE("cpu engine: import refuses what is no buffer or is smaller than told") {
+TEST_CASE("cpu engine: import refuses what is no buffer or is smaller than its size") {
   const auto engine = make_cpu_engine(kSmall);
   const UniqueFd fd = memory_file(noise(4096, 4));
   CHECK(code_of([&] { (void)engine->import(fd.get(), 4097, 0); }) == ErrorCode::gpu);

@@ -57,7 +57,7 @@ TEST_CASE("kfd maps: a mapping shows the buffer of its kind and GPU") {
   CHECK(shows(0x9000000, std::uint64_t{2} << 62) == -1);  // the event page of an APU
 }
 
-TEST_CASE("kfd maps: where two GPUs have exchanged ids, the address tells") {
+TEST_CASE("kfd maps: where two GPUs have exchanged ids, the address decides") {
   const ProcessState state = two_gpus(20, 10);
   const auto gpu = [&](std::uint64_t start, std::uint32_t id) {
     return kfd_buffer_of(state, mapping(start, of_gpu(kDoorbell, id)))->gpu_id;

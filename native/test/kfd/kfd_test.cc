@@ -25,7 +25,7 @@ TEST_CASE("kfd: the structures have the layout of the kernel interface") {
   CHECK(KFD_CRIU_OP_RESUME == 4);
 }
 
-TEST_CASE("kfd: process_info asks with nothing but the op, and hands on what it was told") {
+TEST_CASE("kfd: process_info asks with nothing but the op, and returns the answer") {
   int calls = 0;
   const FakeKernel kernel = criu_kernel([&](int fd, kfd_ioctl_criu_args& args) {
     ++calls;
@@ -47,7 +47,7 @@ TEST_CASE("kfd: process_info asks with nothing but the op, and hands on what it 
   CHECK(info.priv_bytes == 1ull << 33);
 }
 
-TEST_CASE("kfd: unpause tells a process that was not paused from a failure") {
+TEST_CASE("kfd: unpause distinguishes a process that was not paused from a failure") {
   int answer = 0;
   const FakeKernel kernel = criu_kernel([&](int, kfd_ioctl_criu_args& args) {
     CHECK(is_zero(args, KFD_CRIU_OP_UNPAUSE));

@@ -238,12 +238,12 @@ TEST_CASE("launcher: the session's word decides, and its reason is shown") {
   const Criu criu;
   std::filesystem::create_directories(criu.session());
   const UniqueFd listener = listen_socket(session_socket(::getpid()));
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   std::thread session([&] {
     for (const MessageType answer : {MessageType::ok, MessageType::error}) {
       const UniqueFd peer(::accept(listener.get(), nullptr, nullptr));
       const Message question = expect_message(peer.get(), 10'000);
-      if (question.type == MessageType::stage) heard.push_back(question.text);
+      if (question.type == MessageType::stage) received.push_back(question.text);
       send_message(peer.get(), answer, {}, "because", {});
     }
   });
@@ -252,7 +252,7 @@ TEST_CASE("launcher: the session's word decides, and its reason is shown") {
   session.join();
   CHECK(refused.status == kStop);
   CHECK(refused.errors == "Error (kfd-checkpoint): because\n");
-  CHECK(heard == std::vector<std::string>{"post-dump", "post-restore"});
+  CHECK(received == std::vector<std::string>{"post-dump", "post-restore"});
 }
 
 TEST_CASE("launcher: an environment that is not CRIU's is no word") {

@@ -48,7 +48,7 @@ int run(const char* path) {
   const RenderSnapshot again = read_or_say(target);
   if (encode_render_state(test::comparable(again.state)) !=
       encode_render_state(test::comparable(stored))) {
-    fail("it came back unlike it was");
+    fail("it differs from the recorded one");
   }
   // A context continues where it was: the next submission has the next number.
   drm::submit_nothing(target.get(), 1, 1, 1);

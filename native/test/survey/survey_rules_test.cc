@@ -109,7 +109,7 @@ TEST_CASE("survey: descriptors that cannot be saved") {
     facts.processes[0].ns_pid = facts.processes[1].ns_pid;
     CHECK(refusal(facts) ==
           "pid 101 (c101) holds dma-buf inode 77 open as descriptor 5, and pid 102 (c102) has the "
-          "same pid in another pid namespace: at a restore they could not be told apart");
+          "same pid in another pid namespace: at a restore they could not be distinguished");
     facts.processes[0].dmabufs.clear();
     CHECK(decide(facts).refusals.empty());
   }
@@ -284,7 +284,7 @@ TEST_CASE("survey: a GPU in use that has no node in the container") {
         "restore could not open it");
 }
 
-TEST_CASE("survey: several reasons are all told") {
+TEST_CASE("survey: several reasons are all listed") {
   TreeFacts facts = sound();
   facts.render[0].refusals = {"GEM handle 3: it is encrypted", "GEM handle 4: it is, too"};
   facts.processes[0].smi_descriptors = {5, 6};

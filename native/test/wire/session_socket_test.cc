@@ -55,7 +55,8 @@ TEST_CASE("session socket: is found below the directory of CRIU's pid") {
   CHECK(session_directory(4711) != session_directory(471));
 }
 
-TEST_CASE("session socket: who connects is heard; a taken, a missing and a long path are refused") {
+TEST_CASE(
+    "session socket: who connects gets an answer; a taken, a missing and a long path are refused") {
   const Folder folder;
   const std::string path = folder.path() + "/sock";
   const UniqueFd listener = listen_socket(path);

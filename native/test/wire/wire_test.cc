@@ -74,9 +74,9 @@ TEST_CASE("wire: every type arrives with arguments and text as they were sent") 
   }
 }
 
-TEST_CASE("wire: a failure is told with its reason, and whether it is one of ours") {
+TEST_CASE("wire: a failure is sent with its reason, and whether it is one of ours") {
   const Pair pair = packet_pair();
-  const auto told = [&](const std::exception& error) {
+  const auto sent = [&](const std::exception& error) {
     send_failure(pair.a.get(), MessageType::restore_failed, 7, error);
     std::optional<Message> got = receive_message(pair.b.get());
     REQUIRE(got);
@@ -84,8 +84,8 @@ TEST_CASE("wire: a failure is told with its reason, and whether it is one of our
     CHECK(got->args[0] == 7);
     return std::pair(got->args[1], got->text);
   };
-  CHECK(told(Error(ErrorCode::gpu, "KFD: busy")) == std::pair(0ul, std::string("KFD: busy")));
-  CHECK(told(std::out_of_range("map::at")) ==
+  CHECK(sent(Error(ErrorCode::gpu, "KFD: busy")) == std::pair(0ul, std::string("KFD: busy")));
+  CHECK(sent(std::out_of_range("map::at")) ==
         std::pair(1ul, std::string("internal error: map::at")));
   // A failure that cannot be reported is not a second failure.
   send_failure(-1, MessageType::restore_failed, 7, std::out_of_range("map::at"));
