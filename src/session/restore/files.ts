@@ -6,8 +6,8 @@ import { native } from '../../native.js';
 import { renderNode } from '../contents/drain.js';
 import type { Phases } from '../phases.js';
 import type { Message } from '../plugin/message.js';
-import type { Answer } from '../plugin/serve-messages.js';
-import { boIndices, fileKind } from '../plugin/wire.js';
+import type { Answer, Handler } from '../plugin/serve-messages.js';
+import { boIndices, fileKind, messageType } from '../plugin/wire.js';
 import { DeviceFilter } from './device-filter.js';
 import type { RestoreImage } from './image.js';
 import { MadeBuffers } from './made-buffers.js';
@@ -156,6 +156,19 @@ export class RestoreFiles {
     if (pair === undefined) throw protocol(`GPU ${gpu} has no counterpart`);
     const [name] = native().buffersBehind(renderNode(pair.present), [dmabuf]);
     return { args: [share.bo_index, Number(name?.mmapOffset ?? 0)], fds: [dmabuf] };
+  }
+
+  /** The messages about files and buffers, by type. */
+  handlers(): readonly (readonly [number, Handler])[] {
+    return [
+      [messageType.openFile, (m) => this.open(m)],
+      [messageType.restoreBuffers, (m) => this.buffers(m)],
+      [messageType.renderOpened, (m) => this.renderOpened(m)],
+      [messageType.renderFile, (m) => this.renderFile(m)],
+      [messageType.importBuffer, (m) => this.importBuffer(m)],
+      [messageType.renderState, (m) => this.renderState(m)],
+      [messageType.sharedBo, (m) => this.sharedBo(m)],
+    ];
   }
 
   /** A process must not see more GPUs than before the checkpoint. */

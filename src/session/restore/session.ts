@@ -86,14 +86,8 @@ export class RestoreSession implements Cancellable {
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
       this.#image = image;
       this.#uploads = uploads;
-      handlers.set(messageType.openFile, (m) => files.open(m));
-      handlers.set(messageType.restoreBuffers, (m) => files.buffers(m));
+      for (const [type, handler] of files.handlers()) handlers.set(type, handler);
       handlers.set(messageType.restored, (m) => this.#restored(m, image, uploads));
-      handlers.set(messageType.renderOpened, (m) => files.renderOpened(m));
-      handlers.set(messageType.renderFile, (m) => files.renderFile(m));
-      handlers.set(messageType.importBuffer, (m) => files.importBuffer(m));
-      handlers.set(messageType.renderState, (m) => files.renderState(m));
-      handlers.set(messageType.sharedBo, (m) => files.sharedBo(m));
       handlers.set(messageType.vmasMapped, (m) => vmasMapped(m, image));
     }
     serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
