@@ -97,6 +97,8 @@ struct sim_gpu {
 	u32 cwsr_bytes;			/* context save area of a queue on one XCC; */
 	u32 ctl_stack_bytes;		/* of these, control stack */
 	u32 debugger_bytes;		/* behind it */
+	u32 partition;			/* of the device that it is a part of; */
+	u32 partitions;			/* as many has that. 1: it is a whole one */
 	u32 hive;			/* GPUs of one hive are linked by XGMI; 0: PCIe only */
 	u64 vram_bytes;
 	atomic64_t vram_used, gtt_used;	/* bytes */

@@ -37,7 +37,7 @@ static void sim_load_set(struct sim_queue *q, const struct sim_criu_queue *priv)
 /* XCCs of the device that a GPU is a partition of, or of the GPU itself. */
 static u32 sim_device_xccs(const struct sim_gpu *gpu)
 {
-	return gpu->num_xcc;
+	return gpu->num_xcc * gpu->partitions;
 }
 
 /* Room that the kernel makes for the control stack of each XCC of a compute queue. */

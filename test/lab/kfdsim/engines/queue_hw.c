@@ -86,12 +86,13 @@ static int sim_sdma_new(struct sim_queue *q)
 	return -ENOMEM;
 }
 
+/* Engines of partitions are numbered one behind the other: kfd_device_queue_manager.c:allocate_doorbell @ 7.3.4. */
 static u32 sim_sdma_doorbell(const struct sim_queue *q)
 {
 	u32 queue = q->sdma_id / sim_engines_of(q).nr;
+	u32 engine = q->pdd->gpu->partition * sim_num_engines(q->pdd->gpu) + sim_queue_engine(q);
 
-	return SIM_SDMA_DOORBELL_BASE + sim_queue_engine(q) * SIM_SDMA_DOORBELLS +
-	       (queue & 1) * SIM_DOORBELL_MIRROR + (queue >> 1);
+	return SIM_SDMA_DOORBELL_BASE + engine * SIM_SDMA_DOORBELLS + (queue & 1) * SIM_DOORBELL_MIRROR + (queue >> 1);
 }
 
 static bool sim_is_sdma_doorbell(struct sim_gpu *gpu, u32 id)
@@ -99,7 +100,7 @@ static bool sim_is_sdma_doorbell(struct sim_gpu *gpu, u32 id)
 	u32 base = id % SIM_DOORBELL_MIRROR;
 
 	return base >= SIM_SDMA_DOORBELL_BASE &&
-	       base < SIM_SDMA_DOORBELL_BASE + sim_num_engines(gpu) * SIM_SDMA_DOORBELLS;
+	       base < SIM_SDMA_DOORBELL_BASE + gpu->partitions * sim_num_engines(gpu) * SIM_SDMA_DOORBELLS;
 }
 
 static int sim_doorbell_take(struct sim_queue *q, bool restore)

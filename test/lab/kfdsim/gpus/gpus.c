@@ -31,6 +31,10 @@ static unsigned int gpus;
 module_param(gpus, uint, 0444);
 MODULE_PARM_DESC(gpus, "number of GPUs, 1 to 8 (default: the length of the longest list, or 1)");
 
+static unsigned int partitions = 1;
+module_param(partitions, uint, 0444);
+MODULE_PARM_DESC(partitions, "so many GPUs, one behind the other, are partitions of one device (default 1)");
+
 static bool p2p;
 module_param(p2p, bool, 0444);
 MODULE_PARM_DESC(p2p, "peers reach VRAM over PCIe (default no, as Debian's 6.12 without HSA_AMD_P2P)");
@@ -69,6 +73,10 @@ static int sim_count_gpus(void)
 	nr = max(nr, 1u);
 	if (nr > SIM_MAX_GPUS) {
 		pr_err("gpus %u is not in 1..%u\n", nr, SIM_MAX_GPUS);
+		return -EINVAL;
+	}
+	if (!partitions || nr % partitions) {
+		pr_err("%u GPUs cannot be devices of %u partitions\n", nr, partitions);
 		return -EINVAL;
 	}
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
@@ -123,14 +131,16 @@ static int sim_gpu_fill(struct sim_gpu *gpu)
 	gpu->num_xgmi = sim_param_get(&par_sdma_xgmi_engines, i);
 	gpu->numa_node = sim_param_get(&par_numa_node, i);
 	gpu->hive = sim_param_get(&par_hive, i);
+	gpu->partition = i % partitions;
+	gpu->partitions = partitions;
 	if (gpu->compute_units % gpu->num_xcc) {
 		pr_err("compute_units %u is no multiple of num_xcc %u\n", gpu->compute_units,
 		       gpu->num_xcc);
 		return -EINVAL;
 	}
-	if (sim_num_engines(gpu) > SIM_MAX_SDMA) {
-		pr_err("sdma_engines %u and sdma_xgmi_engines %u are more than %u\n",
-		       gpu->num_sdma, gpu->num_xgmi, SIM_MAX_SDMA);
+	if (sim_num_engines(gpu) * partitions > SIM_MAX_SDMA) {
+		pr_err("sdma_engines %u and sdma_xgmi_engines %u of %u partitions are more than %u\n",
+		       gpu->num_sdma, gpu->num_xgmi, partitions, SIM_MAX_SDMA);
 		return -EINVAL;
 	}
 	if (gpu->gpu_id > U16_MAX || sim_gpu_by_id(gpu->gpu_id)) {

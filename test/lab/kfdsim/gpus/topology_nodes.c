@@ -105,7 +105,13 @@ static void sim_cpu_node(struct kobject *nodes, unsigned int nr)
 	sim_topology_dir(node, "caches");
 }
 
-/* kfd_topology.c:kfd_topology_add_device @ 7.3.4. */
+/* A partition is a function of its device's: kfd_topology.c:kfd_topology_add_device @ 6.12.117. */
+static u32 sim_location(const struct sim_gpu *gpu)
+{
+	return (gpu->index / gpu->partitions + 1) << 8 | gpu->partition;
+}
+
+/* The same @ 7.3.4. */
 static u32 sim_capability(void)
 {
 	return SIM_CAPABILITY | (sim_behaves_as()->svm ? SIM_CAPABILITY_SVM : 0);
@@ -140,9 +146,9 @@ static void sim_gpu_node(struct kobject *nodes, struct sim_gpu *gpu)
 			  simds, io, p2p, simd_base, gfx->max_waves, gfx->wave_front,
 			  gfx->arrays * gpu->num_xcc, gfx->arrays_per_engine, gfx->cu_per_array,
 			  gfx->simd_per_cu, gpu->gfx_target_version, gpu->device_id,
-			  (gpu->index + 1) << 8, gpu->drm->render->index, gpu->hive, gpu->num_sdma,
+			  sim_location(gpu), gpu->drm->render->index, gpu->hive, gpu->num_sdma,
 			  gpu->num_xgmi, SIM_SDMA_QUEUES, gpu->cwsr_bytes, gpu->ctl_stack_bytes,
-			  SIM_UNIQUE_ID + gpu->index, gpu->num_xcc), sim_capability);
+			  SIM_UNIQUE_ID + gpu->index / gpu->partitions, gpu->num_xcc), sim_capability);
 	sim_bank(node, gpu, 1, gpu->vram_bytes, 4096, 1600);
 	sim_topology_file(sim_topology_dir(sim_topology_dir(node, "caches"), "0"), gpu,
 			  "properties",

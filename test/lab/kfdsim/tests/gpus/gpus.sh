@@ -57,6 +57,7 @@ for version in 90402 100300 110000 120000; do
 	echo "== gfx_target_version=$version"
 	load gfx_target_version=$version || { fail "insmod"; continue; }
 	"$tests/criu_blob_test" || fail "criu_blob_test with gfx_target_version=$version"
+	"$tests/criu_sizes_test" || fail "criu_sizes_test with gfx_target_version=$version"
 	[ $version -lt 110000 ] || continue
 	for kernel in 6.1 6.12.107 6.12.117 7.2 7.3; do
 		echo $kernel >/sys/module/amdgpu/parameters/behaves_as
@@ -67,9 +68,14 @@ done
 echo "== XGMI engines"
 load sdma_engines=4 sdma_xgmi_engines=6 && "$tests/engine_test" || fail "engine_test with XGMI engines"
 
+echo "== partitions"
+load gpus=2 partitions=2 vram_mb=64 gfx_target_version=90402 num_xcc=1 || fail "insmod with partitions"
+"$tests/gpus_partitions" || fail "gpus_partitions"
+
 # Parameters that make no sense: nothing is loaded.
 for bad in gpus=9 gpu_id=0 gpu_id=65536 gpu_id=7,7 "gpus=2 gpu_id=65535" vram_mb=1,2,3\ gpus=2 vram_mb=0 \
-	compute_units=9\ num_xcc=2 sdma_engines=17 sdma_engines=4\ sdma_xgmi_engines=13 numa_node=4 num_xcc=0; do
+	compute_units=9\ num_xcc=2 sdma_engines=17 sdma_engines=4\ sdma_xgmi_engines=13 numa_node=4 num_xcc=0 \
+	gpus=3\ partitions=2 partitions=0 gpus=4\ partitions=4\ sdma_engines=8; do
 	# shellcheck disable=SC2086
 	if load $bad 2>/dev/null; then fail "$bad was accepted"; fi
 	[ ! -e /dev/dri/renderD128 ] && [ ! -e /dev/kfd ] || fail "$bad left a device"
