@@ -12,6 +12,8 @@ struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
 struct sim_process *sim_process_after(struct sim_process *p);
 void sim_process_put(struct sim_process *p);
+
+/* evict.c */
 void sim_process_evict(struct sim_process *p);
 void sim_process_evict_locked(struct sim_process *p);
 void sim_process_unevict(struct sim_process *p);
@@ -35,6 +37,7 @@ int sim_kfd_get_apertures_new(struct sim_process *p, void *data);
 int sim_kfd_acquire_vm(struct sim_process *p, void *data);
 bool sim_process_may_retry(struct sim_process *p);
 int sim_kfd_set_xnack_mode(struct sim_process *p, void *data);
+int sim_kfd_runtime_enable(struct sim_process *p, void *data);
 int sim_kfd_check_gpu_policy(struct sim_process *p, void *data);
 int sim_kfd_check_gpu_scratch(struct sim_process *p, void *data);
 int sim_kfd_check_gpu_trap(struct sim_process *p, void *data);

@@ -139,6 +139,27 @@ int sim_kfd_set_xnack_mode(struct sim_process *p, void *data)
 	return ret;
 }
 
+/*
+ * A runtime tells debuggers that it is there, once, and before it has queues (kfd_chardev.c:runtime_enable @ 6.12.117).
+ * No blob has that: a restored process has not.
+ */
+int sim_kfd_runtime_enable(struct sim_process *p, void *data)
+{
+	struct kfd_ioctl_runtime_enable_args *args = data;
+	bool enable = args->mode_mask & KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK;
+	int ret = 0;
+
+	mutex_lock(&p->lock);
+	if (enable && p->runtime_enabled)
+		ret = -EBUSY;
+	else if (enable && !list_empty(&p->queues))
+		ret = -EEXIST;
+	else
+		p->runtime_enabled = enable;
+	mutex_unlock(&p->lock);
+	return ret;
+}
+
 static int sim_check_gpu(struct sim_process *p, u32 gpu_id)
 {
 	return sim_pdd_by_id(p, gpu_id) ? 0 : -EINVAL;

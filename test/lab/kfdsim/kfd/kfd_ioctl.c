@@ -73,6 +73,7 @@ static const struct sim_ioctl sim_ioctl_table[SIM_COMMAND_END] = {
 	SIM_KFD(CRIU_OP, sim_kfd_criu_op, SIM_IOC_CRIU),
 	SIM_KFD(AVAILABLE_MEMORY, sim_kfd_available_memory, 0),
 	SIM_KFD(EXPORT_DMABUF, sim_kfd_export_dmabuf, 0),
+	SIM_KFD(RUNTIME_ENABLE, sim_kfd_runtime_enable, 0),
 	SIM_KFD(DBG_TRAP, sim_kfd_dbg_trap, 0),
 };
 

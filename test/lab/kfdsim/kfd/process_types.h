@@ -165,6 +165,7 @@ struct sim_process {
 	DECLARE_BITMAP(queue_slots, SIM_MAX_QUEUES);
 	bool paused;			/* by PROCESS_INFO */
 	bool restoring;			/* RESTORE done, RESUME not yet */
+	bool runtime_enabled;		/* by RUNTIME_ENABLE: not in a blob */
 	bool xnack;			/* retries faults: remembered and saved, of no effect */
 	struct delayed_work resume_work;
 
