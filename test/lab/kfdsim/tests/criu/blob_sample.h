@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* A blob with one of everything, of the sizes that kernel and GPU have. For criu_blob_test alone. */
+/* A blob with one of everything, of the sizes that kernel and GPU have. For criu_blob_test and criu_sizes_test. */
 #ifndef KFDSIM_TEST_BLOB_SAMPLE_H
 #define KFDSIM_TEST_BLOB_SAMPLE_H
 
@@ -21,7 +21,7 @@
 static struct blob blob;
 static const struct kernel *kernel;
 
-static uint32_t property(const char *name)
+static inline uint32_t property(const char *name)
 {
 	FILE *f = fopen("/sys/class/kfd/kfd/topology/nodes/1/properties", "r");
 	unsigned long long value, found = 0;
@@ -35,24 +35,24 @@ static uint32_t property(const char *name)
 	return found;
 }
 
-static uint32_t gfx(void)
+static inline uint32_t gfx(void)
 {
 	return property("gfx_target_version") / 10000;
 }
 
 /* XCCs whose part of a compute queue is in a blob. */
-static uint32_t saved_xccs(void)
+static inline uint32_t saved_xccs(void)
 {
 	return kernel->saves_xccs ? property("num_xcc") : 1;
 }
 
 /* Bytes of control stack a blob has of a compute queue with a save area, for each XCC. */
-static uint32_t saved_ctl_stack(void)
+static inline uint32_t saved_ctl_stack(void)
 {
 	return gfx() == 9 && !kernel->loses_stack ? property("ctl_stack_size") : 0;
 }
 
-static void fill(struct blob *b, uint32_t user_id)
+static inline void fill(struct blob *b, uint32_t user_id)
 {
 	uint8_t *at;
 
@@ -83,7 +83,7 @@ static void fill(struct blob *b, uint32_t user_id)
 }
 
 /* Of two queues, a compute queue and then one of SDMA, the second comes first. */
-static void exchange_queues(struct blob *b)
+static inline void exchange_queues(struct blob *b)
 {
 	const size_t sdma = BLOB_QUEUE_BYTES + sdma_mqd_bytes();
 	const size_t compute = BLOB_QUEUE_BYTES + saved_xccs() * (BLOB_MQD_COMPUTE + saved_ctl_stack());
