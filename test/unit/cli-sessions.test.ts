@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { phaseOf } from '../../src/cli/sessions.js';
 import { cli } from './cli-context.js';
 import { FakeSession, fakeSession, running, sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
@@ -173,4 +174,9 @@ test('cancel: the reason reaches the session; too late is 1 and says so', async 
   const late = await cli(['cancel', '4711', '--root', root]);
   assert.equal(late.code, 1);
   assert.match(late.stderr, /^Error: session: cannot be cancelled: the image is complete\n/);
+});
+
+test('a session whose contents the CPU copies says so', () => {
+  const files = running.files.map((file) => ({ ...file, engine_reason: 'SDMA: no ring' }));
+  assert.equal(phaseOf({ ...running, files }), 'overlap, copied by the CPU');
 });
