@@ -29,6 +29,7 @@ const plainParts = [
   'compressed',
   'without-gpu',
   'render-nodes',
+  'nodes',
   'refusals',
   'cannot-restore',
   'killed',
