@@ -27,9 +27,16 @@ function usual(): Gpu {
 /** Whether this is the guest with the kernel that follows the usual one's (7.3). */
 export const onNextKernel = !release().startsWith('6.');
 
+/** What the guest's whole run is about, whichever GPU a scenario has. */
+const ofTheRun = usualGpu.parameters.filter((one) => /^(behaves_as|gfx_target_version)=/.test(one));
+
+/** Whether a dispatch of gfx9 that a checkpoint stops is lost (kfd_mqd_manager_v9.c:mqd_manager_init_v9@7.3.4). */
+export const losesDispatches =
+  onNextKernel || (ofTheRun.includes('behaves_as=7.3') && ofTheRun.length === 1);
+
 /** Another one of the usual driver's. */
 export function gpuWith(...parameters: string[]): Gpu {
-  return { driver: usualGpu.driver, parameters };
+  return { driver: usualGpu.driver, parameters: [...ofTheRun, ...parameters] };
 }
 
 /** What the real driver cannot be made to do: other chips, other kernels' behaviour. */

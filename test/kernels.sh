@@ -1,0 +1,28 @@
+#!/bin/bash
+# npm run test:kernels: round trip, several and in place, with the simulated driver as each kernel whose driver was
+# read. The last line has the totals. Logs are kept in build/test-logs.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
+
+# as_kernel PARAMETERS: of the simulated driver.
+as_kernel() {
+	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
+	mkdir -p "$evidence"
+	test/lab/lab.sh --driver kfdsim --modules "$1" --coarse-timers --share "$evidence" --timeout 3600 -- \
+		node --test-reporter=tap dist/test/e2e/main.js round-trip several in-place | live '^ *(not )?ok '
+}
+
+cd "$REPO" || exit 1
+forget_logs
+if suite set-up one set_up && suite installation one packaging/stage.sh; then
+	suite kernel-6.12.107 tap as_kernel behaves_as=6.12.107
+	suite kernel-6.12.117 tap as_kernel behaves_as=6.12.117
+	# Queues of gfx9 do not come back there: docs/kernels.md.
+	suite kernel-7.2 tap as_kernel "behaves_as=7.2 gfx_target_version=100300"
+	suite kernel-7.3 tap as_kernel behaves_as=7.3
+else
+	not_run kernels "the machine could not be set up"
+fi
+totals
