@@ -33,12 +33,6 @@ kfdcp::GpuBo allocate(const kfdcp::GpuDevice& device, std::uint64_t size, std::u
   return kfdcp::GpuBo(bo);
 }
 
-std::uint32_t gem_handle(const kfdcp::GpuBo& bo) {
-  std::uint32_t handle = 0;
-  check_drm(amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_kms, &handle), "asking for a handle");
-  return handle;
-}
-
 kfdcp::UniqueFd export_dmabuf(const kfdcp::GpuBo& bo) {
   std::uint32_t raw = 0;
   check_drm(amdgpu_bo_export(bo.get(), amdgpu_bo_handle_type_dma_buf_fd, &raw), "sharing a BO");
@@ -63,12 +57,21 @@ kfdcp::GpuContext second_context(const kfdcp::GpuDevice& device) {
   return kfdcp::create_context(device);
 }
 
-kfdcp::GpuBoList second_list(const kfdcp::GpuDevice& device, const std::list<RenderBo>& bos,
-                             const kfdcp::GpuBo& ib, const kfdcp::GpuBo& staging) {
+BoList list_of(const kfdcp::GpuDevice& device, std::vector<amdgpu_bo_handle>& bos) {
+  amdgpu_bo_list_handle list = nullptr;
+  const auto count = static_cast<std::uint32_t>(bos.size());
+  check_drm(amdgpu_bo_list_create(device.get(), count, bos.data(), nullptr, &list),
+            "making a BO list");
+  return BoList(list);
+}
+
+/// The second list; the first one's id is free again.
+BoList second_list(const kfdcp::GpuDevice& device, const std::list<RenderBo>& bos,
+                   const kfdcp::GpuBo& ib, const kfdcp::GpuBo& staging) {
   std::vector<amdgpu_bo_handle> all = {ib.get(), staging.get()};
   for (const RenderBo& bo : bos) all.push_back(bo.bo.get());
-  const kfdcp::GpuBoList first = kfdcp::create_bo_list(device, all);
-  return kfdcp::create_bo_list(device, all);
+  const BoList first = list_of(device, all);
+  return list_of(device, all);
 }
 
 /// An SDMA linear copy: opcode 1, bytes - 1, 0, source, destination.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct RenderBo {
   /// Its GEM handle.
   std::uint32_t handle() const;
 };
+
+/// A BO list that the application keeps; the product has none of its own.
+using BoList = std::unique_ptr<amdgpu_bo_list, kfdcp::GpuDelete<amdgpu_bo_list_destroy>>;
 
 class RenderObjects {
  public:
@@ -62,7 +66,7 @@ class RenderObjects {
   kfdcp::GpuMapping ib_gpu_, staging_gpu_;
   kfdcp::GpuCpuMapping ib_cpu_, staging_cpu_;
   kfdcp::GpuContext context_;
-  kfdcp::GpuBoList list_;
+  BoList list_;
   kfdcp::Mapping shared_;  // through the second file
   std::uint64_t submitted_ = 0;
 };
