@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { Container } from './support/container.js';
-import { type Gpu, gpuWith, kfdsim, onNextKernel } from './support/gpu.js';
+import { type Gpu, gpuWith, onNextKernel } from './support/gpu.js';
 import { scenario } from './support/suite.js';
 
 interface Chip {
@@ -12,16 +12,12 @@ interface Chip {
 }
 
 const partition = ['device_id=0x74a1', 'xccs=2', 'user_partt_mode=4'];
-/** Its RESTORE takes what it has saved, so the question about it is answered with yes. */
-const mended = kfdsim('behaves_as=7.3', 'gfx_target_version=90402');
 const chips: Readonly<Record<string, Chip>> = {
   gfx906: { gpu: gpuWith('device_id=0x66a1'), index: 0 },
   'the second partition of a gfx942 in CPX': { gpu: gpuWith(...partition), index: 1 },
   'the last of eight GPUs in one hive': { gpu: gpuWith('gpus=8', 'hive=1'), index: 7 },
   // Its compute queues are refused on 6.12: refusals.
-  ...(onNextKernel
-    ? { gfx1030: { gpu: gpuWith('device_id=0x73bf'), index: 0 } }
-    : { 'eight dies of a gfx942, where RESTORE takes them': { gpu: mended, index: 0 } }),
+  ...(onNextKernel ? { gfx1030: { gpu: gpuWith('device_id=0x73bf'), index: 0 } } : {}),
 };
 
 for (const [name, { gpu, index }] of Object.entries(chips)) {
