@@ -25,9 +25,6 @@ std::string name(const std::vector<std::shared_ptr<LiveBuffer>>& buffers) {
   return "buffers " + std::to_string(first) + " to " + std::to_string(last);
 }
 
-/// The engine is busy with as many: one is copied while the next one waits for it.
-constexpr std::size_t kRunning = 2;
-
 }  // namespace
 
 TransferRing::TransferRing(CopyEngine& engine) : engine_(engine) {
@@ -60,6 +57,12 @@ std::size_t TransferRing::take() {
   return slot;
 }
 
+bool TransferRing::busy() const {
+  std::size_t slots = 0;
+  for (std::size_t i = 0; i < running(); ++i) slots += copies_[i].slots.size();
+  return running() >= 2 && slots >= engine_.copy_slots();
+}
+
 void TransferRing::start(const std::function<void(const Copy&)>& how) {
   // Queued already: once the copy runs, nothing between here and its wait may throw.
   Copy& copy = copies_.back();
@@ -90,7 +93,7 @@ void TransferRing::gather(Kind kind, std::size_t slot, std::vector<LiveSegment> 
         {segment.buffer->device.get(), segment.offset, slot, segment.slot_offset, segment.bytes});
     copy.buffers.push_back(std::move(segment.buffer));
   }
-  if (running() < kRunning || copy.slots.size() >= engine_.copy_slots()) start_gathered();
+  if (!busy() || copy.slots.size() >= engine_.copy_slots()) start_gathered();
 }
 
 void TransferRing::read(std::size_t slot, std::vector<LiveSegment> from) {
@@ -127,7 +130,7 @@ std::vector<std::size_t> TransferRing::wait() {
   waited_ += std::chrono::steady_clock::now() - begin;
   std::vector<std::size_t> slots = std::move(copy.slots);
   copies_.pop_front();
-  if (gathering() && running() < kRunning) start_gathered();
+  if (gathering() && !busy()) start_gathered();
   return slots;
 }
 

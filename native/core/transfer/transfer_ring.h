@@ -39,8 +39,9 @@ struct MoveTarget {
 /// no copy outlives its slot or its buffer, however a job ends. Errors of the engine come out
 /// with the ids of the buffers in front.
 ///
-/// Two copies keep an engine busy. While as many run, slots that are to be copied gather in the
-/// next copy, which starts when it is full or when one ends.
+/// Two copies with the slots of a full one keep an engine busy while this thread sleeps. While as
+/// much runs, slots that are to be copied gather in the next copy, which starts when it is full or
+/// when less runs.
 class TransferRing {
  public:
   /// The engine must be idle, and is used through this alone until this is destroyed.
@@ -89,6 +90,7 @@ class TransferRing {
   void gather(Kind kind, std::size_t slot, std::vector<LiveSegment> segments);
   bool gathering() const { return !copies_.empty() && copies_.back().gathers; }
   std::size_t running() const { return copies_.size() - (gathering() ? 1 : 0); }
+  bool busy() const;
   /// Starts the copy that came last.
   void start(const std::function<void(const Copy&)>& how);
   void start_gathered();

@@ -66,13 +66,13 @@ std::string message_of(const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("transfer ring: while two copies run, slots gather to full ones") {
+TEST_CASE("transfer ring: while a full copy's slots are copied, others gather to full copies") {
   Fixture one;
   one.read(kSlots);
   CHECK(one.engine.starts == 4);
   CHECK(one.engine.most_slots == 3);
-  CHECK(one.engine.in_flight() == kSlots);
-  for (const Slots& slots : {Slots{0}, Slots{1}, Slots{2, 3, 4}, Slots{5, 6, 7}}) {
+  CHECK(one.engine.in_flight() == 6);
+  for (const Slots& slots : {Slots{0}, Slots{1}, Slots{2}, Slots{3, 4, 5}, Slots{6, 7}}) {
     CHECK(one.ring->wait() == slots);
     for (const std::size_t slot : slots) CHECK(one.holds(slot));
   }
@@ -80,52 +80,63 @@ TEST_CASE("transfer ring: while two copies run, slots gather to full ones") {
   one.check_clean();
 }
 
-TEST_CASE("transfer ring: what gathers starts when a copy ends, however little it is") {
+TEST_CASE("transfer ring: what gathers starts when little runs, however little it is") {
   Fixture one;
   one.read(4);
-  CHECK(one.engine.starts == 2);
-  CHECK(one.ring->in_flight() == 3);
+  CHECK(one.engine.starts == 3);
+  CHECK(one.ring->in_flight() == 4);
   CHECK(one.ring->wait() == Slots{0});
-  CHECK(one.engine.starts == 3);
-  one.read(1);
-  CHECK(one.engine.starts == 3);
-  CHECK(one.ring->wait() == Slots{1});
   CHECK(one.engine.starts == 4);
-  CHECK(one.ring->wait() == Slots{2, 3});
-  CHECK(one.ring->wait() == Slots{4});
+  one.read(1);
+  CHECK(one.engine.starts == 4);  // three slots run
+  CHECK(one.ring->wait() == Slots{1});
+  CHECK(one.engine.starts == 5);
+  for (const std::size_t slot : {2, 3, 4}) CHECK(one.ring->wait() == Slots{slot});
   CHECK(one.holds(4));
+  one.check_clean();
+}
+
+TEST_CASE("transfer ring: one full copy is not enough, the engine would wait for the next one") {
+  Fixture one;
+  one.read(6);
+  for (int i = 0; i < 3; ++i) one.ring->wait();
+  CHECK(one.engine.in_flight() == 3);
+  one.read(1);
+  CHECK(one.engine.in_flight() == 4);
+  one.read(1);
+  CHECK(one.engine.in_flight() == 4);
   one.check_clean();
 }
 
 TEST_CASE("transfer ring: what gathers is never started when the ring goes") {
   Fixture one;
-  one.read(3);
+  one.read(4);
   one.check_clean();
-  CHECK(one.engine.starts == 2);
+  CHECK(one.engine.starts == 3);
 }
 
 TEST_CASE("transfer ring: reads and writes do not share a copy") {
   Fixture one;
-  one.read(3);
+  one.read(4);
   const std::size_t slot = one.ring->take();
-  one.ring->write(slot, {{one.buffer, 3 * kPart, 0, kPart}});
-  CHECK(one.engine.starts == 3);
+  one.ring->write(slot, {{one.buffer, 4 * kPart, 0, kPart}});
+  CHECK(one.engine.starts == 4);
+  CHECK(one.ring->in_flight() == 5);
   CHECK(one.engine.most_slots == 1);
   one.check_clean();
 }
 
 TEST_CASE("transfer ring: a gathered copy that fails is named, and nothing stays in flight") {
-  Fixture full(Faults{.start = 2});
+  Fixture full(Faults{.start = 3});
   CHECK(message_of([&] { full.read(kSlots); }) == "buffer 5: fake start");
   full.check_clean();
-  Fixture late(Faults{.start = 2});
-  late.read(3);
+  Fixture late(Faults{.start = 3});
+  late.read(4);
   CHECK(message_of([&] { late.ring->wait(); }) == "buffer 5: fake start");
   late.check_clean();
-  Fixture waited(Faults{.wait = 2});
+  Fixture waited(Faults{.wait = 3});
   waited.read(kSlots);
-  waited.ring->wait();
-  waited.ring->wait();
+  for (int i = 0; i < 3; ++i) waited.ring->wait();
   CHECK(message_of([&] { waited.ring->wait(); }) == "buffer 5: fake wait");
   waited.check_clean();
 }
@@ -145,7 +156,7 @@ TEST_CASE("transfer ring: drains and uploads by copies of several slots") {
   CHECK(out->engine.most_slots == 3);
   const auto in = job_of({});
   check_upload(*in, contents);
-  for (std::size_t n = 0; n < 6; ++n) {
+  for (std::size_t n = 0; n < 7; ++n) {
     for (const Faults& faults : {Faults{.start = n}, Faults{.wait = n}}) {
       const auto drained = job_of(faults);
       CHECK(drained->drain_all(buffers_of(contents)) == ErrorCode::gpu);
