@@ -14,15 +14,30 @@ struct sim_waiter {
 	struct list_head link;		/* in event->waiters while event is set */
 	struct sim_event *event;	/* NULL once destroyed */
 	bool activated;
+	bool queued;			/* sleeps for it: not if it was set already, and not after that */
 };
 
-/* Both need event_lock. */
-void sim_event_wake(struct sim_process *p, struct sim_event *ev)
+/* These need event_lock. Would somebody be woken by the event? */
+bool sim_event_awaited(struct sim_event *ev)
 {
 	struct sim_waiter *w;
 
 	list_for_each_entry(w, &ev->waiters, link)
+		if (w->queued)
+			return true;
+	return false;
+}
+
+void sim_event_wake(struct sim_process *p, struct sim_event *ev)
+{
+	struct sim_waiter *w;
+
+	list_for_each_entry(w, &ev->waiters, link) {
+		if (!w->queued)
+			continue;
+		w->queued = false;
 		WRITE_ONCE(w->activated, true);
+	}
 	wake_up_all(&p->event_wq);
 }
 
@@ -72,13 +87,18 @@ static int sim_wait_add(struct sim_process *p, struct sim_waiter *w, struct kfd_
 		age = ed[i].signal_event_data.last_event_age;
 		if (ev->type == KFD_IOC_EVENT_SIGNAL && age && age != ev->age)
 			w[i].activated = true;
+		/* kfd_events.c:init_event_waiter @ 6.12.117. */
+		w[i].queued = !w[i].activated;
 		list_add_tail(&w[i].link, &ev->waiters);
 	}
 	return 0;
 }
 
-/* undo: a wait that is to be restarted must find what it had consumed. */
-static void sim_wait_remove(struct sim_waiter *w, u32 n, bool undo)
+/*
+ * undo: a wait that is to be restarted must find what it had consumed. So the event is set once more, and its age says
+ * so (kfd_events.c:free_waiters @ 6.12.117).
+ */
+static void sim_wait_remove(struct sim_process *p, struct sim_waiter *w, u32 n, bool undo)
 {
 	u32 i;
 
@@ -87,7 +107,7 @@ static void sim_wait_remove(struct sim_waiter *w, u32 n, bool undo)
 			continue;
 		list_del(&w[i].link);
 		if (undo && w[i].activated && w[i].event->auto_reset)
-			w[i].event->signaled = true;
+			sim_event_set(p, w[i].event);
 	}
 }
 
@@ -166,7 +186,7 @@ int sim_kfd_wait_events(struct sim_process *p, void *data)
 	if (!ret && left < 0)
 		ret = left;
 	sim_wait_report(w, ed, n);
-	sim_wait_remove(w, n, ret);
+	sim_wait_remove(p, w, n, ret == -ERESTARTSYS);
 	mutex_unlock(&p->event_lock);
 	if (ret)
 		args->wait_result = KFD_IOC_WAIT_RESULT_FAIL;

@@ -10,10 +10,11 @@ static bool sim_has_slot(u32 type)
 	return type == KFD_IOC_EVENT_SIGNAL || type == KFD_IOC_EVENT_DEBUG_EVENT;
 }
 
-static void sim_event_set(struct sim_process *p, struct sim_event *ev)
+/* Needs event_lock. */
+void sim_event_set(struct sim_process *p, struct sim_event *ev)
 {
-	/* An auto-reset event stays set only if nobody waits for it. */
-	ev->signaled = !ev->auto_reset || list_empty(&ev->waiters);
+	/* An auto-reset event stays set only if nobody waits for it: kfd_events.c:set_event @ 6.12.117. */
+	ev->signaled = !ev->auto_reset || !sim_event_awaited(ev);
 	/* 0 means "no age" to user space, 1 is what a new event has: wrap to 2. */
 	if (!++ev->age)
 		ev->age = 2;

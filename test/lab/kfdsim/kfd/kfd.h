@@ -48,6 +48,7 @@ int sim_kfd_create_event(struct sim_process *p, void *data);
 int sim_kfd_destroy_event(struct sim_process *p, void *data);
 int sim_kfd_set_event(struct sim_process *p, void *data);
 int sim_kfd_reset_event(struct sim_process *p, void *data);
+void sim_event_set(struct sim_process *p, struct sim_event *ev);
 int sim_event_set_page(struct sim_process *p, u64 handle);
 int sim_event_insert(struct sim_process *p, struct sim_event *ev, int want_id);
 void sim_event_interrupt(struct sim_process *p, u32 id);
@@ -55,6 +56,7 @@ void sim_event_memory_fault(struct sim_pdd *pdd, u64 va, bool write);
 void sim_events_free(struct sim_process *p);
 
 /* event_wait.c */
+bool sim_event_awaited(struct sim_event *ev);
 void sim_event_wake(struct sim_process *p, struct sim_event *ev);
 void sim_event_forget(struct sim_process *p, struct sim_event *ev);
 int sim_kfd_wait_events(struct sim_process *p, void *data);
