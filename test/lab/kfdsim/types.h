@@ -42,7 +42,6 @@
 #define SIM_MAX_XCC		8	/* of one GPU */
 #define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
 #define SIM_MAX_QUEUES		1024	/* user queues per process: the range of queue ids */
-#define SIM_GPU_QUEUES		127	/* of these on one GPU, as gfx9 with HWS */
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)

@@ -49,9 +49,11 @@ static int sim_load_device(struct sim_load *l, u32 index)
 	pdd = gpu ? sim_pdd_by_gpu(l->p, gpu) : NULL;
 	if (!pdd)
 		return -EINVAL;
-	/* The id is changed even if the VM below cannot be had. */
+	if (pdd->vm)
+		return -EINVAL;
+	/* The id is changed even if the VM below cannot be had: kfd_chardev.c:criu_restore_devices @ 6.12.117. */
 	WRITE_ONCE(pdd->user_gpu_id, bucket.user_gpu_id);
-	return pdd->vm ? -EINVAL : sim_pdd_bind_vm(pdd, bucket.drm_fd);
+	return sim_pdd_bind_vm(pdd, bucket.drm_fd);
 }
 
 static int sim_load_devices(struct sim_load *l)

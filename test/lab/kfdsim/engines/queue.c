@@ -7,9 +7,15 @@
 
 #define SIM_MAX_CU_MASK_BITS	1024u	/* what is beyond is ignored, as in the real driver */
 
+/* On one GPU: kfd_process_queue_manager.c:pqm_create_queue @ 6.12.117. */
+static unsigned int sim_max_queues(const struct sim_gpu *gpu)
+{
+	return gpu->gfx_target_version / 100 == 904 ? 255 : 127;
+}
+
 static int sim_slot_take(struct sim_process *p, struct sim_queue *q, bool restore)
 {
-	if (q->pdd->nr_queues >= SIM_GPU_QUEUES)
+	if (q->pdd->nr_queues >= sim_max_queues(q->pdd->gpu))
 		return -ENOSPC;
 	if (restore) {
 		if (q->id >= SIM_MAX_QUEUES)

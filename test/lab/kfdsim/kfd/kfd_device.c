@@ -3,6 +3,7 @@
 #include <linux/file.h>
 #include <linux/uaccess.h>
 
+#include "gpus/topology.h"
 #include "kfdsim.h"
 
 /* 100 MHz, as gpu_counter_freq says. */
@@ -55,6 +56,7 @@ int sim_kfd_get_apertures(struct sim_process *p, void *data)
 	return 0;
 }
 
+/* kfd_chardev.c:kfd_ioctl_get_process_apertures_new @ 6.12.117. */
 int sim_kfd_get_apertures_new(struct sim_process *p, void *data)
 {
 	struct kfd_ioctl_get_process_apertures_new_args *args = data;
@@ -63,13 +65,15 @@ int sim_kfd_get_apertures_new(struct sim_process *p, void *data)
 	struct kfd_process_device_apertures ap;
 	u32 i, n = min(args->num_of_nodes, p->nr_pdds);
 
-	/* Zero asks for the number of nodes only. */
+	/* Zero asks for the number of nodes only. Of more than the topology has nothing is told. */
+	if (args->num_of_nodes > sim_topology_cpus() + sim.nr_gpus)
+		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		sim_apertures(&p->pdds[i], &ap);
 		if (copy_to_user(user + i, &ap, sizeof(ap)))
 			return -EFAULT;
 	}
-	args->num_of_nodes = p->nr_pdds;
+	args->num_of_nodes = args->num_of_nodes ? n : p->nr_pdds;
 	return 0;
 }
 

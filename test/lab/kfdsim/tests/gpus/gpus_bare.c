@@ -60,7 +60,11 @@ static void test_topology(int kfd)
 	a.kfd_process_device_apertures_ptr = (uintptr_t)aps;
 	a.num_of_nodes = 1;
 	IS(try_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &a), 0);
-	CHECK(a.num_of_nodes == nr_nodes && aps[0].gpu_id == nodes[0].gpu_id && !aps[1].gpu_id);
+	CHECK(a.num_of_nodes == 1 && aps[0].gpu_id == nodes[0].gpu_id && !aps[1].gpu_id);
+	/* More than the topology has nodes, those of CPUs too. */
+	a.num_of_nodes = 64;
+	IS(try_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &a), -EINVAL);
+	a.num_of_nodes = nr_nodes;
 	IS(try_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &a), 0);
 	for (i = 0; i < nr_nodes; i++) {
 		CHECK(aps[i].gpu_id == nodes[i].gpu_id);

@@ -99,7 +99,7 @@ static void restored(void)
 	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	struct kfd_process_device_apertures aps[MAX_GPUS] = {};
 	struct kfd_ioctl_get_process_apertures_new_args ap = {
-		.kfd_process_device_apertures_ptr = (uintptr_t)aps, .num_of_nodes = MAX_GPUS };
+		.kfd_process_device_apertures_ptr = (uintptr_t)aps, .num_of_nodes = nr_nodes };
 	struct sdma_queue q;
 	struct memory m;
 	struct gpu a, b;
