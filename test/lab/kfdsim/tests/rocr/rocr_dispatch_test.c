@@ -7,6 +7,7 @@
 #include <linux/kfd_ioctl.h>
 #include <unistd.h>
 
+#include "kernel.h"
 #include "microop.h"
 #include "rocr/rocr.h"
 
@@ -95,6 +96,8 @@ int main(void)
 	spun = new_signal(1);
 	done = new_signal(1);
 	OK(hsa_queue_create(gpu, 64, HSA_QUEUE_TYPE_SINGLE, NULL, NULL, 0, 0, &queue));
+	/* Where the kernel has SVM the thunk makes the save area of each queue a range of it (register_svm_range). */
+	CHECK(!kernel_now()->svm || counter("svm_ranges") > 0);
 	OK(hsa_amd_profiling_set_profiler_enabled(queue, 1));
 	put_dispatch(queue, KFDSIM_OP_SPIN, (struct kfdsim_microop_args){ .size = 80000 }, spun);
 	put_dispatch(queue, KFDSIM_OP_FILL,
