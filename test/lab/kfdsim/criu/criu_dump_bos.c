@@ -6,7 +6,7 @@
 
 #include "criu/criu_dump.h"
 
-/* What the driver itself keeps below the first address of user space is not saved (kfd_chardev.c:get_process_num_bos). */
+/* What the driver itself keeps below user space's addresses is not saved: kfd_chardev.c:get_process_num_bos. */
 static bool sim_mem_is_hidden(struct sim_mem *mem)
 {
 	return mem->va ? mem->va <= SIM_GPUVM_BASE : mem->pdd->p->kernel->hides_address_0;

@@ -70,12 +70,13 @@ static int sim_load_check(const struct sim_queue *q, const struct sim_criu_queue
 }
 
 /*
- * Would the kernel read or write past its memory? It would read past the end of a state that is shorter than an MQD, and
- * write a control stack that is longer than the room for it; so does the hardware, when it stops the queue.
+ * Would the kernel read or write past its memory? It would read past the end of a state that is shorter than an MQD,
+ * and write a control stack that is longer than the room for it; so does the hardware, when it stops the queue.
  */
 static bool sim_load_overruns(const struct sim_queue *q, const struct sim_criu_queue *priv)
 {
-	u32 room = PAGE_ALIGN(sim_ctl_stack_room(q, priv)), xccs = q->pdd->p->kernel->saves_every_xcc ? q->pdd->gpu->num_xcc : 1;
+	u32 xccs = q->pdd->p->kernel->saves_every_xcc ? q->pdd->gpu->num_xcc : 1;
+	u32 room = PAGE_ALIGN(sim_ctl_stack_room(q, priv));
 	bool kernel_memory = !sim_is_sdma(q->type) && q->cwsr && q->pdd->gpu->gfx_target_version / 10000 == 9;
 
 	if (priv->mqd_size + priv->ctl_stack_size < sim_mqd_bytes(q))

@@ -42,7 +42,7 @@ static struct sim_stack_entry *sim_stack_entry_at(struct sim_mqd_sizes s, u8 *st
 	return (struct sim_stack_entry *)(state + s.mqd + (xcc + 1) * each - sizeof(struct sim_stack_entry));
 }
 
-/* Of an SDMA queue the first MQD alone is there, the rest is zeros (kfd_mqd_manager_v9.c:checkpoint_mqd_sdma @ 7.3.4). */
+/* Of an SDMA queue there is one MQD, the rest is zeros: kfd_mqd_manager_v9.c:checkpoint_mqd_sdma @ 7.3.4. */
 void sim_state_save(const struct sim_queue *q, struct sim_mqd_sizes s, u8 *state)
 {
 	u32 i;

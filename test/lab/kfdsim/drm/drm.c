@@ -205,7 +205,7 @@ static const struct file_operations sim_drm_fops = {
 	.fop_flags = FOP_UNSIGNED_OFFSET,
 };
 
-static const struct drm_driver sim_drm_driver = {
+static struct drm_driver sim_drm_driver = {
 	.driver_features = DRIVER_GEM | DRIVER_RENDER | DRIVER_SYNCOBJ | DRIVER_SYNCOBJ_TIMELINE,
 	.open = sim_drm_open,
 	.postclose = sim_drm_postclose,
@@ -219,6 +219,12 @@ static const struct drm_driver sim_drm_driver = {
 	.major = 3,
 	.minor = 61,
 };
+
+/* The version that programs are told, from now on. */
+void sim_drm_behave(const struct sim_kernel *kernel)
+{
+	WRITE_ONCE(sim_drm_driver.minor, kernel->kms_minor);
+}
 
 /* Is this an open file of a simulated render or primary node? */
 bool sim_is_drm_file(struct file *file)

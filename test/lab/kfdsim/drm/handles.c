@@ -19,12 +19,13 @@ static_assert(sizeof(struct sim_gem_vm_entry) == 32);
 static_assert(sizeof(struct sim_gem_change_handle) == 8);
 
 enum sim_interface {
+	SIM_AS_KERNEL,			/* as the kernel has it that is simulated */
 	SIM_ABSENT,
 	SIM_DISABLED,
 	SIM_WORKING,
 };
 
-static const char *const sim_interface_names[] = { "absent", "disabled", "working" };
+static const char *const sim_interface_names[] = { "kernel", "absent", "disabled", "working" };
 
 static int sim_interface_set(const char *val, const struct kernel_param *kp)
 {
@@ -50,16 +51,32 @@ static const struct kernel_param_ops sim_interface_ops = {
 
 static enum sim_interface gem_list_handles;
 module_param_cb(gem_list_handles, &sim_interface_ops, &gem_list_handles, 0644);
-MODULE_PARM_DESC(gem_list_handles, "GEM_LIST_HANDLES: absent (default), disabled or working");
+MODULE_PARM_DESC(gem_list_handles, "GEM_LIST_HANDLES: kernel (default), absent, disabled or working");
 
 static enum sim_interface gem_mapping_info;
 module_param_cb(gem_mapping_info, &sim_interface_ops, &gem_mapping_info, 0644);
 MODULE_PARM_DESC(gem_mapping_info,
-		 "GEM_OP GET_MAPPING_INFO: absent (default), disabled or working");
+		 "GEM_OP GET_MAPPING_INFO: kernel (default), absent, disabled or working");
 
 static enum sim_interface gem_change_handle;
 module_param_cb(gem_change_handle, &sim_interface_ops, &gem_change_handle, 0644);
-MODULE_PARM_DESC(gem_change_handle, "GEM_CHANGE_HANDLE: absent (default), disabled or working");
+MODULE_PARM_DESC(gem_change_handle, "GEM_CHANGE_HANDLE: kernel (default), absent, disabled or working");
+
+/* What it is now; later: what kernels have that list handles. */
+static enum sim_interface sim_interface(const enum sim_interface *set, enum sim_interface later)
+{
+	enum sim_interface now = READ_ONCE(*set);
+
+	if (now != SIM_AS_KERNEL)
+		return now;
+	return sim_behaves_as()->lists_handles ? later : SIM_ABSENT;
+}
+
+/* The core of 7.x has the call, switched off: drm_ioctl.c:drm_ioctls @ 7.3.4. */
+static enum sim_interface sim_change_handle_is(void)
+{
+	return sim_interface(&gem_change_handle, SIM_DISABLED);
+}
 
 static u32 sim_count_handles(struct drm_file *file)
 {
@@ -107,7 +124,7 @@ int sim_gem_list_handles_ioctl(struct drm_device *dev, void *data, struct drm_fi
 	u32 n = sim_count_handles(file);
 	int ret;
 
-	if (READ_ONCE(gem_list_handles) != SIM_WORKING || args->padding)
+	if (sim_interface(&gem_list_handles, SIM_WORKING) != SIM_WORKING || args->padding)
 		return -EINVAL;
 	if (!n || n > args->num_entries) {
 		args->num_entries = n;
@@ -133,7 +150,7 @@ int sim_gem_get_mapping_info(struct drm_file *file, struct sim_bo *bo, struct si
 	u32 room = 0, n;
 	int ret = 0;
 
-	if (READ_ONCE(gem_mapping_info) != SIM_WORKING || args->padding)
+	if (sim_interface(&gem_mapping_info, SIM_WORKING) != SIM_WORKING || args->padding)
 		return -EINVAL;
 	/* Again when mappings were added between counting and reading. */
 	while ((n = sim_vm_list_maps(file->driver_priv, bo, entries, room)) > room) {
@@ -230,7 +247,7 @@ static long sim_change_handle_ioctl(struct drm_file *file, unsigned int cmd, uns
 
 	if (cmd & IOC_IN && copy_from_user(&args, (void __user *)arg, size))
 		return -EFAULT;
-	if (READ_ONCE(gem_change_handle) != SIM_WORKING)
+	if (sim_change_handle_is() != SIM_WORKING)
 		return -EINVAL;
 	mutex_lock(&vm->handle_lock);
 	ret = sim_handle_change(file, args.handle, args.new_handle);
@@ -249,11 +266,11 @@ long sim_drm_unlocked_ioctl(struct file *filp, unsigned int cmd, unsigned long a
 		return ret;
 	switch (DRM_IOCTL_NR(cmd)) {
 	case DRM_COMMAND_BASE + SIM_GEM_LIST_HANDLES_NR:
-		if (READ_ONCE(gem_list_handles) == SIM_ABSENT)
+		if (sim_interface(&gem_list_handles, SIM_WORKING) == SIM_ABSENT)
 			return -EINVAL;
 		break;
 	case DRM_IOCTL_NR(DRM_IOCTL_SIM_GEM_CHANGE_HANDLE):
-		if (READ_ONCE(gem_change_handle) != SIM_ABSENT)
+		if (sim_change_handle_is() != SIM_ABSENT)
 			return sim_change_handle_ioctl(file, cmd, arg);
 		break;
 	case DRM_IOCTL_NR(DRM_IOCTL_GEM_CLOSE):

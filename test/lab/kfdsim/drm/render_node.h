@@ -10,6 +10,7 @@ struct sim_gem_op;
 
 /* drm.c */
 int sim_drm_init(struct sim_gpu *gpu);
+void sim_drm_behave(const struct sim_kernel *kernel);
 void sim_drm_fini(struct sim_gpu *gpu);
 bool sim_is_drm_file(struct file *file);
 bool sim_gpu_visible(struct sim_gpu *gpu);

@@ -55,8 +55,8 @@ int sim_queue_load(struct sim_queue *q, const struct sim_mqd *m, const struct si
 /*
  * The control stack of a compute queue that is not on the hardware: here, of one that is evicted. What is used of it
  * goes
- * to its end, behind a header at its beginning (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117). The wave is in the save
- * area already.
+ * to its end, behind a header at its beginning (kfd_mqd_manager_v9.c:get_wave_state @ 6.12.117). The wave is in the
+ * save area already.
  */
 int sim_kfd_get_wave_state(struct sim_process *p, void *data)
 {

@@ -152,7 +152,7 @@ err:
 	pr_warn("no complete sysfs directory for process %d: %d\n", task_pid_nr(p->lead), ret);
 }
 
-/* When the last file goes (kfd_process.c:kfd_process_wq_release @ 6.12.117), which others may have of a dead process. */
+/* When the last file goes, which others may have of a dead process: kfd_process.c:kfd_process_wq_release @ 6.12.117. */
 void sim_procfs_remove(struct sim_process *p)
 {
 	struct sim_proc_dir *dir;

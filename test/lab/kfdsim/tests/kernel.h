@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the kernels that kfdsim can behave as do differently. Nothing is shared with the module: it is measured by this. */
+/* What the kernels differ in that kfdsim can behave as. The module shares nothing with it: this is what it must do. */
 #ifndef KFDSIM_TEST_KERNEL_H
 #define KFDSIM_TEST_KERNEL_H
 
@@ -11,7 +11,7 @@
 
 struct kernel {
 	const char *name;
-	int kfd_minor;
+	int kfd_minor, kms_minor;
 	uint32_t bo_bytes;	/* of a BO's record in a blob */
 	int user_ids;		/* an offset of /dev/kfd has the process's id of the GPU */
 	int event_page;		/* of the kernel, where the process has none */
@@ -26,11 +26,11 @@ struct kernel {
 };
 
 static const struct kernel kernels[] = {
-	{ "6.1", 11, 80, 0, 1, 0, 1, 1, 0, 0, 0, 10, 1 },
-	{ "6.12.107", 17, 272, 0, 1, 0, 1, 0, 0, 0, 0, 11, 1 },
-	{ "6.12.117", 17, 272, 0, 1, 0, 0, 1, 1, 0, 0, 11, 1 },
-	{ "7.2", 23, 272, 0, 1, 1, 1, 1, 0, 1, 1, 11, 0 },
-	{ "7.3", 23, 272, 1, 0, 1, 0, 1, 0, 1, 1, 11, 0 },
+	{ "6.1", 11, 49, 80, 0, 1, 0, 1, 1, 0, 0, 0, 10, 1 },
+	{ "6.12.107", 17, 61, 272, 0, 1, 0, 1, 0, 0, 0, 0, 11, 1 },
+	{ "6.12.117", 17, 61, 272, 0, 1, 0, 0, 1, 1, 0, 0, 11, 1 },
+	{ "7.2", 23, 64, 272, 0, 1, 1, 1, 1, 0, 1, 1, 11, 0 },
+	{ "7.3", 23, 64, 272, 1, 0, 1, 0, 1, 0, 1, 1, 11, 0 },
 };
 
 #define KERNELS ((int)(sizeof(kernels) / sizeof(*kernels)))

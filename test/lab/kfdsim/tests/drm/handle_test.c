@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "drm/gem.h"
+#include "kernel.h"
 
 /* The core has the ioctl since 6.18, switched off; then the driver alone cannot make it absent. */
 static int core_knows_change_handle(void)
@@ -255,12 +256,39 @@ static void test_ids(void)
 	close(other);
 }
 
+/* What each kernel has where nothing else is asked for: the version, and the calls of 7.x. */
+static void test_kernels(void)
+{
+	static const char *const calls[] = { "gem_list_handles", "gem_mapping_info", "gem_change_handle" };
+	struct sim_gem_handle_entry e[4];
+	struct drm_version version;
+	int fd = open_node();
+	uint32_t n;
+
+	for (int i = 0; i < 3; i++)
+		set_parameter(calls[i], "kernel");
+	for (int i = 0; i < KERNELS; i++) {
+		behave_as(&kernels[i]);
+		memset(&version, 0, sizeof(version));
+		MUST(!try_ioctl(fd, DRM_IOCTL_VERSION, &version));
+		IS(version.version_minor, kernels[i].kms_minor);
+		n = 4;
+		IS(list_handles(fd, e, &n), kernels[i].kms_minor > 61 ? 0 : -EINVAL);
+		IS(try_ioctl(fd, DRM_IOCTL_SIM_GEM_CHANGE_HANDLE, NULL),
+		   kernels[i].kms_minor > 61 || core_knows_change_handle() ? -EFAULT : -EINVAL);
+		IS(change(fd, 1, 2), -EINVAL);
+	}
+	behave_as(&kernels[KERNEL_OF_GUEST]);
+	close(fd);
+}
+
 int main(void)
 {
 	if (!skip_on_real("GEM_LIST_HANDLES, GET_MAPPING_INFO and GEM_CHANGE_HANDLE came after 6.12")) {
 		test_list();
 		test_mappings();
 		test_change();
+		test_kernels();
 	}
 	test_ids();
 	CHECK(gone(2000));
