@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { run } from './support/command.js';
-import { onNextKernel } from './support/gpu.js';
+import { onNextKernel, showRelease } from './support/gpu.js';
 import { install } from './support/product.js';
 
 // Under emulation a task that is switched to finds none of its translated code: to wait for its turn costs it less.
@@ -15,6 +15,7 @@ const [manager] = await Promise.all([
   run('podman', 'info', '-f', '{{.Host.CgroupManager}}'),
   run('podman', 'load', '-q', '-i', image),
   install(),
+  showRelease(),
 ]);
 
 /** Where podman makes cgroups by itself: crun sets a restored container's device rules after CRIU. */

@@ -47,8 +47,10 @@ test('a dma-buf of another buffer is refused with process, BO and GPU', async (t
     [wrongSize, { size: 12288, mmapOffset: 0x1000n }],
   ]);
   assert.deepEqual(await reasons(t, [[right], [wrongPlace], [wrongSize]], names), [
-    'pid 4712 (worker): the dma-buf of BO 5 on GPU 51966 leads to another buffer: 8192 bytes at 0x9000, not 8192 bytes at 0x4000',
-    'pid 4711 (worker): the dma-buf of BO 7 on GPU 47806 leads to another buffer: 12288 bytes at 0x1000, not 8192 bytes at 0x1000',
+    'pid 4712 (worker): the dma-buf of BO 5 on GPU 51966 leads to another buffer: ' +
+      '8192 bytes at 0x9000, not 8192 bytes at 0x4000',
+    'pid 4711 (worker): the dma-buf of BO 7 on GPU 47806 leads to another buffer: ' +
+      '12288 bytes at 0x1000, not 8192 bytes at 0x1000',
   ]);
 });
 

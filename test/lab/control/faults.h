@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What is to go wrong: rules of debugfs simgpu/faults, for whichever driver is there. See fault_rules.c for their form. */
+/* What is to go wrong: rules of debugfs simgpu/faults, for either driver. fault_rules.c has their form. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 
