@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath, flipByte, rewriteArchive, truncateBy } from './support/archive.js';
+import { attempt } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import { gpuWith, loadGpu, setLinkRate, unloadGpu } from './support/gpu.js';
@@ -128,4 +129,27 @@ scenario('damaged archives and unfit targets, then a sound restore', async ({ en
   const restored = await job.restore('--import', archive);
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed .*waiter=woken/);
+});
+
+scenario('SDMA queues whose numbers other processes have got', async ({ engine, meet }) => {
+  const archive = archivePath(engine, 'taken.tar');
+  const command = ['kfd-worker', '--events'];
+  const job = await Container.start({ engine, command });
+  await meet(() => undefined); // queues of both engines, side by side
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  await job.remove();
+  await meet(() => undefined);
+  const other = await Container.start({ engine, command });
+  await meet(() => undefined); // as many queues as before, and so the same numbers
+  const warned = await attempt('kfd-checkpoint', 'check', archive);
+  assert.equal(warned.status, 0, warned.stderr);
+  assert.match(warned.stdout, new RegExp(`pid ${other.pid()} has \\d+ SDMA queue`));
+  const busy = /KFD RESTORE: Device or resource busy; a recorded number of an SDMA queue/;
+  await assertRefused(job, archive, 'numbers that are taken', busy);
+  await other.remove();
+  await meet(assertNothingLeft);
+  const restored = await job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  await job.control.ask('verify');
 });
