@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container, removeContainers } from './support/container.js';
@@ -60,6 +60,9 @@ async function move(
     readdirSync(`/proc/${job.pid()}/root/dev/dri`).includes(node),
     'a new program in the container would not find the GPU',
   );
+  // The card node of the same GPU, which no program has open.
+  const card = `/dev/dri/card${Number(node.slice('renderD'.length)) - 128}`;
+  assert.equal(statSync(`/proc/${job.pid()}/root${card}`).rdev, statSync(card).rdev);
   assert.match(await job.control.ask('verify'), /^verified bytes=2097152 barrier=completed/);
   await job.computesOn();
 }
@@ -78,6 +81,7 @@ scenario('to other GPU ids, render nodes and majors, and back', async (lane) => 
   try {
     const job = await Container.start({
       engine,
+      flags: ['--device', '/dev/dri/card0'],
       worker: ['--vram-mib', '2', '--pending-barrier'],
     });
     for (const host of hosts) await move(job, lane, host);
