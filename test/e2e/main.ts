@@ -32,6 +32,7 @@ const plainParts = [
   'render-nodes',
   'nodes',
   'refusals',
+  'wrong-buffer',
   'cannot-restore',
   'killed',
   'pressure',

@@ -2,7 +2,7 @@
 # Builds the GPU test programs and the container image that holds them.
 # usage: build.sh BUILDER_DIR OUT_DIR
 #   BUILDER_DIR  Debian root file system with g++, libhsa-runtime-dev, libdrm-dev and busybox-static
-#   OUT_DIR      gets bin/ (gpu-worker, kfd-worker, kfd-opener, render-worker, gpu-ctl) and image.tar (docker archive of
+#   OUT_DIR      gets bin/ (the programs of Makefile, and gpu-ctl) and image.tar (docker archive of
 #                localhost/gpu-worker:latest, for `podman load`)
 # BUSYBOX names a static busybox elsewhere. Needs root, for chroot. The same inputs give the same bytes.
 set -eu
