@@ -45,6 +45,7 @@ static const struct {
 	SIM_COUNTER(mes_restores),
 	SIM_COUNTER(freed_folders),
 	SIM_COUNTER(event_page_mixups),
+	SIM_COUNTER(stale_handle_deletes),
 	SIM_COUNTER(pages_returned),
 };
 

@@ -103,6 +103,7 @@ struct sim_gpu {
 	atomic64_t vram_used, gtt_used;	/* bytes */
 	struct platform_device *pdev;
 	struct drm_device *drm;
+	struct idr kfd_handles;		/* of GEM, by number; drm->object_name_lock */
 	struct sim_engine *engines;	/* num_sdma + num_xgmi of them */
 	/* SDMA queues are shared by all processes; a bit is a number of struct sim_engines. */
 	spinlock_t sdma_lock;
@@ -130,7 +131,7 @@ struct sim_counters {
 	atomic64_t cs_submitted, cs_max_in_flight, sdma_copies, sdma_bytes, gpu_faults;
 	atomic64_t dispatches, doorbell_faults, queue_polls;
 	atomic64_t resume_without_vm, resume_unrestored, paused_again, blob_overruns, mes_restores, freed_folders;
-	atomic64_t event_page_mixups;
+	atomic64_t event_page_mixups, stale_handle_deletes;
 	atomic64_t svm_ranges, pages_returned;
 };
 

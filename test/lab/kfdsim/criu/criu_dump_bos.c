@@ -16,7 +16,7 @@ static bool sim_mem_is_hidden(struct sim_mem *mem)
 struct dma_buf *sim_criu_dmabuf(struct sim_mem *mem, u32 flags)
 {
 	return mem->pdd->p->kernel->dmabuf_per_export ? sim_bo_export(&mem->bo->base, flags) :
-							sim_bo_dmabuf(mem->bo, flags);
+							sim_mem_dmabuf(mem, flags);
 }
 
 /* Needs p->lock. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Buffer objects as dma-bufs: export, import, and how long both have one identity. */
+/* Buffer objects as dma-bufs: export and import. What KFD's handles do with them is in memory/kfd_handles.c. */
 #include <linux/dma-buf.h>
 #include <drm/drm_prime.h>
 
@@ -46,28 +46,6 @@ struct dma_buf *sim_bo_export(struct drm_gem_object *obj, int flags)
 	return drm_gem_prime_export(obj, flags);
 }
 
-/*
- * The dma-buf of the BO with a reference for the caller. The same BO gives the same
- * dma-buf (and inode) as long as any GEM handle or KFD handle to it exists.
- */
-struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags)
-{
-	struct drm_gem_object *obj = &bo->base;
-	struct dma_buf *dmabuf;
-
-	mutex_lock(&obj->dev->object_name_lock);
-	dmabuf = obj->dma_buf;
-	if (!dmabuf) {
-		dmabuf = sim_bo_export(obj, flags);
-		if (!IS_ERR(dmabuf))
-			obj->dma_buf = dmabuf;
-	}
-	if (!IS_ERR(dmabuf))
-		get_dma_buf(dmabuf);
-	mutex_unlock(&obj->dev->object_name_lock);
-	return dmabuf;
-}
-
 /* The BO behind a dma-buf of this device, not referenced; NULL for any other dma-buf. */
 struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf)
 {
@@ -75,43 +53,4 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf)
 	if (dmabuf->owner != THIS_MODULE)
 		return NULL;
 	return to_sim_bo((struct drm_gem_object *)dmabuf->priv);
-}
-
-/*
- * A KFD handle counts as a GEM handle. The real driver keeps one in an internal DRM
- * client; here the count is kept directly, so that the core caches and drops
- * obj->dma_buf by the same rule: the first handle, whichever kind it is of, takes a
- * reference, the last one gives it back. dmabuf: what the handle was imported from, or NULL.
- */
-void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf)
-{
-	struct drm_gem_object *obj = &bo->base;
-
-	mutex_lock(&obj->dev->object_name_lock);
-	if (!obj->handle_count++)
-		drm_gem_object_get(obj);
-	if (dmabuf && !obj->dma_buf) {
-		get_dma_buf(dmabuf);
-		obj->dma_buf = dmabuf;
-	}
-	mutex_unlock(&obj->dev->object_name_lock);
-}
-
-void sim_bo_kfd_put(struct sim_bo *bo)
-{
-	struct drm_gem_object *obj = &bo->base;
-	struct dma_buf *dmabuf = NULL;
-	bool last;
-
-	mutex_lock(&obj->dev->object_name_lock);
-	last = !--obj->handle_count;
-	if (last) {
-		dmabuf = obj->dma_buf;
-		obj->dma_buf = NULL;
-	}
-	mutex_unlock(&obj->dev->object_name_lock);
-	if (dmabuf)
-		dma_buf_put(dmabuf);
-	if (last)
-		drm_gem_object_put(obj);
 }

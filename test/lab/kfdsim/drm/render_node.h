@@ -36,10 +36,7 @@ struct drm_gem_object *sim_prime_import_sg_table(struct drm_device *dev,
 						 struct sg_table *sgt);
 struct sg_table *sim_bo_get_sg_table(struct drm_gem_object *obj);
 struct dma_buf *sim_bo_export(struct drm_gem_object *obj, int flags);
-struct dma_buf *sim_bo_dmabuf(struct sim_bo *bo, u32 flags);
 struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
-void sim_bo_kfd_get(struct sim_bo *bo, struct dma_buf *dmabuf);
-void sim_bo_kfd_put(struct sim_bo *bo);
 
 /* ctx.c */
 int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

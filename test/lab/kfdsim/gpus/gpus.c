@@ -168,6 +168,7 @@ static int sim_gpu_start(struct sim_gpu *gpu)
 	if (ret)
 		return ret;
 	spin_lock_init(&gpu->sdma_lock);
+	sim_kfd_handles_init(gpu);
 	ret = sim_engines_init(gpu);
 	if (ret)
 		return ret;
@@ -219,6 +220,7 @@ void sim_gpus_fini(void)
 	while (sim.nr_gpus) {
 		struct sim_gpu *gpu = &sim.gpus[--sim.nr_gpus];
 
+		sim_kfd_handles_fini(gpu);
 		sim_drm_fini(gpu);
 		platform_device_unregister(gpu->pdev);
 		sim_engines_fini(gpu);

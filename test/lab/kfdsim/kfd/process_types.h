@@ -13,6 +13,8 @@ struct sim_mem {
 	u64 size;
 	u32 flags;			/* KFD_IOC_ALLOC_MEM_FLAGS_* */
 	u32 mapped;			/* bit i: on pdds[i] of the process */
+	u32 gem_handle;			/* a number of gpu->kfd_handles, perhaps of another BO by now; 0: none */
+	struct dma_buf *dmabuf;		/* imported, or exported before; NULL: neither */
 };
 
 /* Queue types as the private CRIU blob stores them. */

@@ -3,7 +3,6 @@
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/uaccess.h>
-#include <drm/drm_prime.h>
 
 #include "kfdsim.h"
 
@@ -64,34 +63,53 @@ int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data)
 	return ret;
 }
 
-/* A dma-buf of this GPU gives its BO, any other a BO of this GPU over the same pages. */
+/*
+ * The BO of a dma-buf, referenced, and what KFD keeps of the import. Kernels without handles of KFD's take what this GPU
+ * has exported only (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_import_dmabuf @ 6.1.192).
+ */
+static struct sim_bo *sim_import_bo(struct sim_pdd *pdd, struct dma_buf *dmabuf, struct sim_mem_import *from)
+{
+	struct sim_bo *bo;
+
+	if (!pdd->p->kernel->dmabuf_per_export) {
+		bo = sim_kfd_handle_import(pdd->gpu, dmabuf, &from->gem_handle);
+		from->dmabuf = dmabuf;
+		return bo;
+	}
+	bo = sim_bo_from_dmabuf(dmabuf);
+	if (!bo || sim_bo_gpu(bo) != pdd->gpu)
+		return ERR_PTR(-EINVAL);
+	sim_bo_get(bo);
+	return bo;
+}
+
+/* A failure deletes the handle, also one that was there before. */
 static int sim_import(struct sim_pdd *pdd, struct kfd_ioctl_import_dmabuf_args *args)
 {
 	struct dma_buf *dmabuf = dma_buf_get(args->dmabuf_fd);
-	struct drm_gem_object *obj;
+	struct sim_mem_import from = {};
 	struct sim_mem *mem;
-	int id, ret;
+	struct sim_bo *bo;
+	int id, ret = -EINVAL;
 
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	obj = drm_gem_prime_import(pdd->gpu->drm, dmabuf);
-	if (IS_ERR(obj)) {
-		ret = PTR_ERR(obj);
-		goto out;
+	bo = sim_import_bo(pdd, dmabuf, &from);
+	if (IS_ERR(bo)) {
+		dma_buf_put(dmabuf);
+		return PTR_ERR(bo);
 	}
-	if (sim_bo_is_memory(to_sim_bo(obj))) {
-		mem = sim_mem_insert(pdd, to_sim_bo(obj), args->va_addr,
-				     sim_bo_kfd_type(to_sim_bo(obj)) |
-				     KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
-				     KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE, dmabuf, -1, &id);
+	if (sim_bo_is_memory(bo)) {
+		mem = sim_mem_insert(pdd, bo, args->va_addr,
+				     sim_bo_kfd_type(bo) | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+				     KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE, &from, -1, &id);
 		ret = PTR_ERR_OR_ZERO(mem);
-	} else {
-		ret = -EINVAL;
 	}
 	if (!ret)
 		args->handle = (u64)args->gpu_id << 32 | id;
-	drm_gem_object_put(obj);
-out:
+	else if (from.gem_handle)
+		sim_kfd_handle_delete(pdd->gpu, from.gem_handle, bo);
+	sim_bo_put(bo);
 	dma_buf_put(dmabuf);
 	return ret;
 }
@@ -129,8 +147,7 @@ int sim_kfd_export_dmabuf(struct sim_process *p, void *data)
 	if (pdd)
 		mem = sim_mem_lookup(p, (u64)pdd->user_gpu_id << 32 | (u32)args->handle);
 	if (mem)
-		dmabuf = sim_bo_dmabuf(mem->bo,
-				       mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
+		dmabuf = sim_mem_dmabuf(mem, mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE ? O_RDWR : 0);
 	mutex_unlock(&p->lock);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* KFD memory: allocation, handles, mapping into the compute VM. */
-#include <linux/uaccess.h>
+/* KFD memory: allocation and handles. Mapping is in mem_map.c. */
+#include <linux/dma-buf.h>
 #include <drm/drm_vma_manager.h>
 
 #include "kfdsim.h"
@@ -8,7 +8,6 @@
 #define SIM_MEM_TYPES (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | \
 		       KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | \
 		       KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
-#define SIM_MAX_DEVICE_IDS (1u << 16)	/* of one MAP or UNMAP call; a GPU may be named twice */
 
 /* handle = user gpu id << 32 | number; NULL if it is not one of p's. Needs p->lock. */
 struct sim_mem *sim_mem_lookup(struct sim_process *p, u64 handle)
@@ -64,12 +63,18 @@ struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 use
 	}
 }
 
+/* Has KFD a DRM client, whose handles its memory gets? Then a BO has one dma-buf (kernels before have neither). */
+static bool sim_mem_has_handles(const struct sim_process *p)
+{
+	return !p->kernel->dmabuf_per_export;
+}
+
 /*
- * Give bo a handle; want_id < 0 for any. The caller keeps its own reference to bo. Needs
- * p->lock. -ENOMEM if the wanted number is taken, as the real driver has it.
+ * A handle to bo at va for this GPU; want_id < 0: any number, else that one. from: what it was imported from, NULL: KFD
+ * gives it a GEM handle. -ENOMEM also if the number is taken.
  */
 struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u32 flags,
-			       struct dma_buf *dmabuf, int want_id, int *id)
+			       const struct sim_mem_import *from, int want_id, int *id)
 {
 	struct sim_mem *mem = kzalloc(sizeof(*mem), GFP_KERNEL);
 	int ret;
@@ -84,20 +89,30 @@ struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u
 	ret = drm_vma_node_allow(&bo->base.vma_node, pdd->drm_priv);
 	if (ret)
 		goto err_free;
-	if (want_id < 0)
-		ret = idr_alloc(&pdd->mems, mem, 0, 0, GFP_KERNEL);
-	else
-		ret = idr_alloc(&pdd->mems, mem, want_id, want_id + 1, GFP_KERNEL);
+	if (from)
+		mem->gem_handle = from->gem_handle;
+	else if (sim_mem_has_handles(pdd->p))
+		ret = sim_kfd_handle_create(pdd->gpu, bo, &mem->gem_handle);
+	if (ret)
+		goto err_revoke;
+	ret = idr_alloc(&pdd->mems, mem, max(want_id, 0), want_id < 0 ? 0 : want_id + 1, GFP_KERNEL);
 	if (ret < 0) {
 		ret = -ENOMEM;
-		goto err_revoke;
+		goto err_handle;
 	}
 	*id = ret;
-	sim_bo_kfd_get(bo, dmabuf);
+	sim_bo_get(bo);
+	if (from && from->dmabuf) {
+		get_dma_buf(from->dmabuf);
+		mem->dmabuf = from->dmabuf;
+	}
 	if (bo->kind == SIM_BO_VRAM)
 		pdd->vram_usage += mem->size;
 	return mem;
 
+err_handle:
+	if (!from && mem->gem_handle)
+		sim_kfd_handle_delete(pdd->gpu, mem->gem_handle, bo);
 err_revoke:
 	drm_vma_node_revoke(&bo->base.vma_node, pdd->drm_priv);
 err_free:
@@ -116,73 +131,30 @@ void sim_mem_remove(struct sim_mem *mem, int id)
 	if (mem->bo->kind == SIM_BO_VRAM)
 		pdd->vram_usage -= mem->size;
 	drm_vma_node_revoke(&mem->bo->base.vma_node, pdd->drm_priv);
-	sim_bo_kfd_put(mem->bo);
+	if (mem->gem_handle)
+		sim_kfd_handle_delete(pdd->gpu, mem->gem_handle, mem->bo);
+	if (mem->dmabuf)
+		dma_buf_put(mem->dmabuf);
+	sim_bo_put(mem->bo);
 	kfree(mem);
 }
 
-static u32 sim_mem_bit(struct sim_pdd *pdd)
-{
-	return BIT(pdd - pdd->p->pdds);
-}
-
-/* VRAM, doorbells and registers of another GPU are reached through XGMI or a PCIe that can. */
-static bool sim_mem_reachable(struct sim_mem *mem, struct sim_gpu *gpu)
-{
-	struct sim_gpu *home = sim_bo_gpu(mem->bo);
-
-	if (gpu == home || mem->bo->kind == SIM_BO_GTT || mem->bo->kind == SIM_BO_IMPORT ||
-	    mem->bo->kind == SIM_BO_USERPTR)
-		return true;
-	if (mem->bo->kind == SIM_BO_VRAM && gpu->hive && gpu->hive == home->hive)
-		return true;
-	return sim.p2p;
-}
-
 /*
- * Map for a GPU, which need not be the one that has the memory; mapping twice is no error.
- * -ENODEV: that GPU has no VM yet; -EINVAL: it cannot reach the memory, or the range is in use.
+ * The dma-buf of mem, referenced. The first time it is that of whatever has its GEM handle by now, then the same again
+ * (amdgpu_amdkfd_gpuvm.c:kfd_mem_export_dmabuf @ 6.12.117). -ENOENT: nothing has. Needs p->lock.
  */
-int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd)
+struct dma_buf *sim_mem_dmabuf(struct sim_mem *mem, u32 flags)
 {
-	u32 flags = AMDGPU_VM_PAGE_READABLE;
-	int ret;
+	struct dma_buf *dmabuf;
 
-	if (!pdd->vm)
-		return -ENODEV;
-	if (mem->mapped & sim_mem_bit(pdd))
-		return 0;
-	if (!sim_mem_reachable(mem, pdd->gpu))
-		return -EINVAL;
-	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
-		flags |= AMDGPU_VM_PAGE_WRITEABLE;
-	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE)
-		flags |= AMDGPU_VM_PAGE_EXECUTABLE;
-	ret = sim_vm_attach(pdd->vm, mem->bo);
-	if (ret)
-		return ret;
-	ret = sim_vm_map(pdd->vm, mem->bo, mem->va, mem->size, 0, flags);
-	if (ret)
-		sim_vm_detach(pdd->vm, mem->bo);
-	else
-		mem->mapped |= sim_mem_bit(pdd);
-	return ret;
-}
-
-/*
- * -EINVAL if it is not mapped for this GPU, -EBUSY if a queue is made of it
- * (amdgpu_amdkfd_gpuvm.c:unmap_bo_from_gpuvm @ 6.12.117).
- */
-int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd)
-{
-	if (!(mem->mapped & sim_mem_bit(pdd)))
-		return -EINVAL;
-	if (sim_vm_has_queue(pdd->vm, mem->bo))
-		return -EBUSY;
-	/* Whoever has a GEM handle may have unmapped it before. */
-	sim_vm_unmap(pdd->vm, mem->bo, mem->va);
-	sim_vm_detach(pdd->vm, mem->bo);
-	mem->mapped &= ~sim_mem_bit(pdd);
-	return 0;
+	if (!mem->dmabuf) {
+		dmabuf = sim_kfd_handle_export(mem->pdd->gpu, mem->gem_handle, flags);
+		if (IS_ERR(dmabuf))
+			return dmabuf;
+		mem->dmabuf = dmabuf;
+	}
+	get_dma_buf(mem->dmabuf);
+	return mem->dmabuf;
 }
 
 /*
@@ -259,53 +231,6 @@ int sim_kfd_free_memory(struct sim_process *p, void *data)
 		sim_mem_remove(mem, (u32)args->handle);
 	mutex_unlock(&p->lock);
 	return ret;
-}
-
-/*
- * MAP and UNMAP have arguments of the same layout. n_success counts on over the devices of
- * the list, so that an interrupted call can go on where it was.
- */
-static int sim_mem_each(struct sim_process *p, struct kfd_ioctl_map_memory_to_gpu_args *args,
-			int (*func)(struct sim_mem *mem, struct sim_pdd *pdd))
-{
-	u32 *list, i, n = args->n_devices;
-	struct sim_pdd *pdd;
-	struct sim_mem *mem;
-	int ret = 0;
-
-	if (!n || args->n_success > n)
-		return -EINVAL;
-	if (n > SIM_MAX_DEVICE_IDS)
-		return -ENOMEM;
-	list = vmemdup_array_user(u64_to_user_ptr(args->device_ids_array_ptr), n, sizeof(*list));
-	if (IS_ERR(list))
-		return PTR_ERR(list);
-	mutex_lock(&p->lock);
-	mem = sim_mem_lookup(p, args->handle);
-	if (!mem || p->dead)
-		ret = -EINVAL;
-	for (i = args->n_success; i < n && !ret; i++) {
-		pdd = sim_pdd_by_id(p, list[i]);
-		ret = pdd ? func(mem, pdd) : -EINVAL;
-		if (!ret)
-			args->n_success = i + 1;
-	}
-	mutex_unlock(&p->lock);
-	kvfree(list);
-	return ret;
-}
-
-int sim_kfd_map_memory(struct sim_process *p, void *data)
-{
-	return sim_mem_each(p, data, sim_mem_map);
-}
-
-static_assert(sizeof(struct kfd_ioctl_map_memory_to_gpu_args) ==
-	      sizeof(struct kfd_ioctl_unmap_memory_from_gpu_args));
-
-int sim_kfd_unmap_memory(struct sim_process *p, void *data)
-{
-	return sim_mem_each(p, data, sim_mem_unmap);
 }
 
 int sim_kfd_available_memory(struct sim_process *p, void *data)

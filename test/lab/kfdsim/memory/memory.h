@@ -65,25 +65,42 @@ int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, boo
 int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 int sim_vm_increment32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
+/* kfd_handles.c */
+void sim_kfd_handles_init(struct sim_gpu *gpu);
+void sim_kfd_handles_fini(struct sim_gpu *gpu);
+int sim_kfd_handle_create(struct sim_gpu *gpu, struct sim_bo *bo, u32 *number);
+struct sim_bo *sim_kfd_handle_import(struct sim_gpu *gpu, struct dma_buf *dmabuf, u32 *number);
+struct dma_buf *sim_kfd_handle_export(struct sim_gpu *gpu, u32 number, u32 flags);
+void sim_kfd_handle_delete(struct sim_gpu *gpu, u32 number, struct sim_bo *bo);
+
+/* Where memory was imported from. */
+struct sim_mem_import {
+	struct dma_buf *dmabuf;		/* NULL: not kept */
+	u32 gem_handle;			/* 0: none */
+};
+
 /* memory.c */
 struct sim_mem *sim_mem_lookup(struct sim_process *p, u64 handle);
 struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u32 flags,
-			       struct dma_buf *dmabuf, int want_id, int *id);
-int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd);
-int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd);
+			       const struct sim_mem_import *from, int want_id, int *id);
+struct dma_buf *sim_mem_dmabuf(struct sim_mem *mem, u32 flags);
 void sim_mem_remove(struct sim_mem *mem, int id);
 struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 user_addr);
 u64 sim_mem_mmap_offset(struct sim_mem *mem, u32 gpu_id);
 int sim_kfd_alloc_memory(struct sim_process *p, void *data);
 int sim_kfd_free_memory(struct sim_process *p, void *data);
-int sim_kfd_map_memory(struct sim_process *p, void *data);
-int sim_kfd_unmap_memory(struct sim_process *p, void *data);
 int sim_kfd_available_memory(struct sim_process *p, void *data);
 
 /* dmabuf.c */
 int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data);
 int sim_kfd_import_dmabuf(struct sim_process *p, void *data);
 int sim_kfd_export_dmabuf(struct sim_process *p, void *data);
+
+/* mem_map.c */
+int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd);
+int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd);
+int sim_kfd_map_memory(struct sim_process *p, void *data);
+int sim_kfd_unmap_memory(struct sim_process *p, void *data);
 
 /* svm.c */
 void sim_svm_init(struct sim_process *p);

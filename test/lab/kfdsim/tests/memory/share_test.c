@@ -7,6 +7,7 @@
 
 #include "child.h"
 #include "drm/gem.h"
+#include "memory/kfd_dmabuf.h"
 
 static int importer(int dmabuf, ino_t want)
 {
@@ -55,25 +56,6 @@ static void test_processes(void)
 	wait(&status);
 	CHECK(status == 0);
 	close(fd);
-}
-
-static int import_kfd(const struct gpu *g, struct memory *m, int dmabuf, uint32_t gpu,
-		      uint64_t va, uint64_t size)
-{
-	struct kfd_ioctl_import_dmabuf_args a = { .va_addr = va, .gpu_id = gpu,
-						  .dmabuf_fd = dmabuf };
-	int ret = try_ioctl(g->kfd, AMDKFD_IOC_IMPORT_DMABUF, &a);
-
-	*m = (struct memory){ .handle = a.handle, .va = va, .size = size };
-	return ret;
-}
-
-static int export_kfd(const struct gpu *g, uint64_t handle)
-{
-	struct kfd_ioctl_export_dmabuf_args a = { .handle = handle, .flags = O_CLOEXEC };
-	int ret = try_ioctl(g->kfd, AMDKFD_IOC_EXPORT_DMABUF, &a);
-
-	return ret ? ret : (int)a.dmabuf_fd;
 }
 
 static void test_dmabuf_info(const struct gpu *g)
