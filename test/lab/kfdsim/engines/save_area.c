@@ -5,7 +5,6 @@
  * in the save area. Who brings the one back without the other has a queue that faults. As ../../driver/sim/wave.c.
  */
 #include <linux/crc32.h>
-#include <linux/mm.h>
 
 #include "kfdsim.h"
 
@@ -41,17 +40,9 @@ static bool sim_stack_in_area(const struct sim_queue *q)
 	return q->pdd->gpu->gfx_target_version / 10000 > 9;
 }
 
-/* In a range of SVM the process's own memory is what the GPU reaches. */
-static bool sim_in_svm(const struct sim_queue *q, u64 va, u64 len)
-{
-	return q->pdd->p->kernel->svm && sim_svm_holds(q->pdd, va, len);
-}
-
 static int sim_area_read(const struct sim_queue *q, u64 va, void *to, u32 len)
 {
-	if (!sim_vm_read(q->pdd->vm, va, to, len))
-		return 0;
-	return sim_in_svm(q, va, len) && access_process_vm(q->pdd->p->lead, va, to, len, 0) == len ? 0 : -EFAULT;
+	return sim_vm_read(q->pdd->vm, va, to, len);
 }
 
 /* len is a multiple of 8. */
@@ -60,8 +51,6 @@ static int sim_area_write(const struct sim_queue *q, u64 va, const void *from, u
 	const u64 *word = from;
 	u32 i;
 
-	if (sim_in_svm(q, va, len))
-		return access_process_vm(q->pdd->p->lead, va, (void *)from, len, FOLL_WRITE) == len ? 0 : -EFAULT;
 	for (i = 0; i < len / sizeof(*word); i++)
 		if (sim_vm_write64(q->pdd->vm, va + i * sizeof(*word), word[i]))
 			return -EFAULT;

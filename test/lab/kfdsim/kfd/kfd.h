@@ -10,6 +10,7 @@ int sim_process_init(void);
 void sim_process_fini(void);
 struct sim_process *sim_process_open(void);
 struct sim_process *sim_process_by_mm(struct mm_struct *mm);
+struct sim_pdd *sim_pdd_of_vm(struct sim_vm *vm);
 struct sim_process *sim_process_after(struct sim_process *p);
 void sim_process_put(struct sim_process *p);
 

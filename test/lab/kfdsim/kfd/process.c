@@ -115,6 +115,21 @@ struct sim_process *sim_process_by_mm(struct mm_struct *mm)
 	return found;
 }
 
+/* The process on the GPU whose VM it is, with a reference to the process; NULL if there is none. */
+struct sim_pdd *sim_pdd_of_vm(struct sim_vm *vm)
+{
+	struct sim_pdd *pdd, *found = NULL;
+	struct sim_process *p;
+
+	spin_lock(&sim_processes_lock);
+	list_for_each_entry(p, &sim_processes, link)
+		for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds && !found; pdd++)
+			if (READ_ONCE(pdd->vm) == vm && kref_get_unless_zero(&p->ref))
+				found = pdd;
+	spin_unlock(&sim_processes_lock);
+	return found;
+}
+
 /*
  * The process behind p, the first for NULL, with a reference; NULL at the end of the list, also if
  * p is not in it any more.

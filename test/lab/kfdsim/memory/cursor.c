@@ -69,6 +69,18 @@ static int sim_cursor_pin(struct sim_cursor *c, u64 index, u64 want)
 	return 0;
 }
 
+/* A BO that is mapped there, or a range of SVM. */
+static int sim_cursor_resolve(struct sim_cursor *c)
+{
+	int ret = sim_vm_resolve(c->vm, c->va, c->write, &c->bo, &c->offset, &c->left);
+
+	if (!ret)
+		return 0;
+	c->bo = sim_svm_bo(c->vm, c->va, c->write, &c->left);
+	c->offset = offset_in_page(c->va);
+	return c->bo ? 0 : ret;
+}
+
 /*
  * Kernel pointer for the current address, valid until advance or end; *len is at most
  * want and never crosses a page. -EFAULT where the GPU would fault.
@@ -81,7 +93,7 @@ int sim_cursor_get(struct sim_cursor *c, u64 want, void **ptr, size_t *len)
 
 	if (!c->left) {
 		sim_cursor_end(c);
-		ret = sim_vm_resolve(c->vm, c->va, c->write, &c->bo, &c->offset, &c->left);
+		ret = sim_cursor_resolve(c);
 		if (ret)
 			return ret;
 	}

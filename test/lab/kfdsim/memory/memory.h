@@ -110,7 +110,8 @@ bool sim_svm_args_fit(const void *data, unsigned int size);
 bool sim_svm_covers(struct sim_process *p, u64 va, u64 size);
 int sim_kfd_svm(struct sim_process *p, void *data);
 
-/* svm_queue.c */
+/* svm_access.c */
 bool sim_svm_holds(struct sim_pdd *pdd, u64 va, u64 size);
+struct sim_bo *sim_svm_bo(struct sim_vm *vm, u64 va, bool write, u64 *left);
 
 #endif
