@@ -34,6 +34,7 @@ const plainParts = [
   'refusals',
   'wrong-buffer',
   'cannot-restore',
+  'other-cpu',
   'killed',
   'pressure',
   'failing-gpu',
