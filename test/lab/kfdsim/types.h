@@ -177,6 +177,7 @@ struct sim_map {
 	struct sim_bo_va *bo_va;
 	struct sim_bo *bo;
 	u64 offset;			/* into the BO, of it.start */
+	bool kept;			/* by KFD: there without being in the list of a submission */
 	u32 flags;			/* AMDGPU_VM_PAGE_* */
 };
 
@@ -231,6 +232,7 @@ struct sim_sync {
 };
 
 struct sim_bo_list {
+	struct kref ref;
 	u32 nr;
 	struct sim_bo *bos[] __counted_by(nr);
 };

@@ -14,6 +14,7 @@ struct sim_job {
 	u32 nr_chunks, nr_ibs;
 	struct drm_amdgpu_cs_chunk *chunks;
 	struct drm_amdgpu_cs_chunk_ib first;	/* the ring all IBs of the job go to */
+	struct sim_bo_list *bos;
 	struct sim_sync sync;
 	struct sim_fence *fence;		/* for sync.outs, not started yet */
 	u64 ns;					/* of engine time */
@@ -77,16 +78,37 @@ static int sim_job_dependencies(struct sim_job *job, struct drm_amdgpu_cs_chunk 
 	return 0;
 }
 
-static int sim_job_bo_handles(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk, u64 done)
+/* One list at most, by its handle or in a chunk (amdgpu_cs.c:amdgpu_cs_pass1, amdgpu_cs_parser_bos @ 6.12.117). */
+static int sim_job_bo_handles(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk)
 {
 	struct drm_amdgpu_bo_list_in in;
+	struct sim_bo_list *list;
 
-	if (chunk->length_dw < sizeof(in) / 4)
+	if (chunk->length_dw < sizeof(in) / 4 || job->bos)
 		return -EINVAL;
 	if (copy_from_user(&in, u64_to_user_ptr(chunk->chunk_data), sizeof(in)))
 		return -EFAULT;
-	return sim_bo_entries_check(job->file, in.bo_info_ptr, in.bo_number, in.bo_info_size,
-				    done);
+	list = sim_bo_list_read(job->file, in.bo_info_ptr, in.bo_number, in.bo_info_size);
+	if (IS_ERR(list))
+		return PTR_ERR(list);
+	job->bos = list;
+	return 0;
+}
+
+/* The list, which may be empty. */
+static int sim_job_bo_list(struct sim_job *job, u32 handle)
+{
+	struct sim_bo_list *list;
+
+	if (handle && job->bos)
+		return -EINVAL;
+	if (job->bos)
+		return 0;
+	list = handle ? sim_bo_list_get(job->file->driver_priv, handle) : sim_bo_list_read(job->file, 0, 0, 0);
+	if (IS_ERR(list))
+		return PTR_ERR(list);
+	job->bos = list;
+	return list ? 0 : -ENOENT;
 }
 
 /* Everything that can be wrong with the arguments, before any byte moves. */
@@ -114,7 +136,7 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 			ret = sim_sync_signal_chunk(&job->sync, job->file, &job->chunks[i]);
 			break;
 		case AMDGPU_CHUNK_ID_BO_HANDLES:
-			ret = sim_job_bo_handles(job, &job->chunks[i], 0);
+			ret = sim_job_bo_handles(job, &job->chunks[i]);
 			break;
 		default:
 			/* User fences are not modelled. */
@@ -123,8 +145,8 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 	}
 	if (!ret && !job->nr_ibs)
 		ret = -EINVAL;
-	if (!ret && bo_list)
-		ret = sim_bo_list_check(job->file, bo_list, 0);
+	if (!ret)
+		ret = sim_job_bo_list(job, bo_list);
 	if (!ret && job->sync.nr) {
 		job->fence = sim_fence_alloc();
 		if (!job->fence)
@@ -133,7 +155,38 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 	return ret;
 }
 
-static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
+/* As with the real GPU: the fault is reported, the job goes on. */
+static void sim_ib_fault(const struct sim_sdma *sdma)
+{
+	atomic64_inc(&sim_count.gpu_faults);
+	pr_warn_ratelimited("SDMA %s fault at %#llx\n", sdma->fault_write ? "write" : "read", sdma->fault_va);
+}
+
+/* One packet. 0 also when it met a fault. */
+static int sim_ib_packet(struct sim_job *job, struct sim_sdma *sdma, const u32 *dw)
+{
+	int ret;
+
+	if (!sim_packet_resident(sdma, job->bos, dw)) {
+		sim_ib_fault(sdma);
+		return 0;
+	}
+	sdma->progress = 0;
+	do {
+		ret = sim_sdma_exec(sdma, dw);
+	} while (ret == -EINPROGRESS && !fatal_signal_pending(current));
+	if (ret == -EAGAIN) {
+		pr_warn_ratelimited("IB: waiting for memory is not modelled\n");
+		return -EOPNOTSUPP;
+	}
+	if (ret == -EFAULT)
+		sim_ib_fault(sdma);
+	else if (ret)
+		return ret == -EINPROGRESS ? -EINTR : ret;
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+static int sim_ib_run(struct sim_job *job, struct sim_sdma *sdma, const u32 *dw, u32 nr)
 {
 	u32 pos = 0;
 	int len, ret;
@@ -144,27 +197,30 @@ static int sim_ib_run(struct sim_sdma *sdma, const u32 *dw, u32 nr)
 			pr_warn_ratelimited("IB: bad packet %08x at dword %u\n", dw[pos], pos);
 			return -EINVAL;
 		}
-		sdma->progress = 0;
-		do {
-			ret = sim_sdma_exec(sdma, dw + pos);
-		} while (ret == -EINPROGRESS && !fatal_signal_pending(current));
-		if (ret == -EAGAIN) {
-			pr_warn_ratelimited("IB: waiting for memory is not modelled\n");
-			return -EOPNOTSUPP;
-		}
-		if (ret == -EFAULT) {
-			/* As with the real GPU: the fault is reported, the job goes on. */
-			atomic64_inc(&sim_count.gpu_faults);
-			pr_warn_ratelimited("SDMA %s fault at %#llx\n",
-					    sdma->fault_write ? "write" : "read", sdma->fault_va);
-		} else if (ret) {
-			return ret == -EINPROGRESS ? -EINTR : ret;
-		}
-		if (fatal_signal_pending(current))
-			return -EINTR;
+		ret = sim_ib_packet(job, sdma, dw + pos);
+		if (ret)
+			return ret;
 		pos += len;
 	}
 	return 0;
+}
+
+/* The IB of a chunk, from its memory. */
+static int sim_job_run_ib(struct sim_job *job, struct sim_sdma *sdma, const struct drm_amdgpu_cs_chunk_ib *ib)
+{
+	u32 *dw = kvmalloc(ib->ib_bytes, GFP_KERNEL);
+	int ret = -EFAULT;
+
+	if (!dw)
+		return -ENOMEM;
+	if (sim_is_resident(sdma->vm, job->bos, ib->va_start, ib->ib_bytes, &sdma->fault_va))
+		ret = sim_vm_read(sdma->vm, ib->va_start, dw, ib->ib_bytes);
+	if (ret)
+		pr_warn_ratelimited("IB at %#llx is not mapped, or not of a BO in the list\n", ib->va_start);
+	else
+		ret = sim_ib_run(job, sdma, dw, ib->ib_bytes / 4);
+	kvfree(dw);
+	return ret;
 }
 
 static int sim_job_run(struct sim_job *job)
@@ -172,7 +228,7 @@ static int sim_job_run(struct sim_job *job)
 	struct sim_sdma sdma = { .vm = job->file->driver_priv, .engine = job->first.ring,
 				 .limit = SIM_IB_PART_BYTES };
 	struct drm_amdgpu_cs_chunk_ib ib;
-	u32 i, *dw;
+	u32 i;
 	int ret;
 
 	for (i = 0; i < job->nr_chunks; i++) {
@@ -181,15 +237,7 @@ static int sim_job_run(struct sim_job *job)
 		ret = sim_job_ib(job, &job->chunks[i], &ib);
 		if (ret)
 			return ret;
-		dw = kvmalloc(ib.ib_bytes, GFP_KERNEL);
-		if (!dw)
-			return -ENOMEM;
-		ret = sim_vm_read(sdma.vm, ib.va_start, dw, ib.ib_bytes);
-		if (ret)
-			pr_warn_ratelimited("IB at %#llx is not mapped\n", ib.va_start);
-		else
-			ret = sim_ib_run(&sdma, dw, ib.ib_bytes / 4);
-		kvfree(dw);
+		ret = sim_job_run_ib(job, &sdma, &ib);
 		if (ret)
 			return ret;
 	}
@@ -232,18 +280,6 @@ static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
 	return seq;
 }
 
-static void sim_job_mark_bos(struct sim_job *job, u32 bo_list, u64 done)
-{
-	u32 i;
-
-	/* Checked before; a list that went away since then has nothing left to mark. */
-	if (bo_list)
-		sim_bo_list_check(job->file, bo_list, done);
-	for (i = 0; i < job->nr_chunks; i++)
-		if (job->chunks[i].chunk_id == AMDGPU_CHUNK_ID_BO_HANDLES)
-			sim_job_bo_handles(job, &job->chunks[i], done);
-}
-
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_cs *args = data;
@@ -270,12 +306,13 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	if (!ret) {
 		done = sim_engine_run(gpu, job.first.ring, job.sync.begin, job.ns);
 		sim_engine_note_cs(gpu, job.first.ring, done);
-		sim_job_mark_bos(&job, args->in.bo_list_handle, done);
+		sim_bo_list_mark(job.bos, done);
 		memset(args, 0, sizeof(*args));
 		args->out.handle = sim_job_fence(&job, job.first.ring, done);
 	}
 	sim_fence_discard(job.fence);
 	sim_sync_free(&job.sync);
+	sim_bo_list_put(job.bos);
 	kfree(job.chunks);
 	sim_ctx_put(job.ctx);
 	return ret;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/*
- * Submission contexts with their fences, and BO lists. Both have ids of their own in each file,
- * the lowest free one from 1 on.
- */
+/* Submission contexts with their fences. They have ids of their own in each file, the lowest free one from 1 on. */
 #include <linux/capability.h>
-#include <linux/uaccess.h>
 
 #include "kfdsim.h"
 
 #define SIM_MAX_CTX		4096
-#define SIM_MAX_LIST_ENTRIES	(1u << 20)
 
 static void sim_ctx_release(struct kref *ref)
 {
@@ -166,136 +161,11 @@ struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_f
 	return fence ? sim_fence_start(fence, context, seq, done, error) : ERR_PTR(-ENOMEM);
 }
 
-static void sim_bo_list_free(struct sim_bo_list *list)
-{
-	u32 i;
-
-	for (i = 0; i < list->nr; i++)
-		sim_bo_put(list->bos[i]);
-	kvfree(list);
-}
-
-static struct sim_bo_list *sim_bo_list_read(struct drm_file *file, u64 ptr, u32 nr, u32 size)
-{
-	struct drm_amdgpu_bo_list_entry entry = {};
-	struct drm_gem_object *obj;
-	struct sim_bo_list *list;
-	u32 i;
-
-	if (nr > SIM_MAX_LIST_ENTRIES)
-		return ERR_PTR(-EINVAL);
-	list = kvzalloc(struct_size(list, bos, nr), GFP_KERNEL);
-	if (!list)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < nr; i++) {
-		if (copy_from_user(&entry, u64_to_user_ptr(ptr + (u64)i * size),
-				   min_t(u32, size, sizeof(entry)))) {
-			sim_bo_list_free(list);
-			return ERR_PTR(-EFAULT);
-		}
-		obj = drm_gem_object_lookup(file, entry.bo_handle);
-		if (!obj) {
-			sim_bo_list_free(list);
-			return ERR_PTR(-ENOENT);
-		}
-		list->nr = i + 1;
-		list->bos[i] = to_sim_bo(obj);
-		if (list->bos[i]->kind == SIM_BO_USERPTR && list->bos[i]->mm != current->mm) {
-			sim_bo_list_free(list);
-			return ERR_PTR(-EPERM);
-		}
-	}
-	return list;
-}
-
-int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
-{
-	struct sim_vm *vm = file->driver_priv;
-	union drm_amdgpu_bo_list *args = data;
-	struct sim_bo_list *list = NULL, *old = NULL;
-	u32 handle = args->in.list_handle;
-	int ret = 0;
-
-	if (args->in.operation == AMDGPU_BO_LIST_OP_CREATE ||
-	    args->in.operation == AMDGPU_BO_LIST_OP_UPDATE) {
-		list = sim_bo_list_read(file, args->in.bo_info_ptr, args->in.bo_number,
-					args->in.bo_info_size);
-		if (IS_ERR(list))
-			return PTR_ERR(list);
-	}
-	mutex_lock(&vm->ctx_lock);
-	switch (args->in.operation) {
-	case AMDGPU_BO_LIST_OP_CREATE:
-		ret = idr_alloc(&vm->lists, list, 1, 0, GFP_KERNEL);
-		handle = ret;
-		break;
-	case AMDGPU_BO_LIST_OP_UPDATE:
-		old = idr_replace(&vm->lists, list, handle);
-		ret = IS_ERR(old) ? PTR_ERR(old) : 0;
-		break;
-	case AMDGPU_BO_LIST_OP_DESTROY:
-		/* Like the real driver: destroying what is not there is no error. */
-		old = idr_remove(&vm->lists, handle);
-		break;
-	default:
-		ret = -EINVAL;
-	}
-	mutex_unlock(&vm->ctx_lock);
-	if (ret < 0) {
-		if (list)
-			sim_bo_list_free(list);
-		return ret;
-	}
-	if (old)
-		sim_bo_list_free(old);
-	memset(args, 0, sizeof(*args));
-	args->out.list_handle = handle;
-	return 0;
-}
-
-static void sim_bo_list_mark(struct sim_bo_list *list, u64 done)
-{
-	u32 i;
-
-	for (i = 0; i < list->nr; i++)
-		if (atomic64_read(&list->bos[i]->busy_until) < done)
-			atomic64_set(&list->bos[i]->busy_until, done);
-}
-
-/* The BOs of a list are busy until done (ns). -ENOENT for an unknown list. */
-int sim_bo_list_check(struct drm_file *file, u32 handle, u64 done)
-{
-	struct sim_vm *vm = file->driver_priv;
-	struct sim_bo_list *list;
-
-	mutex_lock(&vm->ctx_lock);
-	list = idr_find(&vm->lists, handle);
-	if (list)
-		sim_bo_list_mark(list, done);
-	mutex_unlock(&vm->ctx_lock);
-	return list ? 0 : -ENOENT;
-}
-
-/* The same for a list given inline with a submission. */
-int sim_bo_entries_check(struct drm_file *file, u64 ptr, u32 nr, u32 entry_size, u64 done)
-{
-	struct sim_bo_list *list = sim_bo_list_read(file, ptr, nr, entry_size);
-
-	if (IS_ERR(list))
-		return PTR_ERR(list);
-	sim_bo_list_mark(list, done);
-	sim_bo_list_free(list);
-	return 0;
-}
-
 void sim_ctx_free_all(struct sim_vm *vm)
 {
-	struct sim_bo_list *list;
 	struct sim_ctx *ctx;
 	int id;
 
 	idr_for_each_entry(&vm->ctxs, ctx, id)
 		sim_ctx_put(ctx);
-	idr_for_each_entry(&vm->lists, list, id)
-		sim_bo_list_free(list);
 }

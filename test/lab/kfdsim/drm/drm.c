@@ -25,6 +25,7 @@ static void sim_drm_postclose(struct drm_device *dev, struct drm_file *file)
 	struct sim_vm *vm = file->driver_priv;
 
 	sim_ctx_free_all(vm);
+	sim_bo_lists_free(vm);
 	sim_vm_fini(vm);
 	kfree(vm);
 }

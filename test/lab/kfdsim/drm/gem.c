@@ -114,7 +114,7 @@ int sim_gem_va_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		fallthrough;
 	default:
 		ret = sim_vm_map(vm, to_sim_bo(obj), args->va_address, args->map_size,
-				 args->offset_in_bo, args->flags);
+				 args->offset_in_bo, args->flags, false);
 	}
 	drm_gem_object_put(obj);
 	return ret;

@@ -40,15 +40,25 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
 
 /* ctx.c */
 int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
-int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
 		  u64 *done, int *error);
 struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_fence *which);
-int sim_bo_list_check(struct drm_file *file, u32 handle, u64 done);
-int sim_bo_entries_check(struct drm_file *file, u64 ptr, u32 nr, u32 entry_size, u64 done);
 void sim_ctx_free_all(struct sim_vm *vm);
+
+/* bo_list.c */
+int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+struct sim_bo_list *sim_bo_list_get(struct sim_vm *vm, u32 handle);
+struct sim_bo_list *sim_bo_list_read(struct drm_file *file, u64 ptr, u32 nr, u32 size);
+void sim_bo_list_put(struct sim_bo_list *list);
+void sim_bo_list_mark(struct sim_bo_list *list, u64 done);
+bool sim_bo_list_has(const struct sim_bo_list *list, const struct sim_bo *bo);
+void sim_bo_lists_free(struct sim_vm *vm);
+
+/* residency.c */
+bool sim_is_resident(struct sim_vm *vm, const struct sim_bo_list *list, u64 va, u64 bytes, u64 *fault_va);
+bool sim_packet_resident(struct sim_sdma *s, const struct sim_bo_list *list, const u32 *packet);
 
 /* cs.c */
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

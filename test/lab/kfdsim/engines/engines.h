@@ -20,6 +20,22 @@ void sim_engine_note_cs(struct sim_gpu *gpu, unsigned int engine, u64 done);
 int sim_sleep_until(u64 when, u64 deadline);
 
 /* sdma.c */
+enum {
+	SDMA_OP_NOP = 0,
+	SDMA_OP_COPY = 1,
+	SDMA_OP_FENCE = 5,
+	SDMA_OP_TRAP = 6,
+	SDMA_OP_POLL_REGMEM = 8,
+	SDMA_OP_ATOMIC = 10,
+	SDMA_OP_CONST_FILL = 11,
+	SDMA_OP_TIMESTAMP = 13,
+	SDMA_OP_GCR = 17,
+};
+
+#define SDMA_SUBOP_COPY_LINEAR	0
+#define SDMA_SUBOP_COPY_RECT	4
+
+u32 sim_sdma_count_mask(const struct sim_gpu *gpu);
 int sim_sdma_packet_dwords(u32 header);
 int sim_sdma_exec(struct sim_sdma *s, const u32 *packet);
 int sim_sdma_flip(struct sim_sdma *s, u64 dst, u64 bit);

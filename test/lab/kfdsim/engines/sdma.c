@@ -2,20 +2,6 @@
 /* SDMA packets, as of SDMA v4 (gfx9): lengths in count fields are bytes minus one. */
 #include "kfdsim.h"
 
-enum {
-	SDMA_OP_NOP = 0,
-	SDMA_OP_COPY = 1,
-	SDMA_OP_FENCE = 5,
-	SDMA_OP_TRAP = 6,
-	SDMA_OP_POLL_REGMEM = 8,
-	SDMA_OP_ATOMIC = 10,
-	SDMA_OP_CONST_FILL = 11,
-	SDMA_OP_TIMESTAMP = 13,
-	SDMA_OP_GCR = 17,
-};
-
-#define SDMA_SUBOP_COPY_LINEAR	0
-#define SDMA_SUBOP_COPY_RECT	4
 #define SDMA_ATOMIC_ADD64	47
 
 static u64 sim_address(const u32 *dw)
@@ -24,9 +10,9 @@ static u64 sim_address(const u32 *dw)
 }
 
 /* gfx90a widened the count of a linear copy from 22 to 30 bits. */
-static u32 sim_copy_mask(struct sim_sdma *s)
+u32 sim_sdma_count_mask(const struct sim_gpu *gpu)
 {
-	return s->vm->gpu->gfx_target_version >= 90010 ? GENMASK(29, 0) : GENMASK(21, 0);
+	return gpu->gfx_target_version >= 90010 ? GENMASK(29, 0) : GENMASK(21, 0);
 }
 
 /* Length of the packet with this first dword, or -EINVAL if it is not known. */
@@ -109,7 +95,7 @@ static int sim_sdma_advance(struct sim_sdma *s, u64 len, u64 moved)
 
 static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 {
-	u64 len = (u64)(dw[1] & sim_copy_mask(s)) + 1, n = sim_sdma_part(s, len);
+	u64 len = (u64)(dw[1] & sim_sdma_count_mask(s->vm->gpu)) + 1, n = sim_sdma_part(s, len);
 	u64 src = sim_address(dw + 3) + s->progress, dst = sim_address(dw + 5) + s->progress;
 	struct sim_copy_fault fault = {};
 	int ret = 0;
@@ -134,7 +120,7 @@ static int sim_sdma_copy(struct sim_sdma *s, const u32 *dw)
 static int sim_sdma_fill(struct sim_sdma *s, const u32 *dw)
 {
 	/* The count is bytes minus 4: a fill is made of dwords. */
-	u64 len = (u64)(dw[4] & sim_copy_mask(s) & ~3u) + 4, n = sim_sdma_part(s, len);
+	u64 len = (u64)(dw[4] & sim_sdma_count_mask(s->vm->gpu) & ~3u) + 4, n = sim_sdma_part(s, len);
 	u64 dst = sim_address(dw + 1) + s->progress;
 
 	s->fault_write = true;

@@ -46,7 +46,7 @@ int sim_mem_map(struct sim_mem *mem, struct sim_pdd *pdd)
 	ret = sim_vm_attach(pdd->vm, mem->bo);
 	if (ret)
 		return ret;
-	ret = sim_vm_map(pdd->vm, mem->bo, mem->va, mem->size, 0, flags);
+	ret = sim_vm_map(pdd->vm, mem->bo, mem->va, mem->size, 0, flags, true);
 	if (ret)
 		sim_vm_detach(pdd->vm, mem->bo);
 	else

@@ -39,15 +39,20 @@ int sim_vm_attach(struct sim_vm *vm, struct sim_bo *bo);
 void sim_vm_detach(struct sim_vm *vm, struct sim_bo *bo);
 u32 sim_vm_list_maps(struct sim_vm *vm, struct sim_bo *bo, struct sim_gem_vm_entry *entries,
 		     u32 max);
-int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags);
+int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags, bool kept);
+struct sim_map *sim_map_first(struct sim_vm *vm, u64 start, u64 last);
+struct sim_map *sim_map_next(struct sim_map *map, u64 start, u64 last);
+struct sim_bo_va *sim_bo_va_find(struct sim_vm *vm, struct sim_bo *bo);
 int sim_vm_unmap(struct sim_vm *vm, struct sim_bo *bo, u64 va);
 int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size);
 bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size);
+int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
+		   u64 *left);
+
+/* vm_queue.c */
 struct sim_bo *sim_vm_queue_get(struct sim_vm *vm, u64 va, u64 size);
 void sim_vm_queue_put(struct sim_vm *vm, struct sim_bo *bo);
 bool sim_vm_has_queue(struct sim_vm *vm, struct sim_bo *bo);
-int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u64 *offset,
-		   u64 *left);
 
 /* cursor.c */
 void sim_cursor_init(struct sim_cursor *c, struct sim_vm *vm, u64 va, bool write);

@@ -19,9 +19,17 @@ void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu)
 	atomic64_inc(&sim_count.vms);
 }
 
-static struct sim_map *sim_map_first(struct sim_vm *vm, u64 start, u64 last)
+/* The first mapping that meets a range, and the one behind it. Need vm->lock. */
+struct sim_map *sim_map_first(struct sim_vm *vm, u64 start, u64 last)
 {
 	struct interval_tree_node *it = interval_tree_iter_first(&vm->maps, start, last);
+
+	return it ? container_of(it, struct sim_map, it) : NULL;
+}
+
+struct sim_map *sim_map_next(struct sim_map *map, u64 start, u64 last)
+{
+	struct interval_tree_node *it = interval_tree_iter_next(&map->it, start, last);
 
 	return it ? container_of(it, struct sim_map, it) : NULL;
 }
@@ -64,7 +72,7 @@ static int sim_bo_va_cmp_node(struct rb_node *new, const struct rb_node *node)
 }
 
 /* NULL if bo is not known here. Needs vm->lock. */
-static struct sim_bo_va *sim_bo_va_find(struct sim_vm *vm, struct sim_bo *bo)
+struct sim_bo_va *sim_bo_va_find(struct sim_vm *vm, struct sim_bo *bo)
 {
 	struct rb_node *node = rb_find(bo, &vm->bo_vas, sim_bo_va_cmp);
 
@@ -146,10 +154,10 @@ static int sim_vm_check(struct sim_bo *bo, u64 va, u64 size, u64 offset)
 }
 
 /*
- * Map size bytes of bo at va. -EINVAL for a bad range or one already in use, -ENOENT if bo is
+ * Map size bytes of bo at va; kept: see struct sim_map. -EINVAL for a bad range or one already in use, -ENOENT if bo is
  * not attached (its last handle was closed meanwhile).
  */
-int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags)
+int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offset, u32 flags, bool kept)
 {
 	struct sim_map *map;
 	int ret = sim_vm_check(bo, va, size, offset);
@@ -164,6 +172,7 @@ int sim_vm_map(struct sim_vm *vm, struct sim_bo *bo, u64 va, u64 size, u64 offse
 	map->bo = bo;
 	map->offset = offset;
 	map->flags = flags;
+	map->kept = kept;
 	mutex_lock(&vm->lock);
 	map->bo_va = sim_bo_va_find(vm, bo);
 	if (!map->bo_va)
@@ -207,6 +216,7 @@ static struct sim_map *sim_map_part(const struct sim_map *map, u64 start, u64 la
 		part->bo = map->bo;
 		part->offset = map->offset + (start - map->it.start);
 		part->flags = map->flags;
+		part->kept = map->kept;
 		sim_bo_get(part->bo);
 	}
 	return part;
@@ -247,54 +257,6 @@ int sim_vm_clear(struct sim_vm *vm, u64 va, u64 size)
 	}
 	mutex_unlock(&vm->lock);
 	return ret;
-}
-
-/*
- * The BO, referenced, of the mapping that begins with the page of va and has this size (less than a page: any); it
- * belongs to
- * a queue then. NULL if there is none: kfd_queue.c:kfd_queue_buffer_get @ 6.12.117.
- */
-struct sim_bo *sim_vm_queue_get(struct sim_vm *vm, u64 va, u64 size)
-{
-	struct sim_bo *bo = NULL;
-	struct sim_map *map;
-	u64 pages = size >> PAGE_SHIFT;
-
-	va &= PAGE_MASK;
-	mutex_lock(&vm->lock);
-	map = sim_map_first(vm, va, va);
-	if (map && map->it.start == va && (!pages || map->it.last - va + 1 == pages << PAGE_SHIFT)) {
-		bo = map->bo;
-		sim_bo_get(bo);
-		map->bo_va->queue_refs++;
-	}
-	mutex_unlock(&vm->lock);
-	return bo;
-}
-
-/* The reverse. Its mappings may have gone before, by the GEM handle of who owns the file. */
-void sim_vm_queue_put(struct sim_vm *vm, struct sim_bo *bo)
-{
-	struct sim_bo_va *bo_va;
-
-	mutex_lock(&vm->lock);
-	bo_va = sim_bo_va_find(vm, bo);
-	if (bo_va && bo_va->queue_refs)
-		bo_va->queue_refs--;
-	mutex_unlock(&vm->lock);
-	sim_bo_put(bo);
-}
-
-bool sim_vm_has_queue(struct sim_vm *vm, struct sim_bo *bo)
-{
-	struct sim_bo_va *bo_va;
-	bool has;
-
-	mutex_lock(&vm->lock);
-	bo_va = sim_bo_va_find(vm, bo);
-	has = bo_va && bo_va->queue_refs;
-	mutex_unlock(&vm->lock);
-	return has;
 }
 
 bool sim_vm_overlaps(struct sim_vm *vm, u64 va, u64 size)

@@ -159,6 +159,7 @@ static void test_submission(void)
 				    &info.ib_mc_address, &va, 0));
 	MUST(!amdgpu_bo_va_op(bo, 0, 8192, info.ib_mc_address, 0, AMDGPU_VA_OP_MAP));
 	MUST(!amdgpu_bo_cpu_map(bo, &cpu));
+	MUST(!amdgpu_bo_list_create(dev, 1, &bo, NULL, &cs.resources));
 	dw = cpu;
 	memset(cpu, 0, 8192);
 	dw[0] = 1;
@@ -176,6 +177,7 @@ static void test_submission(void)
 		IS(amdgpu_cs_query_fence_status(&fence, 1000000000, 0, &expired), i ? 0 : -ETIME);
 		CHECK(dw[1024] == (i ? 1 : 0));
 	}
+	amdgpu_bo_list_destroy(cs.resources);
 	amdgpu_bo_cpu_unmap(bo);
 	amdgpu_bo_va_op(bo, 0, 8192, info.ib_mc_address, 0, AMDGPU_VA_OP_UNMAP);
 	amdgpu_va_range_free(va);

@@ -26,17 +26,32 @@ static amdgpu_context_handle ctx;
 static struct buffer ib;
 static int fd;
 
+/* What is mapped: a submission lists all of it. */
+static amdgpu_bo_handle mapped[16];
+static uint32_t nr_mapped;
+
 static inline void map_va(struct buffer *b)
 {
 	MUST(!amdgpu_va_range_alloc(dev, amdgpu_gpu_va_range_general, b->size, 4096, 0, &b->va,
 				    &b->va_handle, 0));
 	MUST(!amdgpu_bo_va_op_raw(dev, b->bo, 0, b->size, b->va, MAP_FLAGS, AMDGPU_VA_OP_MAP));
+	MUST(nr_mapped < sizeof(mapped) / sizeof(*mapped));
+	mapped[nr_mapped++] = b->bo;
 }
 
-static inline struct buffer make(uint64_t size, uint32_t domain)
+/* From now on no submission lists it. */
+static inline void unlist(struct buffer *b)
+{
+	for (uint32_t i = 0; i < nr_mapped; i++)
+		if (mapped[i] == b->bo)
+			mapped[i--] = mapped[--nr_mapped];
+}
+
+/* flags: AMDGPU_GEM_CREATE_* */
+static inline struct buffer make_with(uint64_t size, uint32_t domain, uint64_t flags)
 {
 	struct amdgpu_bo_alloc_request req = { .alloc_size = size, .phys_alignment = 4096,
-					       .preferred_heap = domain };
+					       .preferred_heap = domain, .flags = flags };
 	struct buffer b = { .size = size };
 
 	MUST(!amdgpu_bo_alloc(dev, &req, &b.bo));
@@ -45,8 +60,14 @@ static inline struct buffer make(uint64_t size, uint32_t domain)
 	return b;
 }
 
+static inline struct buffer make(uint64_t size, uint32_t domain)
+{
+	return make_with(size, domain, 0);
+}
+
 static inline void drop(struct buffer *b)
 {
+	unlist(b);
 	CHECK(!amdgpu_bo_va_op_raw(dev, b->bo, 0, b->size, b->va, 0, AMDGPU_VA_OP_UNMAP));
 	CHECK(!amdgpu_va_range_free(b->va_handle));
 	CHECK(!amdgpu_bo_free(b->bo));
@@ -67,7 +88,9 @@ static inline uint64_t submit(uint32_t slot, uint32_t dwords)
 	struct amdgpu_cs_request req = { .ip_type = AMDGPU_HW_IP_DMA, .number_of_ibs = 1,
 					 .ibs = &info };
 
+	MUST(!amdgpu_bo_list_create(dev, nr_mapped, mapped, NULL, &req.resources));
 	MUST(!amdgpu_cs_submit(ctx, 0, &req, 1));
+	CHECK(!amdgpu_bo_list_destroy(req.resources));
 	return req.seq_no;
 }
 

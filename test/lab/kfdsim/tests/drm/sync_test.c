@@ -13,6 +13,15 @@
 #define COPY_BYTES (4 * MIB)
 
 static struct buffer from, to;
+static struct drm_amdgpu_bo_list_entry listed[3];	/* both, and the IB */
+
+static void list_buffers(void)
+{
+	const struct buffer *const all[3] = { &ib, &from, &to };
+
+	for (int i = 0; i < 3; i++)
+		MUST(!amdgpu_bo_export(all[i]->bo, amdgpu_bo_handle_type_kms, &listed[i].bo_handle));
+}
 
 /* A chunk of one syncobj; point is for timeline chunks. */
 static struct drm_amdgpu_cs_chunk sync_chunk(uint32_t id, void *data)
@@ -34,12 +43,16 @@ static int submit_copy(uint32_t ring, uint64_t bytes, struct drm_amdgpu_cs_chunk
 		{ .chunk_id = AMDGPU_CHUNK_ID_IB, .length_dw = sizeof(info) / 4,
 		  .chunk_data = (uintptr_t)&info },
 	};
-	uint32_t *dw = (uint32_t *)((char *)ib.cpu + ring * KIB);
+	uint32_t *dw = (uint32_t *)((char *)ib.cpu + ring * KIB), list;
+	int ret;
 
 	memset(dw, 0, 64);
 	copy_packet(dw, to.va, from.va, bytes - 1);
 	memcpy(chunks + 1, more, n * sizeof(*more));
-	return amdgpu_cs_submit_raw2(dev, ctx, 0, 1 + n, chunks, seq);
+	MUST(!amdgpu_bo_list_create_raw(dev, 3, listed, &list));
+	ret = amdgpu_cs_submit_raw2(dev, ctx, list, 1 + n, chunks, seq);
+	CHECK(!amdgpu_bo_list_destroy_raw(dev, list));
+	return ret;
 }
 
 static int wait_syncobj(uint32_t handle, uint64_t ns)
@@ -234,6 +247,7 @@ static void child(void)
 	open_device();
 	from = make(COPY_BYTES, AMDGPU_GEM_DOMAIN_GTT);
 	to = make(COPY_BYTES, AMDGPU_GEM_DOMAIN_VRAM);
+	list_buffers();
 	fill(from.cpu, from.size, 3);
 	test_plain();
 	test_timeline();
