@@ -212,6 +212,8 @@ struct sim_ctx {
 	struct kref ref;
 	u64 fence_context;		/* of rings[0]; the others follow */
 	spinlock_t lock;
+	u32 resets, vram_losses;	/* of the GPU, when it was made */
+	u32 resets_told, ras_ce, ras_ue;	/* and when it was asked last */
 	struct {
 		u64 seq;
 		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */

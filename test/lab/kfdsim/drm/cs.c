@@ -295,6 +295,8 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	if (!ret)
 		ret = sim_job_check(&job, args->in.bo_list_handle);
 	if (!ret)
+		ret = sim_ctx_error(job.ctx, job.first.ring);
+	if (!ret)
 		ret = sim_job_wait_slot(&job, job.first.ring);
 	if (!ret)
 		ret = sim_job_run(&job);

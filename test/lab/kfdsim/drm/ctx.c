@@ -52,6 +52,7 @@ static int sim_ctx_alloc(struct sim_vm *vm, union drm_amdgpu_ctx *args)
 		return -ENOMEM;
 	kref_init(&ctx->ref);
 	spin_lock_init(&ctx->lock);
+	sim_ctx_begin(ctx);
 	ctx->fence_context = dma_fence_context_alloc(ARRAY_SIZE(ctx->rings));
 	atomic64_inc(&sim_count.contexts);
 	mutex_lock(&vm->ctx_lock);
@@ -96,9 +97,8 @@ int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ctx = sim_ctx_get(vm, args->in.ctx_id);
 		if (!ctx)
 			return -EINVAL;
+		sim_ctx_answer(ctx, args->in.op, &args->out);
 		sim_ctx_put(ctx);
-		/* Nothing is ever reset, no power state is ever pinned: all zero. */
-		memset(args, 0, sizeof(*args));
 		return 0;
 	default:
 		return -EINVAL;
@@ -106,14 +106,35 @@ int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 }
 
 /*
+ * 0, or the error of the last submission on a ring once that is over: a ring that had one takes no more
+ * (amdgpu_ctx.c:amdgpu_ctx_get_entity @ 6.12.117). Needs ctx->lock.
+ */
+static int sim_ctx_ring_error(const struct sim_ctx *ctx, u32 ring)
+{
+	u64 seq = ctx->rings[ring].seq, last = seq % SIM_FENCES_PER_RING;
+
+	return seq && ctx->rings[ring].done[last] <= ktime_get_ns() ? ctx->rings[ring].error[last] : 0;
+}
+
+int sim_ctx_error(struct sim_ctx *ctx, u32 ring)
+{
+	int ret;
+
+	spin_lock(&ctx->lock);
+	ret = sim_ctx_ring_error(ctx, ring);
+	spin_unlock(&ctx->lock);
+	return ret;
+}
+
+/*
  * When does submission seq of a ring end, and how? *done in ns, *error as -errno. -EINVAL for an unknown context,
- * ring or a submission that was not made yet. seq ~0 is the latest one.
+ * ring or a submission that was not made yet; the error of a ring that had one. seq ~0 is the latest one.
  */
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
 		  u64 *done, int *error)
 {
 	struct sim_ctx *ctx;
-	int ret = 0;
+	int ret;
 
 	if (ip != AMDGPU_HW_IP_DMA || instance || ring >= sim_num_engines(vm->gpu))
 		return -EINVAL;
@@ -123,11 +144,12 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 	*done = 0;
 	*error = 0;
 	spin_lock(&ctx->lock);
+	ret = sim_ctx_ring_error(ctx, ring);
 	if (seq == ~0ULL)
 		seq = ctx->rings[ring].seq;
-	if (seq > ctx->rings[ring].seq) {
+	if (!ret && seq > ctx->rings[ring].seq) {
 		ret = -EINVAL;
-	} else if (seq && seq + SIM_FENCES_PER_RING > ctx->rings[ring].seq) {
+	} else if (!ret && seq && seq + SIM_FENCES_PER_RING > ctx->rings[ring].seq) {
 		*done = ctx->rings[ring].done[seq % SIM_FENCES_PER_RING];
 		*error = ctx->rings[ring].error[seq % SIM_FENCES_PER_RING];
 	}

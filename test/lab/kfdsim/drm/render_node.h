@@ -42,10 +42,15 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
 int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
+int sim_ctx_error(struct sim_ctx *ctx, u32 ring);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
 		  u64 *done, int *error);
 struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_fence *which);
 void sim_ctx_free_all(struct sim_vm *vm);
+
+/* ctx_query.c */
+void sim_ctx_begin(struct sim_ctx *ctx);
+void sim_ctx_answer(struct sim_ctx *ctx, u32 op, union drm_amdgpu_ctx_out *out);
 
 /* bo_list.c */
 int sim_bo_list_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

@@ -170,13 +170,22 @@ static void test_submission(void)
 	dw[6] = dw[4];
 
 	IS(rule("copy 1 fail"), 0);
-	for (int i = 0; i < 2; i++) {
-		MUST(!amdgpu_cs_submit(ctx, 0, &cs, 1));
-		fence.context = ctx;
-		fence.fence = cs.seq_no;
-		IS(amdgpu_cs_query_fence_status(&fence, 1000000000, 0, &expired), i ? 0 : -ETIME);
-		CHECK(dw[1024] == (i ? 1 : 0));
-	}
+	MUST(!amdgpu_cs_submit(ctx, 0, &cs, 1));
+	fence.context = ctx;
+	fence.fence = cs.seq_no;
+	IS(amdgpu_cs_query_fence_status(&fence, 1000000000, 0, &expired), -ETIME);
+	CHECK(dw[1024] == 0);
+	/* That ring of the context takes no more, and no other submission of it is known any more. */
+	IS(amdgpu_cs_submit(ctx, 0, &cs, 1), -ETIME);
+	fence.fence = 1000;
+	IS(amdgpu_cs_query_fence_status(&fence, 0, 0, &expired), -ETIME);
+	amdgpu_cs_ctx_free(ctx);
+	MUST(!amdgpu_cs_ctx_create(dev, &ctx));
+	MUST(!amdgpu_cs_submit(ctx, 0, &cs, 1));
+	fence.context = ctx;
+	fence.fence = cs.seq_no;
+	IS(amdgpu_cs_query_fence_status(&fence, 1000000000, 0, &expired), 0);
+	CHECK(dw[1024] == 1);
 	amdgpu_bo_list_destroy(cs.resources);
 	amdgpu_bo_cpu_unmap(bo);
 	amdgpu_bo_va_op(bo, 0, 8192, info.ib_mc_address, 0, AMDGPU_VA_OP_UNMAP);
