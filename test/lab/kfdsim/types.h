@@ -42,6 +42,7 @@
 #define SIM_MAX_XCC		8	/* of one GPU */
 #define SIM_SDMA_QUEUES		8	/* user queues per SDMA engine */
 #define SIM_MAX_QUEUES		1024	/* user queues per process: the range of queue ids */
+#define SIM_DMA_RINGS		2	/* of a context: amdgpu_ctx.c:amdgpu_ctx_num_entities @ 6.12.117 */
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
@@ -218,7 +219,8 @@ struct sim_ctx {
 		u64 seq;
 		u64 done[SIM_FENCES_PER_RING];	/* ns, CLOCK_MONOTONIC */
 		int error[SIM_FENCES_PER_RING];	/* -errno of the submission, or 0 */
-	} rings[SIM_MAX_SDMA];
+		u32 engine;			/* that the last one went to */
+	} rings[SIM_DMA_RINGS];
 };
 
 /* What a submission waits for and what it signals. */

@@ -6,6 +6,10 @@
 
 #define SIM_MAX_LIST_ENTRIES	(1u << 20)
 
+static unsigned int userptr_page_ns;
+module_param(userptr_page_ns, uint, 0644);
+MODULE_PARM_DESC(userptr_page_ns, "ns that a submission takes for each page of a userptr BO it lists (default 0)");
+
 static void sim_bo_list_release(struct kref *ref)
 {
 	struct sim_bo_list *list = container_of(ref, struct sim_bo_list, ref);
@@ -123,6 +127,21 @@ void sim_bo_list_mark(struct sim_bo_list *list, u64 done)
 	for (i = 0; i < list->nr; i++)
 		if (atomic64_read(&list->bos[i]->busy_until) < done)
 			atomic64_set(&list->bos[i]->busy_until, done);
+}
+
+/*
+ * The caller waits until all pages of all userptr BOs have been looked up, as every submission has it done
+ * (amdgpu_cs.c:amdgpu_cs_parser_bos @ 6.12.117).
+ */
+int sim_bo_list_look_up(const struct sim_bo_list *list)
+{
+	u64 pages = 0;
+	u32 i;
+
+	for (i = 0; i < list->nr; i++)
+		if (list->bos[i]->kind == SIM_BO_USERPTR)
+			pages += list->bos[i]->base.size >> PAGE_SHIFT;
+	return sim_sleep_until(ktime_get_ns() + pages * READ_ONCE(userptr_page_ns), U64_MAX);
 }
 
 bool sim_bo_list_has(const struct sim_bo_list *list, const struct sim_bo *bo)

@@ -17,6 +17,7 @@ struct sim_job {
 	struct sim_bo_list *bos;
 	struct sim_sync sync;
 	struct sim_fence *fence;		/* for sync.outs, not started yet */
+	u32 engine;				/* that runs it */
 	u64 ns;					/* of engine time */
 	int error;				/* what those who wait for it are told */
 };
@@ -47,8 +48,7 @@ static int sim_job_ib(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk,
 		return -EINVAL;
 	if (copy_from_user(ib, u64_to_user_ptr(chunk->chunk_data), sizeof(*ib)))
 		return -EFAULT;
-	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance ||
-	    ib->ring >= sim_num_engines(sim_gpu_of(job->file->minor->dev)))
+	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance || ib->ring >= SIM_DMA_RINGS)
 		return -EINVAL;
 	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes > SIM_MAX_IB_BYTES)
 		return -EINVAL;
@@ -223,14 +223,14 @@ static int sim_job_run_ib(struct sim_job *job, struct sim_sdma *sdma, const stru
 	return ret;
 }
 
-static int sim_job_run(struct sim_job *job)
+static int sim_job_run(struct sim_job *job, struct sim_gpu *gpu)
 {
-	struct sim_sdma sdma = { .vm = job->file->driver_priv, .engine = job->first.ring,
-				 .limit = SIM_IB_PART_BYTES };
+	struct sim_sdma sdma = { .vm = job->file->driver_priv, .limit = SIM_IB_PART_BYTES };
 	struct drm_amdgpu_cs_chunk_ib ib;
 	u32 i;
 	int ret;
 
+	sdma.engine = job->engine = sim_ctx_engine(job->ctx, gpu, job->first.ring);
 	for (i = 0; i < job->nr_chunks; i++) {
 		if (job->chunks[i].chunk_id != AMDGPU_CHUNK_ID_IB)
 			continue;
@@ -299,15 +299,17 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	if (!ret)
 		ret = sim_job_wait_slot(&job, job.first.ring);
 	if (!ret)
-		ret = sim_job_run(&job);
+		ret = sim_bo_list_look_up(job.bos);
+	if (!ret)
+		ret = sim_job_run(&job, gpu);
 	if (ret == -EIO) {
 		/* The engine is reset: the job ends, and only those who wait for it hear. */
 		job.error = -ETIME;
 		ret = 0;
 	}
 	if (!ret) {
-		done = sim_engine_run(gpu, job.first.ring, job.sync.begin, job.ns);
-		sim_engine_note_cs(gpu, job.first.ring, done);
+		done = sim_engine_run(gpu, job.engine, job.sync.begin, job.ns);
+		sim_engine_note_cs(gpu, job.engine, done);
 		sim_bo_list_mark(job.bos, done);
 		memset(args, 0, sizeof(*args));
 		args->out.handle = sim_job_fence(&job, job.first.ring, done);

@@ -116,6 +116,30 @@ static int sim_ctx_ring_error(const struct sim_ctx *ctx, u32 ring)
 	return seq && ctx->rings[ring].done[last] <= ktime_get_ns() ? ctx->rings[ring].error[last] : 0;
 }
 
+/*
+ * The engine of the next submission on a ring: as long as the last one is not over its engine, then the one that is free
+ * first (drm/scheduler/sched_entity.c:drm_sched_entity_select_rq @ 6.12.117).
+ */
+u32 sim_ctx_engine(struct sim_ctx *ctx, const struct sim_gpu *gpu, u32 ring)
+{
+	u32 i, best = 0, engine;
+	u64 seq;
+
+	for (i = 1; i < sim_num_engines(gpu); i++)
+		if (sim_engine_busy_until(gpu, i) < sim_engine_busy_until(gpu, best))
+			best = i;
+	/* One that is free is as good as any other: the first. */
+	if (sim_engine_busy_until(gpu, 0) <= ktime_get_ns())
+		best = 0;
+	spin_lock(&ctx->lock);
+	seq = ctx->rings[ring].seq;
+	if (!seq || ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] <= ktime_get_ns())
+		ctx->rings[ring].engine = best;
+	engine = ctx->rings[ring].engine;
+	spin_unlock(&ctx->lock);
+	return engine;
+}
+
 int sim_ctx_error(struct sim_ctx *ctx, u32 ring)
 {
 	int ret;
@@ -136,7 +160,7 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 	struct sim_ctx *ctx;
 	int ret;
 
-	if (ip != AMDGPU_HW_IP_DMA || instance || ring >= sim_num_engines(vm->gpu))
+	if (ip != AMDGPU_HW_IP_DMA || instance || ring >= SIM_DMA_RINGS)
 		return -EINVAL;
 	ctx = sim_ctx_get(vm, ctx_id);
 	if (!ctx)

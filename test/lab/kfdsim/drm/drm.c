@@ -91,7 +91,7 @@ static void sim_info_hw_ip(struct sim_gpu *gpu, struct drm_amdgpu_info_hw_ip *in
 	info->hw_ip_version_minor = 4;
 	info->ib_start_alignment = 256;
 	info->ib_size_alignment = 4;
-	info->available_rings = GENMASK(sim_num_engines(gpu) - 1, 0);
+	info->available_rings = GENMASK(min(sim_num_engines(gpu), SIM_DMA_RINGS) - 1, 0);
 }
 
 static int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *file)

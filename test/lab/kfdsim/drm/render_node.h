@@ -42,6 +42,7 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
 int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
+u32 sim_ctx_engine(struct sim_ctx *ctx, const struct sim_gpu *gpu, u32 ring);
 int sim_ctx_error(struct sim_ctx *ctx, u32 ring);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
 		  u64 *done, int *error);
@@ -58,6 +59,7 @@ struct sim_bo_list *sim_bo_list_get(struct sim_vm *vm, u32 handle);
 struct sim_bo_list *sim_bo_list_read(struct drm_file *file, u64 ptr, u32 nr, u32 size);
 void sim_bo_list_put(struct sim_bo_list *list);
 void sim_bo_list_mark(struct sim_bo_list *list, u64 done);
+int sim_bo_list_look_up(const struct sim_bo_list *list);
 bool sim_bo_list_has(const struct sim_bo_list *list, const struct sim_bo *bo);
 void sim_bo_lists_free(struct sim_vm *vm);
 

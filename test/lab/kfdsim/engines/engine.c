@@ -93,6 +93,12 @@ u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns)
 	return done;
 }
 
+/* When is it free? ns, CLOCK_MONOTONIC. */
+u64 sim_engine_busy_until(const struct sim_gpu *gpu, unsigned int engine)
+{
+	return READ_ONCE(gpu->engines[engine].busy_until);
+}
+
 static u32 sim_engine_in_flight(struct sim_engine *e, u64 now)
 {
 	while (e->head != e->tail && e->ends[e->head % SIM_IN_FLIGHT_MAX] <= now)

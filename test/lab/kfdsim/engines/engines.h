@@ -13,6 +13,7 @@ static inline u32 sim_num_engines(const struct sim_gpu *gpu)
 }
 int sim_engines_init(struct sim_gpu *gpu);
 void sim_engines_fini(struct sim_gpu *gpu);
+u64 sim_engine_busy_until(const struct sim_gpu *gpu, unsigned int engine);
 u64 sim_engine_run(struct sim_gpu *gpu, unsigned int engine, u64 begin, u64 ns);
 u64 sim_copy_ns(const struct sim_sdma *s, u64 dst, u64 src, u64 bytes);
 u64 sim_fill_ns(const struct sim_sdma *s, u64 dst, u64 bytes);
