@@ -9,6 +9,10 @@
 
 #include "kfdsim.h"
 
+static bool strict_last_byte = true;
+module_param(strict_last_byte, bool, 0644);
+MODULE_PARM_DESC(strict_last_byte, "a copy whose last byte alone is beyond a mapping faults (default yes)");
+
 void sim_cursor_init(struct sim_cursor *c, struct sim_vm *vm, u64 va, bool write)
 {
 	c->vm = vm;
@@ -200,8 +204,8 @@ static void sim_copy_page(void *dst, const void *src, size_t len)
 }
 
 /*
- * Linear copy. A last byte that falls off the end of a mapping is dropped: upstream's
- * CRIU plugin asks for one byte too many and real page tables forgive it too.
+ * Linear copy. Each byte beyond a mapping is a fault (gmc_v9_0.c:gmc_v9_0_process_interrupt @ 6.12.117). CRIU's own plugin
+ * asks for one byte too many at the end of each buffer: only for it can that be let pass.
  */
 int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, bool *fault_write)
 {
@@ -232,7 +236,7 @@ int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, boo
 		done += dn;
 		cond_resched();
 	}
-	if (ret && done && len - done == 1)
+	if (ret && done && len - done == 1 && !READ_ONCE(strict_last_byte))
 		ret = 0;
 	sim_cursor_end(&d);
 	sim_cursor_end(&s);
