@@ -46,6 +46,12 @@
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
+/* Addresses have 48 bits, the upper half sign-extended; what is between belongs to neither (amdgpu_gmc.h @ 6.12.117). */
+#define SIM_GPUVM_HOLE		0x0000800000000000ULL
+#define SIM_GPUVM_HIGH		0xffff800000000000ULL
+#define SIM_GPUVM_MASK		0x0000ffffffffffffULL
+/* End of what can be mapped; the driver keeps the rest: amdgpu_vm.h:AMDGPU_VA_RESERVED_TOP. */
+#define SIM_GPUVM_END		((1ULL << 48) - (4 << 20) - (64 << 10))
 #define SIM_CURSOR_PAGES	64
 #define SIM_MAX_CTL_STACK	(1u << 20)	/* bytes of one queue */
 #define SIM_EVENT_PAGE_SIZE	(KFD_SIGNAL_EVENT_LIMIT * 8)
@@ -189,7 +195,8 @@ struct sim_vm {
 	struct mutex lock;		/* maps, bo_vas, compute */
 	struct rb_root_cached maps;
 	struct rb_root bo_vas;
-	bool compute;			/* acquired by a KFD process */
+	/* A KFD process has it, or had (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_acquire_process_vm @ 6.12.117). */
+	bool compute;
 	struct mutex ctx_lock;		/* ctxs, lists */
 	struct idr ctxs;
 	struct idr lists;

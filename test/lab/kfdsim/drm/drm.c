@@ -60,8 +60,8 @@ static void sim_info_device(struct sim_gpu *gpu, struct drm_amdgpu_info_device *
 	info->virtual_address_offset = SIM_GPUVM_BASE;
 	info->virtual_address_max = SIM_GPUVM_LIMIT + 1;
 	info->virtual_address_alignment = PAGE_SIZE;
-	info->high_va_offset = 0xffff800000000000ULL;
-	info->high_va_max = 0xffffffffffc00000ULL;
+	info->high_va_offset = SIM_GPUVM_HIGH;
+	info->high_va_max = SIM_GPUVM_HIGH | SIM_GPUVM_END;
 	info->pte_fragment_size = 2 << 20;
 	info->gart_page_size = PAGE_SIZE;
 	info->vram_type = AMDGPU_VRAM_TYPE_HBM;

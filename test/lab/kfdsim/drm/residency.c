@@ -65,16 +65,16 @@ static u32 sim_packet_ranges(const struct sim_gpu *gpu, const u32 *dw, struct si
 /* Is all that a submission with this list meets from va on there? Else *fault_va is the first address that is not. */
 bool sim_is_resident(struct sim_vm *vm, const struct sim_bo_list *list, u64 va, u64 bytes, u64 *fault_va)
 {
-	u64 last = va + bytes - 1 < va ? U64_MAX : va + bytes - 1;
+	u64 start = sim_va(va), last = start + bytes - 1 < start ? U64_MAX : start + bytes - 1;
 	struct sim_map *map;
 	bool there = true;
 
 	mutex_lock(&vm->lock);
-	for (map = sim_map_first(vm, va, last); map && there; map = sim_map_next(map, va, last)) {
+	for (map = sim_map_first(vm, start, last); map && there; map = sim_map_next(map, start, last)) {
 		there = map->kept || map->bo->create_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID ||
 			sim_bo_list_has(list, map->bo);
 		if (!there)
-			*fault_va = max_t(u64, map->it.start, va);
+			*fault_va = va + (max_t(u64, map->it.start, start) - start);
 	}
 	mutex_unlock(&vm->lock);
 	return there;

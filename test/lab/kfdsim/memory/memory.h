@@ -32,6 +32,12 @@ void sim_bo_gem_vunmap(struct drm_gem_object *obj, struct iosys_map *map);
 int sim_bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma);
 int sim_bo_probe_user(struct sim_bo *bo);
 
+/* Where an address as the GPU has it is in the page tables; U64_MAX, where nothing is, for one between the halves. */
+static inline u64 sim_va(u64 va)
+{
+	return va >= SIM_GPUVM_HOLE && va < SIM_GPUVM_HIGH ? U64_MAX : va & SIM_GPUVM_MASK;
+}
+
 /* vm.c */
 void sim_vm_init(struct sim_vm *vm, struct sim_gpu *gpu);
 void sim_vm_fini(struct sim_vm *vm);

@@ -146,7 +146,7 @@ static int sim_vm_check(struct sim_bo *bo, u64 va, u64 size, u64 offset)
 {
 	if (!size || (va | size | offset) & ~PAGE_MASK)
 		return -EINVAL;
-	if (va < SIM_GPUVM_BASE || va + size <= va || va + size - 1 > SIM_GPUVM_LIMIT)
+	if (va < SIM_GPUVM_BASE || va + size <= va || va + size > SIM_GPUVM_END)
 		return -EINVAL;
 	if (offset + size <= offset || (bo && offset + size > bo->base.size))
 		return -EINVAL;
@@ -277,6 +277,7 @@ int sim_vm_resolve(struct sim_vm *vm, u64 va, bool write, struct sim_bo **bo, u6
 	struct sim_map *map;
 	int ret = -EFAULT;
 
+	va = sim_va(va);
 	mutex_lock(&vm->lock);
 	map = sim_map_first(vm, va, va);
 	if (map && map->flags & need) {
