@@ -47,8 +47,6 @@ static void sim_process_free_pdds(struct sim_process *p)
 	struct sim_pdd *pdd;
 
 	for (pdd = p->pdds; pdd < p->pdds + p->nr_pdds; pdd++) {
-		if (pdd->vm)
-			pdd->vm->compute = false;
 		if (pdd->drm_file)
 			fput(pdd->drm_file);
 		free_pages(pdd->doorbells, get_order(SIM_DOORBELL_SLICE));
