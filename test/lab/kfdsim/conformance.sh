@@ -36,7 +36,9 @@ left() {
 	echo "$rest"
 }
 
-complained() { dmesg | grep -cE 'BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than|refcount_t:|UBSAN:|unreferenced object'; }
+complaints_of_kernels='BUG:|WARNING:|Oops|kernel BUG|general protection|blocked for more than'
+complaints_of_kernels+='|refcount_t:|UBSAN:|unreferenced object'
+complained() { dmesg | grep -cE "$complaints_of_kernels"; }
 
 # judge NAME COMMAND...: one test; $rest is what it left on the GPU. Its output is shown when it fails; lines
 # "simulated: ..." and the fuzzer's seed always.
@@ -105,8 +107,10 @@ numbers() {
 }
 
 # Those that use ioctls, the ones that say most about both drivers first.
-compared=(kfd_test event_test procfs_test life_test share_test criu_test queue_test queue_criu_test objects_test fault_test drm_test sync_test handle_test engine_test
-	criu_table_test criu_blob_test criu_sizes_test criu_middle_test svm_test svm_reach_test calls_test rocr_test rocr_queue_test rocr_dispatch_test rocr_share_test)
+compared=(kfd_test event_test procfs_test life_test share_test criu_test queue_test queue_criu_test objects_test
+	fault_test drm_test sync_test handle_test engine_test criu_table_test criu_blob_test criu_sizes_test
+	criu_middle_test svm_test svm_reach_test calls_test rocr_test rocr_queue_test rocr_dispatch_test
+	rocr_share_test)
 
 # run_all DRIVER: every compared program; its output is kept, its numbers go into $results as "driver program".
 declare -A results

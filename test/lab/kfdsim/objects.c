@@ -67,7 +67,8 @@ static void sim_show_svm(struct seq_file *m, struct sim_process *p)
 
 	mutex_lock(&p->svm.lock);
 	for (r = sim_svm_first(p, 0, ULONG_MAX); r; r = sim_svm_next(r))
-		seq_printf(m, "svm first=%#lx last=%#lx preferred=%#x prefetch=%#x flags=%#x granularity=%u access=%#llx in_place=%#llx\n",
+		seq_printf(m, "svm first=%#lx last=%#lx preferred=%#x prefetch=%#x flags=%#x "
+			   "granularity=%u access=%#llx in_place=%#llx\n",
 			   r->it.start, r->it.last, r->attrs.preferred, r->attrs.prefetch,
 			   r->attrs.flags, r->attrs.granularity, r->attrs.access,
 			   r->attrs.in_place);

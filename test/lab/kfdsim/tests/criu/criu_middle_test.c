@@ -34,7 +34,10 @@ static int checkpoint(struct kfd_ioctl_criu_args *a)
 	return criu_op(gpu.kfd, KFD_CRIU_OP_CHECKPOINT, a);
 }
 
-/* Older kernels take back what could not be stopped, and 7.2 does; the others leave it, and UNPAUSE knows of no pause. */
+/*
+ * Older kernels take back what could not be stopped, and 7.2 does; the others leave it, and UNPAUSE
+ * knows of no pause.
+ */
 static void pause_fails(void)
 {
 	struct kfd_ioctl_criu_args a;

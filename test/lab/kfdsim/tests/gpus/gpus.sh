@@ -48,7 +48,8 @@ while read -r gpus reach parameters; do
 done <<LIST
 2 apart gpus=2 vram_mb=64
 2 peers gpus=2 vram_mb=64 p2p=1 numa_node=0,1
-4 peers vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 numa_node=0,0,1,1 sdma_xgmi_engines=0,3,14,1
+4 peers vram_mb=64,128,256,512 gfx_target_version=90010,90006,90402,100300 hive=7 \
+numa_node=0,0,1,1 sdma_xgmi_engines=0,3,14,1
 8 peers gpus=8 vram_mb=64 hive=1 gpu_id=11,22,33,44,55,66,77,65535 sdma_engines=16
 LIST
 
