@@ -32,7 +32,7 @@ scenario(
   async ({ engine }) => {
     const job = await Container.start({ engine, worker: ['--vram-mib', '16', '--split'] });
     await assertRefused(job, [/maps a GPU buffer in pieces/]);
-    assert.match(criuLog(job, 'dump'), /the GPU goes on/);
+    assert.match(criuLog(job, 'dump'), /the GPU runs again/);
   },
 );
 
@@ -73,7 +73,7 @@ scenario('refused before the pause: queues that would never run again', async (l
       const job = await Container.start({ engine: lane.engine, command });
       await assertRefused(job, [reason]);
       // What the plugin says when it has undone a pause.
-      assert.doesNotMatch(criuLog(job, 'dump'), /the GPU goes on/);
+      assert.doesNotMatch(criuLog(job, 'dump'), /the GPU runs again/);
       await job.remove();
     }
     await lane.meet(assertNothingLeft);
