@@ -111,6 +111,7 @@ struct sim_gpu {
 	u32 hive;			/* GPUs of one hive are linked by XGMI; 0: PCIe only */
 	u64 vram_bytes;
 	atomic64_t vram_used, gtt_used;	/* bytes */
+	u64 kfd_vram, kfd_vram_units;	/* of these KFD's, and each BO in whole units: memory/limits.c */
 	struct platform_device *pdev;
 	struct drm_device *drm;
 	struct idr kfd_handles;		/* of GEM, by number; drm->object_name_lock */
@@ -157,6 +158,7 @@ struct sim_bo {
 	struct sg_table *sgt;		/* imports only */
 	u64 user_addr;			/* userptr only */
 	struct mm_struct *mm;		/* userptr only, mmgrab'ed */
+	bool of_kfd;			/* counts for KFD's limits */
 	bool read_only;			/* userptr the GPU may not write */
 	bool lost;			/* userptr that RESUME found no memory behind: the GPU faults */
 	struct mutex lock;		/* vaddr, metadata */

@@ -22,7 +22,9 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 		return -EINVAL;
 	if (in.domains & AMDGPU_GEM_DOMAIN_VRAM)
 		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_VRAM, in.bo_size);
-	/* A BO that may be in either domain goes where there is room. */
+	/* Where VRAM is full it may be elsewhere from then on: amdgpu_gem.c:amdgpu_gem_create_ioctl @ 6.12.117. */
+	if (bo == ERR_PTR(-ENOMEM) && in.domains == AMDGPU_GEM_DOMAIN_VRAM)
+		in.domains |= AMDGPU_GEM_DOMAIN_GTT;
 	if (bo == ERR_PTR(-ENOMEM) && in.domains & ~AMDGPU_GEM_DOMAIN_VRAM)
 		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_GTT, in.bo_size);
 	if (IS_ERR(bo))

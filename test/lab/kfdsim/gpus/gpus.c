@@ -201,8 +201,8 @@ int sim_gpus_init(void)
 	if (nr < 0)
 		return nr;
 	sim.p2p = p2p;
-	/* The real driver offers three quarters of system memory as GTT. */
-	sim.gtt_bytes = ((u64)totalram_pages() << PAGE_SHIFT) / 4 * 3;
+	/* amdgpu_ttm.c:amdgpu_ttm_init @ 6.12.117 */
+	sim.gtt_bytes = sim_gtt_limit();
 	for (i = 0; i < nr; i++) {
 		sim.gpus[i].index = i;
 		ret = sim_gpu_start(&sim.gpus[i]);

@@ -68,6 +68,7 @@ static void sim_process_release_work(struct work_struct *work)
 	struct sim_process *p = container_of(work, struct sim_process, release_work);
 
 	sim_process_dequeue(p);
+	sim_limit_wait_release();
 	sim_procfs_remove(p);
 	sim_events_free(p);
 	sim_process_release_mems(p);

@@ -80,6 +80,8 @@ static void sim_bo_free(struct drm_gem_object *obj)
 	drm_gem_object_release(obj);
 	sim_free_pages(bo);
 	sim_uncharge(bo);
+	if (bo->of_kfd)
+		sim_limit_uncharge(sim_bo_gpu(bo), bo->kind, obj->size);
 	if (bo->kind == SIM_BO_USERPTR) {
 		mmdrop(bo->mm);
 		atomic64_dec(&sim_count.userptr);

@@ -27,37 +27,48 @@ u64 sim_mem_mmap_offset(struct sim_mem *mem, u32 gpu_id)
 	return drm_vma_node_offset_addr(&mem->bo->base.vma_node);
 }
 
-/* A BO for these KFD flags, one reference; user_addr for userptr only. */
+/* One that counts for KFD's limits as long as it is there; user_addr for userptr only. */
+static struct sim_bo *sim_mem_create(struct sim_pdd *pdd, enum sim_bo_kind kind, u64 size, u64 user_addr,
+				     bool read_only)
+{
+	struct sim_bo *bo;
+	int ret = sim_limit_charge(pdd->gpu, kind, PAGE_ALIGN(size));
+
+	if (ret)
+		return ERR_PTR(ret);
+	if (kind == SIM_BO_USERPTR)
+		bo = sim_bo_create_userptr(pdd->gpu, pdd->p->mm, user_addr, size, read_only);
+	else
+		bo = sim_bo_create(pdd->gpu, kind, size);
+	if (IS_ERR(bo)) {
+		sim_limit_uncharge(pdd->gpu, kind, PAGE_ALIGN(size));
+		return bo;
+	}
+	bo->of_kfd = true;
+	bo->domains = kind == SIM_BO_VRAM ? AMDGPU_GEM_DOMAIN_VRAM : AMDGPU_GEM_DOMAIN_GTT;
+	return bo;
+}
+
+/* A BO for these KFD flags, one reference; user_addr for userptr only. -ENOMEM also where KFD's limits are met. */
 struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 user_addr)
 {
 	u32 type = flags & SIM_MEM_TYPES;
-	struct sim_bo *bo;
 
 	/* Of several the first counts: amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu @ 6.12.117. */
 	switch (type & -type) {
 	case KFD_IOC_ALLOC_MEM_FLAGS_VRAM:
-		bo = sim_bo_create(pdd->gpu, SIM_BO_VRAM, size);
-		if (!IS_ERR(bo))
-			bo->domains = AMDGPU_GEM_DOMAIN_VRAM;
-		return bo;
+		return sim_mem_create(pdd, SIM_BO_VRAM, size, 0, false);
 	case KFD_IOC_ALLOC_MEM_FLAGS_GTT:
-		bo = sim_bo_create(pdd->gpu, SIM_BO_GTT, size);
-		if (!IS_ERR(bo))
-			bo->domains = AMDGPU_GEM_DOMAIN_GTT;
-		return bo;
+		return sim_mem_create(pdd, SIM_BO_GTT, size, 0, false);
 	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
 		if (!user_addr || offset_in_page(user_addr))
 			return ERR_PTR(-EINVAL);
-		return sim_bo_create_userptr(pdd->gpu, pdd->p->mm, untagged_addr(user_addr),
-					     size, !(flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE));
+		return sim_mem_create(pdd, SIM_BO_USERPTR, size, untagged_addr(user_addr),
+				      !(flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE));
 	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
-		if (size != SIM_DOORBELL_SLICE)
-			return ERR_PTR(-EINVAL);
-		return sim_bo_create(pdd->gpu, SIM_BO_MMIO, size);
+		return size == SIM_DOORBELL_SLICE ? sim_bo_create(pdd->gpu, SIM_BO_MMIO, size) : ERR_PTR(-EINVAL);
 	case KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP:
-		if (size != PAGE_SIZE)
-			return ERR_PTR(-EINVAL);
-		return sim_bo_create(pdd->gpu, SIM_BO_MMIO, size);
+		return size == PAGE_SIZE ? sim_bo_create(pdd->gpu, SIM_BO_MMIO, size) : ERR_PTR(-EINVAL);
 	default:
 		return ERR_PTR(-EINVAL);
 	}
@@ -231,15 +242,4 @@ int sim_kfd_free_memory(struct sim_process *p, void *data)
 		sim_mem_remove(mem, (u32)args->handle);
 	mutex_unlock(&p->lock);
 	return ret;
-}
-
-int sim_kfd_available_memory(struct sim_process *p, void *data)
-{
-	struct kfd_ioctl_get_available_memory_args *args = data;
-	struct sim_pdd *pdd = sim_pdd_by_id(p, args->gpu_id);
-
-	if (!pdd)
-		return -EINVAL;
-	args->available = pdd->gpu->vram_bytes - atomic64_read(&pdd->gpu->vram_used);
-	return 0;
 }

@@ -76,6 +76,13 @@ int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, boo
 int sim_vm_fill32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 int sim_vm_increment32(struct sim_vm *vm, u64 va, u32 val, u64 len, u64 *fault_va);
 
+/* limits.c */
+u64 sim_gtt_limit(void);
+int sim_limit_charge(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size);
+void sim_limit_uncharge(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size);
+void sim_limit_wait_release(void);
+int sim_kfd_available_memory(struct sim_process *p, void *data);
+
 /* kfd_handles.c */
 void sim_kfd_handles_init(struct sim_gpu *gpu);
 void sim_kfd_handles_fini(struct sim_gpu *gpu);
@@ -100,7 +107,6 @@ struct sim_bo *sim_mem_make_bo(struct sim_pdd *pdd, u32 flags, u64 size, u64 use
 u64 sim_mem_mmap_offset(struct sim_mem *mem, u32 gpu_id);
 int sim_kfd_alloc_memory(struct sim_process *p, void *data);
 int sim_kfd_free_memory(struct sim_process *p, void *data);
-int sim_kfd_available_memory(struct sim_process *p, void *data);
 
 /* dmabuf.c */
 int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data);

@@ -254,18 +254,42 @@ static void test_errors(void)
 	CHECK(!drmCloseBufferHandle(fd, va.handle));
 }
 
+/* The first GPU has no more VRAM than this; 0: all it has. */
+static void set_vram(uint64_t bytes)
+{
+	FILE *topology = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
+	FILE *rules = fopen("/sys/kernel/debug/simgpu/faults", "w");
+	unsigned int id;
+
+	MUST(topology && fscanf(topology, "%u", &id) == 1 && !fclose(topology));
+	MUST(rules);
+	if (bytes)
+		fprintf(rules, "vram %u %llu", id, (unsigned long long)bytes);
+	else
+		fprintf(rules, "clear");
+	MUST(!fclose(rules));
+}
+
+/* Where VRAM is full a BO is in system memory, and may be for ever. */
 static void test_capacity(void)
 {
-	struct drm_amdgpu_memory_info info = {};
 	struct amdgpu_bo_alloc_request req = { .phys_alignment = 4096,
 					       .preferred_heap = AMDGPU_GEM_DOMAIN_VRAM };
+	struct drm_amdgpu_memory_info info = {};
+	struct amdgpu_bo_info got = {};
 	amdgpu_bo_handle bo;
 
 	if (skip_on_real("what the driver itself has in VRAM goes to system memory then, and counts as somebody's"))
 		return;
+	set_vram(64 * MIB);
 	MUST(!amdgpu_query_info(dev, AMDGPU_INFO_MEMORY, sizeof(info), &info));
-	req.alloc_size = info.vram.total_heap_size - info.vram.heap_usage + 4096;
-	IS(amdgpu_bo_alloc(dev, &req, &bo), -ENOMEM);
+	req.alloc_size = 64 * MIB - info.vram.heap_usage + 4096;
+	MUST(!amdgpu_bo_alloc(dev, &req, &bo));
+	CHECK(!amdgpu_bo_query_info(bo, &got));
+	CHECK(got.preferred_heap == (AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT));
+	CHECK(counter("gtt_bytes") >= (long long)req.alloc_size);
+	CHECK(!amdgpu_bo_free(bo));
+	set_vram(0);
 }
 
 int main(void)
