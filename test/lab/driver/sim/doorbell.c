@@ -5,7 +5,10 @@
  * the pages are unmapped again.
  */
 #include <linux/hrtimer.h>
+#include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
 
 #include "sim.h"
 
@@ -40,22 +43,84 @@ void sim_kfd_doorbell64(void __iomem *db, u64 value)
 	sim_wake_all();
 }
 
-/* The inode of /dev/kfd is the same for every process. It is taken from the first process that maps a doorbell. */
-static struct address_space *kfd_mapping;
+/*
+ * A device node through which doorbells are mapped. Each container has a node of its own, with pages of its own. It
+ * stays while a mapping holds its file.
+ */
+struct sim_node {
+	struct list_head link;
+	struct address_space *mapping;
+	unsigned int users;
+};
+
+static LIST_HEAD(nodes);
+static DEFINE_MUTEX(nodes_lock);
+
+static struct sim_node *node_of(const struct vm_area_struct *vma)
+{
+	struct sim_node *node;
+
+	list_for_each_entry(node, &nodes, link)
+		if (node->mapping == vma->vm_file->f_mapping)
+			return node;
+	return NULL;
+}
+
+/* One more mapping of doorbells through the node of vma. */
+static int sim_node_use(const struct vm_area_struct *vma)
+{
+	struct sim_node *node;
+
+	mutex_lock(&nodes_lock);
+	node = node_of(vma);
+	if (!node) {
+		node = kzalloc(sizeof(*node), GFP_KERNEL);
+		if (node) {
+			node->mapping = vma->vm_file->f_mapping;
+			list_add(&node->link, &nodes);
+		}
+	}
+	if (node)
+		node->users++;
+	mutex_unlock(&nodes_lock);
+	return node ? 0 : -ENOMEM;
+}
+
+static void sim_doorbell_vma_open(struct vm_area_struct *vma)
+{
+	/* The node is there already: this is a copy or a part of a mapping. */
+	sim_node_use(vma);
+}
+
+static void sim_doorbell_vma_close(struct vm_area_struct *vma)
+{
+	struct sim_node *node;
+
+	mutex_lock(&nodes_lock);
+	node = node_of(vma);
+	if (node && !--node->users) {
+		list_del(&node->link);
+		kfree(node);
+	}
+	mutex_unlock(&nodes_lock);
+}
 
 /* Unmaps every doorbell page of this GPU from all processes. */
 void sim_doorbells_close(struct sim_gpu *g)
 {
 	struct kfd_dev *kfd = g->adev->kfd.dev;
+	struct sim_node *node;
 	u32 i;
 
 	WRITE_ONCE(g->doorbells_open, 0);
-	if (!kfd_mapping || !kfd)
-		return;
-	for (i = 0; i < kfd->num_nodes; i++)
-		if (kfd->nodes[i])
-			unmap_mapping_range(kfd_mapping, KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(kfd->nodes[i]->id),
-					    kfd_doorbell_process_slice(kfd), 1);
+	mutex_lock(&nodes_lock);
+	list_for_each_entry(node, &nodes, link)
+		for (i = 0; kfd && i < kfd->num_nodes; i++)
+			if (kfd->nodes[i])
+				unmap_mapping_range(node->mapping,
+						    KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(kfd->nodes[i]->id),
+						    kfd_doorbell_process_slice(kfd), 1);
+	mutex_unlock(&nodes_lock);
 }
 
 /* Whether the time for polling write pointers has passed. Until then they are polled. */
@@ -105,7 +170,11 @@ static vm_fault_t sim_doorbell_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-static const struct vm_operations_struct sim_doorbell_ops = { .fault = sim_doorbell_fault };
+static const struct vm_operations_struct sim_doorbell_ops = {
+	.open = sim_doorbell_vma_open,
+	.close = sim_doorbell_vma_close,
+	.fault = sim_doorbell_fault,
+};
 
 /* Hook of kfd_doorbell.c: maps each page when it is touched, instead of all pages at once. */
 int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size,
@@ -113,9 +182,12 @@ int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned l
 int sim_map_doorbells(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size,
 		      pgprot_t prot)
 {
+	int ret = sim_node_use(vma);
+
+	if (ret)
+		return ret;
 	vma->vm_page_prot = prot;
 	vma->vm_private_data = (void *)(uintptr_t)pfn;
 	vma->vm_ops = &sim_doorbell_ops;
-	WRITE_ONCE(kfd_mapping, vma->vm_file->f_mapping);
 	return 0;
 }
