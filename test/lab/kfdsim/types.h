@@ -46,10 +46,7 @@
 #define SIM_FENCES_PER_RING	64	/* remembered submissions of a context per ring */
 #define SIM_GPUVM_BASE		0x10000ULL
 #define SIM_GPUVM_LIMIT		((1ULL << 47) - 1)
-/*
- * Addresses have 48 bits, the upper half sign-extended; what is between belongs to neither
- * (amdgpu_gmc.h @ 6.12.117).
- */
+/* Addresses have 48 bits, the upper half sign-extended; what is between is neither's (amdgpu_gmc.h @ 6.12.117). */
 #define SIM_GPUVM_HOLE		0x0000800000000000ULL
 #define SIM_GPUVM_HIGH		0xffff800000000000ULL
 #define SIM_GPUVM_MASK		0x0000ffffffffffffULL

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Command submission to the SDMA rings. Waiting for it is in wait.c. */
+/* Command submission to the SDMA rings. Its IBs are executed in ib.c, waiting for it is in wait.c. */
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
 
 #define SIM_MAX_CHUNKS		1024
-#define SIM_MAX_IB_BYTES	(4u << 20)	/* the 20-bit dword count of a real IB packet */
-#define SIM_IB_PART_BYTES	(8u << 20)	/* moved before looking for a signal */
+#define SIM_MAX_IB_DWORDS	0xfffff		/* amdgpu_cs.c:amdgpu_cs_ib_packet_size_max_dw @ 6.12.117 */
 
 struct sim_job {
 	struct drm_file *file;
@@ -50,7 +49,7 @@ static int sim_job_ib(struct sim_job *job, struct drm_amdgpu_cs_chunk *chunk,
 		return -EFAULT;
 	if (ib->ip_type != AMDGPU_HW_IP_DMA || ib->ip_instance || ib->ring >= SIM_DMA_RINGS)
 		return -EINVAL;
-	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes > SIM_MAX_IB_BYTES)
+	if (!ib->ib_bytes || ib->ib_bytes & 3 || ib->ib_bytes / 4 > SIM_MAX_IB_DWORDS)
 		return -EINVAL;
 	if (job->nr_ibs++ && ib->ring != job->first.ring)
 		return -EINVAL;
@@ -155,77 +154,9 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 	return ret;
 }
 
-/* As with the real GPU: the fault is reported, the job goes on. */
-static void sim_ib_fault(const struct sim_sdma *sdma)
-{
-	atomic64_inc(&sim_count.gpu_faults);
-	pr_warn_ratelimited("SDMA %s fault at %#llx\n", sdma->fault_write ? "write" : "read", sdma->fault_va);
-}
-
-/* One packet. 0 also when it met a fault. */
-static int sim_ib_packet(struct sim_job *job, struct sim_sdma *sdma, const u32 *dw)
-{
-	int ret;
-
-	if (!sim_packet_resident(sdma, job->bos, dw)) {
-		sim_ib_fault(sdma);
-		return 0;
-	}
-	sdma->progress = 0;
-	do {
-		ret = sim_sdma_exec(sdma, dw);
-	} while (ret == -EINPROGRESS && !fatal_signal_pending(current));
-	if (ret == -EAGAIN) {
-		pr_warn_ratelimited("IB: waiting for memory is not modelled\n");
-		return -EOPNOTSUPP;
-	}
-	if (ret == -EFAULT)
-		sim_ib_fault(sdma);
-	else if (ret)
-		return ret == -EINPROGRESS ? -EINTR : ret;
-	return fatal_signal_pending(current) ? -EINTR : 0;
-}
-
-static int sim_ib_run(struct sim_job *job, struct sim_sdma *sdma, const u32 *dw, u32 nr)
-{
-	u32 pos = 0;
-	int len, ret;
-
-	while (pos < nr) {
-		len = sim_sdma_packet_dwords(dw[pos]);
-		if (len <= 0 || len > nr - pos) {
-			pr_warn_ratelimited("IB: bad packet %08x at dword %u\n", dw[pos], pos);
-			return -EINVAL;
-		}
-		ret = sim_ib_packet(job, sdma, dw + pos);
-		if (ret)
-			return ret;
-		pos += len;
-	}
-	return 0;
-}
-
-/* The IB of a chunk, from its memory. */
-static int sim_job_run_ib(struct sim_job *job, struct sim_sdma *sdma, const struct drm_amdgpu_cs_chunk_ib *ib)
-{
-	u32 *dw = kvmalloc(ib->ib_bytes, GFP_KERNEL);
-	int ret = -EFAULT;
-
-	if (!dw)
-		return -ENOMEM;
-	if (sim_is_resident(sdma->vm, job->bos, ib->va_start, ib->ib_bytes, &sdma->fault_va))
-		ret = sim_vm_read(sdma->vm, ib->va_start, dw, ib->ib_bytes);
-	if (ret)
-		pr_warn_ratelimited("IB at %#llx is not mapped, or not of a BO in the list\n", ib->va_start);
-	else
-		ret = sim_ib_run(job, sdma, dw, ib->ib_bytes / 4);
-	kvfree(dw);
-	return ret;
-}
-
 static int sim_job_run(struct sim_job *job, struct sim_gpu *gpu)
 {
-	struct sim_sdma sdma = { .vm = job->file->driver_priv, .limit = SIM_IB_PART_BYTES };
+	struct sim_sdma sdma = { .vm = job->file->driver_priv };
 	struct drm_amdgpu_cs_chunk_ib ib;
 	u32 i;
 	int ret;
@@ -237,7 +168,7 @@ static int sim_job_run(struct sim_job *job, struct sim_gpu *gpu)
 		ret = sim_job_ib(job, &job->chunks[i], &ib);
 		if (ret)
 			return ret;
-		ret = sim_job_run_ib(job, &sdma, &ib);
+		ret = sim_ib_execute(&sdma, job->bos, ib.va_start, ib.ib_bytes);
 		if (ret)
 			return ret;
 	}
@@ -283,7 +214,7 @@ static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 {
 	union drm_amdgpu_cs *args = data;
-	struct sim_job job = { .file = file, .sync.begin = ktime_get_ns() + sim_submit_ns() };
+	struct sim_job job = { .file = file };
 	struct sim_gpu *gpu = sim_gpu_of(dev);
 	u64 done;
 	int ret;
@@ -300,6 +231,8 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		ret = sim_job_wait_slot(&job, job.first.ring);
 	if (!ret)
 		ret = sim_bo_list_look_up(job.bos);
+	/* The look-up may have taken a while. */
+	job.sync.begin = max(job.sync.begin, ktime_get_ns() + sim_submit_ns());
 	if (!ret)
 		ret = sim_job_run(&job, gpu);
 	if (ret == -EIO) {

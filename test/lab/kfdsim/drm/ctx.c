@@ -117,8 +117,8 @@ static int sim_ctx_ring_error(const struct sim_ctx *ctx, u32 ring)
 }
 
 /*
- * The engine of the next submission on a ring: as long as the last one is not over its engine, then
- * the one that is free first (drm/scheduler/sched_entity.c:drm_sched_entity_select_rq @ 6.12.117).
+ * The engine of the next submission on a ring: as long as the last one is not over its engine, then the one that is
+ * free first (drm/scheduler/sched_entity.c:drm_sched_entity_select_rq @ 6.12.117).
  */
 u32 sim_ctx_engine(struct sim_ctx *ctx, const struct sim_gpu *gpu, u32 ring)
 {

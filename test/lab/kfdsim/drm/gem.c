@@ -98,10 +98,7 @@ int sim_gem_va_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 
 	if (args->flags & ~SIM_VA_FLAGS_VALID)
 		return -EINVAL;
-	/*
-	 * Of the upper half the driver keeps 48 bits, and tells them so: amdgpu_gem.c:amdgpu_gem_va_ioctl @
-	 * 6.12.117, 7.3.4.
-	 */
+	/* Of the upper half the driver keeps and tells 48 bits: amdgpu_gem.c:amdgpu_gem_va_ioctl @ 6.12.117, 7.3.4. */
 	args->va_address = sim_va(args->va_address);
 	if (args->operation == AMDGPU_VA_OP_CLEAR)
 		return sim_vm_clear(vm, args->va_address, args->map_size);

@@ -15,6 +15,9 @@ void sim_drm_fini(struct sim_gpu *gpu);
 bool sim_is_drm_file(struct file *file);
 bool sim_gpu_visible(struct sim_gpu *gpu);
 
+/* info.c */
+int sim_info_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
 /* gem.c */
 int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 int sim_gem_mmap_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
@@ -69,6 +72,9 @@ bool sim_packet_resident(struct sim_sdma *s, const struct sim_bo_list *list, con
 
 /* cs.c */
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
+
+/* ib.c */
+int sim_ib_execute(struct sim_sdma *sdma, const struct sim_bo_list *bos, u64 va, u32 bytes);
 
 /* wait.c */
 int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);

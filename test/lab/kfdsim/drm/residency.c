@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What of a submission's addresses is there when it runs. The driver keeps the BOs of its list where
- * they are, and those that belong to the address space itself; any other may have been moved away, and
- * an address of it faults (amdgpu_cs.c:amdgpu_cs_parser_bos, amdgpu_cs_vm_handling @ 6.12.117). Here
- * all others are always away. KFD keeps what it has mapped
- * (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_map_memory_to_gpu).
+ * What of a submission's addresses is there when it runs. The driver keeps the BOs of its list where they are, and
+ * those that belong to the address space itself; any other may have been moved away, and an address of it faults
+ * (amdgpu_cs.c:amdgpu_cs_parser_bos, amdgpu_cs_vm_handling @ 6.12.117). Here all others are always away. KFD keeps what
+ * it has mapped (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_map_memory_to_gpu).
  */
 #include <linux/bitfield.h>
 

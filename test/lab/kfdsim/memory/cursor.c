@@ -204,9 +204,8 @@ static void sim_copy_page(void *dst, const void *src, size_t len)
 }
 
 /*
- * Linear copy. Each byte beyond a mapping is a fault (gmc_v9_0.c:gmc_v9_0_process_interrupt @
- * 6.12.117). CRIU's own plugin asks for one byte too many at the end of each buffer: only for it can
- * that be let pass.
+ * Linear copy. Each byte beyond a mapping is a fault (gmc_v9_0.c:gmc_v9_0_process_interrupt @ 6.12.117). CRIU's own
+ * plugin asks for one byte too many at the end of each buffer: only for it can that be let pass.
  */
 int sim_vm_copy(struct sim_vm *vm, u64 dst, u64 src, u64 len, u64 *fault_va, bool *fault_write)
 {

@@ -64,9 +64,8 @@ int sim_kfd_get_dmabuf_info(struct sim_process *p, void *data)
 }
 
 /*
- * The BO of a dma-buf, referenced, and what KFD keeps of the import. Kernels without handles of KFD's
- * take what this GPU has exported only (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_import_dmabuf @
- * 6.1.192).
+ * The BO of a dma-buf, referenced, and what KFD keeps of the import. Kernels without handles of KFD's take what this
+ * GPU has exported only (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_import_dmabuf @ 6.1.192).
  */
 static struct sim_bo *sim_import_bo(struct sim_pdd *pdd, struct dma_buf *dmabuf, struct sim_mem_import *from)
 {

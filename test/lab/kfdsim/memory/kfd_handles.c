@@ -95,10 +95,7 @@ static struct sim_bo *sim_kfd_handle_new_import(struct sim_gpu *gpu, struct dma_
 	return to_sim_bo(obj);
 }
 
-/*
- * The BO, referenced, of a dma-buf and its handle: the one that there is, without a reference of its
- * own, or a new one.
- */
+/* The BO, referenced, of a dma-buf and its handle: the one that there is, which nobody counts, or a new one. */
 struct sim_bo *sim_kfd_handle_import(struct sim_gpu *gpu, struct dma_buf *dmabuf, u32 *number)
 {
 	struct sim_kfd_handle *h;

@@ -119,10 +119,12 @@ int sim_mem_unmap(struct sim_mem *mem, struct sim_pdd *pdd);
 int sim_kfd_map_memory(struct sim_process *p, void *data);
 int sim_kfd_unmap_memory(struct sim_process *p, void *data);
 
-/* svm.c */
+/* svm_ranges.c */
 void sim_svm_init(struct sim_process *p);
 void sim_svm_free(struct sim_process *p);
 int sim_svm_unmapped(struct sim_process *p, const struct mmu_notifier_range *range);
+
+/* svm.c */
 bool sim_svm_args_fit(const void *data, unsigned int size);
 bool sim_svm_covers(struct sim_process *p, u64 va, u64 size);
 int sim_kfd_svm(struct sim_process *p, void *data);

@@ -25,10 +25,14 @@ void sim_svm_apply_attrs(struct sim_process *p, struct sim_svm_attrs *a,
 int sim_svm_read_attrs(struct sim_process *p, const struct sim_svm_attrs *all, u32 flags_any,
 		       struct kfd_ioctl_svm_attribute *attrs, u32 n);
 
+/* svm_ranges.c */
+int sim_svm_update(struct sim_process *p, u64 first, u64 last,
+		   const struct kfd_ioctl_svm_attribute *attrs, u32 n);
+struct sim_svm_range *sim_svm_first(struct sim_process *p, u64 first, u64 last);
+struct sim_svm_range *sim_svm_next(struct sim_svm_range *r);
+
 /* svm.c */
 int sim_svm_set(struct sim_process *p, u64 start, u64 pages,
 		const struct kfd_ioctl_svm_attribute *attrs, u32 n);
-struct sim_svm_range *sim_svm_first(struct sim_process *p, u64 first, u64 last);
-struct sim_svm_range *sim_svm_next(struct sim_svm_range *r);
 
 #endif

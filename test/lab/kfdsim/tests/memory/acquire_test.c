@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A render file is the VM of one KFD process in all its life:
- * amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_acquire_process_vm @ 6.12.117 refuses what has a
- * process_info already.
+ * A render file is the VM of one KFD process in all its life: what has a process_info already is refused
+ * (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_acquire_process_vm @ 6.12.117).
  */
 #define _GNU_SOURCE
 #include "child.h"

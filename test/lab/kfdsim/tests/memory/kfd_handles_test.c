@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * GEM handles of KFD, one table for all processes of a GPU: exporter and importers of a buffer share a
- * number that nobody counts (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_import_dmabuf_fd,
- * amdgpu_amdkfd_gpuvm_free_memory_of_gpu @ 6.12.117).
+ * GEM handles of KFD, one table for all processes of a GPU: exporter and importers of a buffer share a number that
+ * nobody counts (amdgpu_amdkfd_gpuvm.c:amdgpu_amdkfd_gpuvm_import_dmabuf_fd, amdgpu_amdkfd_gpuvm_free_memory_of_gpu @
+ * 6.12.117).
  */
 #define _GNU_SOURCE
 #include <linux/dma-heap.h>
