@@ -14,9 +14,12 @@ static int __init sim_init(void)
 	ret = sim_process_init();
 	if (ret)
 		goto err_pages;
-	ret = sim_gpus_init();
+	ret = sim_submissions_init();
 	if (ret)
 		goto err_process;
+	ret = sim_gpus_init();
+	if (ret)
+		goto err_submissions;
 	ret = sim_kfd_init();
 	if (ret)
 		goto err_gpus;
@@ -25,6 +28,8 @@ static int __init sim_init(void)
 
 err_gpus:
 	sim_gpus_fini();
+err_submissions:
+	sim_submissions_fini();
 err_process:
 	sim_process_fini();
 err_pages:
@@ -39,6 +44,7 @@ static void __exit sim_exit(void)
 	/* Releases that still run use the sysfs of the device: wait for them first. */
 	sim_process_fini();
 	sim_gpus_fini();
+	sim_submissions_fini();
 	sim_pages_fini();
 }
 

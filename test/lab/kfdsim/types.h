@@ -244,6 +244,25 @@ struct sim_sync {
 	} *outs;
 };
 
+/* What an engine is to do, and for whom. */
+struct sim_submission {
+	struct list_head link;
+	struct sim_vm *vm;
+	struct sim_ctx *ctx;
+	struct sim_bo_list *bos;
+	struct dma_fence *fence;	/* NULL: nobody asked for one */
+	u32 ring, engine;
+	u64 seq;			/* on the ring of ctx */
+	u64 done;			/* ns, CLOCK_MONOTONIC: when it ends */
+	u64 ns;				/* of engine time */
+	bool stop;			/* its file was closed while it is being executed */
+	u32 nr_ibs;
+	struct {
+		u64 va;
+		u32 bytes;
+	} ibs[] __counted_by(nr_ibs);
+};
+
 struct sim_bo_list {
 	struct kref ref;
 	u32 nr;
@@ -254,6 +273,7 @@ struct sim_bo_list {
 struct sim_sdma {
 	struct sim_vm *vm;
 	u32 engine;			/* its rate is what the time is reckoned by */
+	const bool *stop;		/* NULL for user queues, else whether to go on no more */
 	struct sim_process *process;	/* NULL for kernel submissions: traps raise no event */
 	u64 limit;			/* bytes of a packet moved by one call, a multiple of 4 */
 	u64 progress;			/* of the packet: bytes, or rows of a rectangle */

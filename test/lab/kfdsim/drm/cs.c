@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Command submission to the SDMA rings. Its IBs are executed in ib.c, waiting for it is in wait.c. */
+/* Command submission to the SDMA rings. It is executed in submission.c, waiting for it is in wait.c. */
 #include <linux/uaccess.h>
 
 #include "kfdsim.h"
@@ -16,9 +16,7 @@ struct sim_job {
 	struct sim_bo_list *bos;
 	struct sim_sync sync;
 	struct sim_fence *fence;		/* for sync.outs, not started yet */
-	u32 engine;				/* that runs it */
-	u64 ns;					/* of engine time */
-	int error;				/* what those who wait for it are told */
+	struct sim_submission *submission;	/* not queued yet */
 };
 
 static int sim_job_read(struct sim_job *job, union drm_amdgpu_cs *args)
@@ -154,26 +152,34 @@ static int sim_job_check(struct sim_job *job, u32 bo_list)
 	return ret;
 }
 
-static int sim_job_run(struct sim_job *job, struct sim_gpu *gpu)
+/* What the engine will have to do, and how long that takes. */
+static int sim_job_prepare(struct sim_job *job, struct sim_gpu *gpu)
 {
+	struct sim_submission *s = sim_submission_alloc(job->nr_ibs);
 	struct sim_sdma sdma = { .vm = job->file->driver_priv };
 	struct drm_amdgpu_cs_chunk_ib ib;
-	u32 i;
-	int ret;
+	int ret = s ? 0 : -ENOMEM;
+	u32 i, n = 0;
 
-	sdma.engine = job->engine = sim_ctx_engine(job->ctx, gpu, job->first.ring);
-	for (i = 0; i < job->nr_chunks; i++) {
+	if (ret)
+		return ret;
+	job->submission = s;
+	s->nr_ibs = job->nr_ibs;
+	s->vm = sdma.vm;
+	s->ring = job->first.ring;
+	s->engine = sdma.engine = sim_ctx_engine(job->ctx, gpu, s->ring);
+	for (i = 0; i < job->nr_chunks && n < s->nr_ibs && !ret; i++) {
 		if (job->chunks[i].chunk_id != AMDGPU_CHUNK_ID_IB)
 			continue;
 		ret = sim_job_ib(job, &job->chunks[i], &ib);
 		if (ret)
-			return ret;
-		ret = sim_ib_execute(&sdma, job->bos, ib.va_start, ib.ib_bytes);
-		if (ret)
-			return ret;
+			break;
+		ret = sim_ib_time(&sdma, job->bos, ib.va_start, ib.ib_bytes);
+		s->ibs[n].va = ib.va_start;
+		s->ibs[n++].bytes = ib.ib_bytes;
 	}
-	job->ns = sdma.ns;
-	return 0;
+	s->ns = sdma.ns;
+	return ret;
 }
 
 /* Wait until the fence slot the next submission needs has been signalled. */
@@ -182,29 +188,51 @@ static int sim_job_wait_slot(struct sim_job *job, u32 ring)
 	struct sim_ctx *ctx = job->ctx;
 	u64 old = 0, seq;
 
-	spin_lock(&ctx->lock);
+	spin_lock_irq(&ctx->lock);
 	seq = ctx->rings[ring].seq + 1;
 	if (seq > SIM_FENCES_PER_RING)
 		old = ctx->rings[ring].done[seq % SIM_FENCES_PER_RING];
-	spin_unlock(&ctx->lock);
-	return sim_sleep_until(old, U64_MAX);
+	spin_unlock_irq(&ctx->lock);
+	return sim_submission_wait(old, U64_MAX);
 }
 
-static u64 sim_job_fence(struct sim_job *job, u32 ring, u64 done)
+/* Its number on the ring; those who wait by fences have one. */
+static u64 sim_job_fence(struct sim_job *job, struct sim_submission *sub)
 {
 	struct sim_ctx *ctx = job->ctx;
+	u64 slot;
+
+	spin_lock_irq(&ctx->lock);
+	sub->seq = ++ctx->rings[sub->ring].seq;
+	slot = sub->seq % SIM_FENCES_PER_RING;
+	ctx->rings[sub->ring].done[slot] = sub->done;
+	ctx->rings[sub->ring].error[slot] = 0;
+	spin_unlock_irq(&ctx->lock);
+	if (job->fence) {
+		sub->fence = sim_fence_start(job->fence, ctx->fence_context + sub->ring, sub->seq, sub->done, 0);
+		job->fence = NULL;
+	}
+	return sub->seq;
+}
+
+/* The engine gets it. Returns its number. */
+static u64 sim_job_submit(struct sim_job *job, struct sim_gpu *gpu)
+{
+	struct sim_submission *sub = job->submission;
 	struct dma_fence *fence;
 	u64 seq;
 
-	spin_lock(&ctx->lock);
-	seq = ++ctx->rings[ring].seq;
-	ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] = done;
-	ctx->rings[ring].error[seq % SIM_FENCES_PER_RING] = job->error;
-	spin_unlock(&ctx->lock);
-	if (job->fence) {
-		fence = sim_fence_start(job->fence, ctx->fence_context + ring, seq, done,
-					job->error);
-		job->fence = NULL;
+	job->submission = NULL;
+	sub->done = sim_engine_run(gpu, sub->engine, job->sync.begin, sub->ns);
+	sim_engine_note_cs(gpu, sub->engine, sub->done);
+	sim_bo_list_mark(job->bos, sub->done);
+	seq = sim_job_fence(job, sub);
+	kref_get(&job->ctx->ref);
+	sub->ctx = job->ctx;
+	swap(sub->bos, job->bos);
+	fence = sub->fence ? dma_fence_get(sub->fence) : NULL;
+	sim_submission_queue(sub);
+	if (fence) {
 		sim_sync_signal(&job->sync, fence);
 		dma_fence_put(fence);
 	}
@@ -216,7 +244,7 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	union drm_amdgpu_cs *args = data;
 	struct sim_job job = { .file = file };
 	struct sim_gpu *gpu = sim_gpu_of(dev);
-	u64 done;
+	u64 seq;
 	int ret;
 
 	job.ctx = sim_ctx_get(file->driver_priv, args->in.ctx_id);
@@ -234,19 +262,13 @@ int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 	/* The look-up may have taken a while. */
 	job.sync.begin = max(job.sync.begin, ktime_get_ns() + sim_submit_ns());
 	if (!ret)
-		ret = sim_job_run(&job, gpu);
-	if (ret == -EIO) {
-		/* The engine is reset: the job ends, and only those who wait for it hear. */
-		job.error = -ETIME;
-		ret = 0;
-	}
+		ret = sim_job_prepare(&job, gpu);
 	if (!ret) {
-		done = sim_engine_run(gpu, job.engine, job.sync.begin, job.ns);
-		sim_engine_note_cs(gpu, job.engine, done);
-		sim_bo_list_mark(job.bos, done);
+		seq = sim_job_submit(&job, gpu);
 		memset(args, 0, sizeof(*args));
-		args->out.handle = sim_job_fence(&job, job.first.ring, done);
+		args->out.handle = seq;
 	}
+	sim_submission_free(job.submission);
 	sim_fence_discard(job.fence);
 	sim_sync_free(&job.sync);
 	sim_bo_list_put(job.bos);

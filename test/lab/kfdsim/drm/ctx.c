@@ -131,22 +131,33 @@ u32 sim_ctx_engine(struct sim_ctx *ctx, const struct sim_gpu *gpu, u32 ring)
 	/* One that is free is as good as any other: the first. */
 	if (sim_engine_busy_until(gpu, 0) <= ktime_get_ns())
 		best = 0;
-	spin_lock(&ctx->lock);
+	spin_lock_irq(&ctx->lock);
 	seq = ctx->rings[ring].seq;
 	if (!seq || ctx->rings[ring].done[seq % SIM_FENCES_PER_RING] <= ktime_get_ns())
 		ctx->rings[ring].engine = best;
 	engine = ctx->rings[ring].engine;
-	spin_unlock(&ctx->lock);
+	spin_unlock_irq(&ctx->lock);
 	return engine;
+}
+
+/* A submission that is remembered still has failed. */
+void sim_ctx_set_error(struct sim_ctx *ctx, u32 ring, u64 seq, int error)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ctx->lock, flags);
+	if (seq + SIM_FENCES_PER_RING > ctx->rings[ring].seq)
+		ctx->rings[ring].error[seq % SIM_FENCES_PER_RING] = error;
+	spin_unlock_irqrestore(&ctx->lock, flags);
 }
 
 int sim_ctx_error(struct sim_ctx *ctx, u32 ring)
 {
 	int ret;
 
-	spin_lock(&ctx->lock);
+	spin_lock_irq(&ctx->lock);
 	ret = sim_ctx_ring_error(ctx, ring);
-	spin_unlock(&ctx->lock);
+	spin_unlock_irq(&ctx->lock);
 	return ret;
 }
 
@@ -167,7 +178,7 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 		return -EINVAL;
 	*done = 0;
 	*error = 0;
-	spin_lock(&ctx->lock);
+	spin_lock_irq(&ctx->lock);
 	ret = sim_ctx_ring_error(ctx, ring);
 	if (seq == ~0ULL)
 		seq = ctx->rings[ring].seq;
@@ -177,7 +188,7 @@ int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring,
 		*done = ctx->rings[ring].done[seq % SIM_FENCES_PER_RING];
 		*error = ctx->rings[ring].error[seq % SIM_FENCES_PER_RING];
 	}
-	spin_unlock(&ctx->lock);
+	spin_unlock_irq(&ctx->lock);
 	sim_ctx_put(ctx);
 	return ret;
 }
@@ -194,7 +205,7 @@ struct dma_fence *sim_ctx_fence_get(struct sim_vm *vm, const struct drm_amdgpu_f
 			    seq, &done, &error);
 	if (ret)
 		return ERR_PTR(ret);
-	if (done <= ktime_get_ns() && !error)
+	if (sim_submission_over(done) && !error)
 		return dma_fence_get_stub();
 	ctx = sim_ctx_get(vm, which->ctx_id);
 	if (!ctx)

@@ -62,12 +62,12 @@ static void sim_ctx_query2(struct sim_ctx *ctx, union drm_amdgpu_ctx_out *out)
 void sim_ctx_answer(struct sim_ctx *ctx, u32 op, union drm_amdgpu_ctx_out *out)
 {
 	memset(out, 0, sizeof(*out));
-	spin_lock(&ctx->lock);
+	spin_lock_irq(&ctx->lock);
 	if (op == AMDGPU_CTX_OP_QUERY_STATE)
 		sim_ctx_query(ctx, out);
 	else if (op == AMDGPU_CTX_OP_QUERY_STATE2)
 		sim_ctx_query2(ctx, out);
 	else
 		out->pstate.flags = READ_ONCE(stable_pstate) & AMDGPU_CTX_STABLE_PSTATE_FLAGS_MASK;
-	spin_unlock(&ctx->lock);
+	spin_unlock_irq(&ctx->lock);
 }

@@ -50,10 +50,19 @@ static const struct drm_ioctl_desc sim_ioctls[] = {
 	SIM_IOCTL(SIM_GEM_LIST_HANDLES, sim_gem_list_handles_ioctl),
 };
 
+/* What the file has submitted ends before its handles go. */
+static int sim_drm_release(struct inode *inode, struct file *filp)
+{
+	struct drm_file *file = filp->private_data;
+
+	sim_submissions_cancel(file->driver_priv);
+	return drm_release(inode, filp);
+}
+
 static const struct file_operations sim_drm_fops = {
 	.owner = THIS_MODULE,
 	.open = drm_open,
-	.release = drm_release,
+	.release = sim_drm_release,
 	.unlocked_ioctl = sim_drm_unlocked_ioctl,
 #ifdef CONFIG_COMPAT
 	.compat_ioctl = sim_drm_compat_ioctl,

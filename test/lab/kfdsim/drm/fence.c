@@ -6,6 +6,8 @@
 #include "kernels.h"
 #include "kfdsim.h"
 
+#define SIM_LATE_US 100	/* between two looks at whether a submission that is due has been executed */
+
 struct sim_fence {
 	struct dma_fence base;
 	spinlock_t lock;
@@ -25,7 +27,7 @@ static const char *sim_fence_timeline_name(struct dma_fence *fence)
 
 static bool sim_fence_signaled(struct dma_fence *fence)
 {
-	return container_of(fence, struct sim_fence, base)->done <= ktime_get_ns();
+	return sim_submission_over(container_of(fence, struct sim_fence, base)->done);
 }
 
 /* The timer has a reference: nobody else may be left when it fires. */
@@ -33,6 +35,11 @@ static enum hrtimer_restart sim_fence_fire(struct hrtimer *timer)
 {
 	struct sim_fence *f = container_of(timer, struct sim_fence, timer);
 
+	/* Its time has come, but it is still being executed. */
+	if (!sim_submission_over(f->done)) {
+		hrtimer_forward_now(timer, ns_to_ktime(SIM_LATE_US * NSEC_PER_USEC));
+		return HRTIMER_RESTART;
+	}
 	dma_fence_signal(&f->base);
 	dma_fence_put(&f->base);
 	return HRTIMER_NORESTART;

@@ -100,6 +100,8 @@ int sim_gem_va_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 		return -EINVAL;
 	/* Of the upper half the driver keeps and tells 48 bits: amdgpu_gem.c:amdgpu_gem_va_ioctl @ 6.12.117, 7.3.4. */
 	args->va_address = sim_va(args->va_address);
+	if (args->operation >= AMDGPU_VA_OP_UNMAP && args->operation <= AMDGPU_VA_OP_REPLACE)
+		sim_submissions_flush(vm);
 	if (args->operation == AMDGPU_VA_OP_CLEAR)
 		return sim_vm_clear(vm, args->va_address, args->map_size);
 	if (args->operation < AMDGPU_VA_OP_MAP || args->operation > AMDGPU_VA_OP_REPLACE)
@@ -201,7 +203,7 @@ int sim_gem_wait_idle_ioctl(struct drm_device *dev, void *data, struct drm_file 
 
 	if (!obj)
 		return -ENOENT;
-	ret = sim_sleep_until(atomic64_read(&to_sim_bo(obj)->busy_until), sim_deadline(timeout));
+	ret = sim_submission_wait(atomic64_read(&to_sim_bo(obj)->busy_until), sim_deadline(timeout));
 	if (!ret || ret == -ETIME) {
 		memset(args, 0, sizeof(*args));
 		args->out.status = ret == -ETIME;

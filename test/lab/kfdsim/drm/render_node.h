@@ -45,6 +45,7 @@ struct sim_bo *sim_bo_from_dmabuf(struct dma_buf *dmabuf);
 int sim_ctx_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 struct sim_ctx *sim_ctx_get(struct sim_vm *vm, u32 id);
 void sim_ctx_put(struct sim_ctx *ctx);
+void sim_ctx_set_error(struct sim_ctx *ctx, u32 ring, u64 seq, int error);
 u32 sim_ctx_engine(struct sim_ctx *ctx, const struct sim_gpu *gpu, u32 ring);
 int sim_ctx_error(struct sim_ctx *ctx, u32 ring);
 int sim_ctx_fence(struct sim_vm *vm, u32 ctx_id, u32 ip, u32 instance, u32 ring, u64 seq,
@@ -68,12 +69,26 @@ void sim_bo_lists_free(struct sim_vm *vm);
 
 /* residency.c */
 bool sim_is_resident(struct sim_vm *vm, const struct sim_bo_list *list, u64 va, u64 bytes, u64 *fault_va);
+u64 sim_packet_ns(const struct sim_sdma *s, const u32 *packet);
 bool sim_packet_resident(struct sim_sdma *s, const struct sim_bo_list *list, const u32 *packet);
 
 /* cs.c */
 int sim_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file);
 
+/* submission.c */
+struct sim_submission *sim_submission_alloc(u32 nr_ibs);
+void sim_submission_free(struct sim_submission *s);
+void sim_submission_queue(struct sim_submission *s);
+void sim_submission_fail(struct sim_submission *s, int error);
+bool sim_submission_over(u64 when);
+int sim_submission_wait(u64 when, u64 deadline);
+void sim_submissions_flush(struct sim_vm *vm);
+void sim_submissions_cancel(struct sim_vm *vm);
+int sim_submissions_init(void);
+void sim_submissions_fini(void);
+
 /* ib.c */
+int sim_ib_time(struct sim_sdma *sdma, const struct sim_bo_list *bos, u64 va, u32 bytes);
 int sim_ib_execute(struct sim_sdma *sdma, const struct sim_bo_list *bos, u64 va, u32 bytes);
 
 /* wait.c */

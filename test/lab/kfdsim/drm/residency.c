@@ -62,6 +62,29 @@ static u32 sim_packet_ranges(const struct sim_gpu *gpu, const u32 *dw, struct si
 	}
 }
 
+/* Engine time of a packet. */
+u64 sim_packet_ns(const struct sim_sdma *s, const u32 *packet)
+{
+	struct sim_range r[2];
+	u64 bytes;
+
+	if (!sim_packet_ranges(s->vm->gpu, packet, r))
+		return 0;
+	bytes = r[0].bytes;
+	switch (packet[0] & 0xff) {
+	case SDMA_OP_COPY:
+		if ((packet[0] >> 8 & 0xff) == SDMA_SUBOP_COPY_RECT)
+			bytes = (FIELD_GET(GENMASK(13, 0), packet[11]) + 1ULL) *
+				(FIELD_GET(GENMASK(29, 16), packet[11]) + 1ULL) *
+				(FIELD_GET(GENMASK(10, 0), packet[12]) + 1ULL) << (packet[0] >> 29);
+		return sim_copy_ns(s, r[1].va, r[0].va, bytes);
+	case SDMA_OP_CONST_FILL:
+		return sim_fill_ns(s, r[0].va, bytes);
+	default:
+		return 0;
+	}
+}
+
 /* Is all that a submission with this list meets from va on there? Else *fault_va is the first address that is not. */
 bool sim_is_resident(struct sim_vm *vm, const struct sim_bo_list *list, u64 va, u64 bytes, u64 *fault_va)
 {

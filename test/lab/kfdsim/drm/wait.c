@@ -22,12 +22,36 @@ int sim_wait_cs_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
 			    args->in.ip_instance, args->in.ring, args->in.handle, &done, &error);
 	if (ret)
 		return ret;
-	ret = sim_sleep_until(done, sim_deadline(args->in.timeout));
+	ret = sim_submission_wait(done, sim_deadline(args->in.timeout));
 	if (ret && ret != -ETIME)
 		return ret;
+	/* How it ended is known by now. */
+	if (!ret) {
+		ret = sim_ctx_fence(file->driver_priv, args->in.ctx_id, args->in.ip_type,
+				    args->in.ip_instance, args->in.ring, args->in.handle, &done, &error);
+		if (ret || error)
+			return ret ?: error;
+	}
 	memset(args, 0, sizeof(*args));
 	args->out.status = ret == -ETIME;
-	return ret ? 0 : error;
+	return 0;
+}
+
+/* How those ended that were waited for: all, or the first. */
+static int sim_fences_error(struct drm_file *file, struct drm_amdgpu_fence __user *user, u32 n, bool all, u32 first)
+{
+	struct drm_amdgpu_fence fence;
+	int ret = 0, error = 0;
+	u64 done;
+	u32 i;
+
+	for (i = all ? 0 : first; i < (all ? n : first + 1) && !ret && !error; i++) {
+		if (copy_from_user(&fence, user + i, sizeof(fence)))
+			return -EFAULT;
+		ret = sim_ctx_fence(file->driver_priv, fence.ctx_id, fence.ip_type, fence.ip_instance, fence.ring,
+				    fence.seq_no, &done, &error);
+	}
+	return ret ?: error;
 }
 
 int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *file)
@@ -38,7 +62,7 @@ int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 	bool all = args->in.wait_all;
 	struct drm_amdgpu_fence fence;
 	u64 done, when = 0;
-	int ret, one, error = 0;
+	int ret, error;
 
 	if (!n || n > SIM_MAX_FENCES)
 		return -EINVAL;
@@ -46,24 +70,21 @@ int sim_wait_fences_ioctl(struct drm_device *dev, void *data, struct drm_file *f
 		if (copy_from_user(&fence, user + i, sizeof(fence)))
 			return -EFAULT;
 		ret = sim_ctx_fence(file->driver_priv, fence.ctx_id, fence.ip_type,
-				    fence.ip_instance, fence.ring, fence.seq_no, &done, &one);
+				    fence.ip_instance, fence.ring, fence.seq_no, &done, &error);
 		if (ret)
 			return ret;
-		if (all && !error)
-			error = one;
 		if (!i || (all ? done > when : done < when)) {
 			when = done;
 			first = i;
-			if (!all)
-				error = one;
 		}
 	}
-	ret = sim_sleep_until(when, sim_deadline(args->in.timeout_ns));
+	ret = sim_submission_wait(when, sim_deadline(args->in.timeout_ns));
 	if (ret && ret != -ETIME)
 		return ret;
+	error = ret ? 0 : sim_fences_error(file, user, n, all, first);
 	memset(args, 0, sizeof(*args));
 	/* Unlike WAIT_CS, 1 means signalled here. */
 	args->out.status = !ret;
 	args->out.first_signaled = all ? 0 : first;
-	return ret ? 0 : error;
+	return error;
 }

@@ -103,7 +103,13 @@ static int sim_bo_open(struct drm_gem_object *obj, struct drm_file *file)
 
 static void sim_bo_close(struct drm_gem_object *obj, struct drm_file *file)
 {
-	sim_vm_detach(file->driver_priv, to_sim_bo(obj));
+	struct sim_bo *bo = to_sim_bo(obj);
+
+	/* A submission that needs it still has it to the end: amdgpu_gem.c:amdgpu_gem_object_close @ 6.12.117. */
+	if (bo->create_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID ||
+	    !sim_submission_over(atomic64_read(&bo->busy_until)))
+		sim_submissions_flush(file->driver_priv);
+	sim_vm_detach(file->driver_priv, bo);
 }
 
 static const struct drm_gem_object_funcs sim_bo_funcs = {

@@ -87,7 +87,7 @@ void sim_limit_uncharge(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size)
 	spin_unlock(&limits_lock);
 }
 
-/* A process has ended. The real driver frees its memory later (kfd_process.c:kfd_process_wq_release @ 6.12.117, TTM). */
+/* A process has ended. Its memory is freed later: kfd_process.c:kfd_process_wq_release @ 6.12.117, and TTM. */
 void sim_limit_wait_release(void)
 {
 	msleep(READ_ONCE(release_ms));

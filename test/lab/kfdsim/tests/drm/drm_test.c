@@ -101,13 +101,17 @@ static void test_time_model(void)
 	int i;
 
 	set_parameter("dma_mbps", "20"); /* 4 MiB take 209.7 ms */
+	fill(gtt.cpu, gtt.size, 8);
 	start = now_ns();
 	for (i = 0; i < 4; i++)
 		seq[i] = copy(i, vram.va, gtt.va, 4 * MIB);
 	CHECK(counter("cs_max_in_flight") >= 4 || skip_on_real("cs_max_in_flight is a counter of kfdsim"));
 	CHECK(!done_within(seq[0], 0));
 	CHECK(!done_within(seq[3], 50 * 1000000ull));
+	/* What was not waited for is not there. */
+	CHECK(memcmp(vram.cpu, gtt.cpu, MIB) || skip_on_real("bytes come one after the other there"));
 	CHECK(done_within(seq[0], AMDGPU_TIMEOUT_INFINITE));
+	CHECK(!memcmp(vram.cpu, gtt.cpu, MIB));
 	ns = now_ns() - start;
 	CHECK(ns >= 209 * 1000000ull && ns < 400 * 1000000ull);
 	CHECK(!done_within(seq[3], 0));
