@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Submissions that are not over. A thread executes each when its time has come, that is at its end: before that nobody
- * sees what it does, and what it reads may still change. All are in one order, by their ends, so none is executed before
- * one that it depends on.
+ * sees what it does, and what it reads may still change. All are in one order, by their ends, so none
+ * is executed before one that it depends on.
  */
 #include <linux/kthread.h>
 
