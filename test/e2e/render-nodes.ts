@@ -42,7 +42,7 @@ async function assertRefused(job: Container, reason: RegExp): Promise<void> {
 }
 
 async function withoutKfd({ engine, meet }: Lane): Promise<void> {
-  // The second one's work lasts for half a minute, and the engine that has it does nothing else meanwhile.
+  // The second one's work lasts for a quarter of a minute. Its engine does nothing else meanwhile.
   const command = ['sh', '-c', `render-worker ${node} & render-worker ${node} /ctl/busy; wait`];
   const job = await Container.start({ engine, command, folders: ['busy'] });
   const [busy] = job.inner as [Control];
@@ -60,7 +60,7 @@ async function withoutKfd({ engine, meet }: Lane): Promise<void> {
       ),
     );
     assert.equal(await job.control.ask('forget'), 'forgotten');
-    await meet(async () => setDmaRate(8));
+    await meet(async () => setDmaRate(16));
     assert.equal(await busy.ask('busy'), 'busy');
     await meet(async () => setDmaRate(0));
     await assertRefused(job, /context 2: work it submitted is still in flight/);
