@@ -24,7 +24,7 @@ static size_t sim_chunk_entry_size(const struct drm_amdgpu_cs_chunk *chunk)
 					      sizeof(struct drm_amdgpu_cs_chunk_sem);
 }
 
-/* Entries of a chunk; a rest too short for one is ignored, as the real driver does. */
+/* Entries of a chunk; a rest too short for one is ignored: amdgpu_cs.c:amdgpu_cs_p2_syncobj_in @ 6.12.117. */
 static u32 sim_chunk_entries(const struct drm_amdgpu_cs_chunk *chunk)
 {
 	return (u64)chunk->length_dw * 4 / sim_chunk_entry_size(chunk);

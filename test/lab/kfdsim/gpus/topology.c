@@ -100,7 +100,7 @@ int sim_topology_init(struct device *kfd)
 {
 	struct kobject *top = sim_topology_dir(&kfd->kobj, "topology");
 
-	/* The real driver counts up with each node it adds; the first is CPU node 0. */
+	/* It counts up with each GPU that is added: kfd_topology.c:kfd_topology_add_device @ 6.12.117. */
 	sim_topology_file(top, NULL, "generation_id", "%u\n", 1 + sim.nr_gpus);
 	sim_topology_file(top, NULL, "system_properties",
 			  "platform_oem 0\nplatform_id 0\nplatform_rev 0\n");

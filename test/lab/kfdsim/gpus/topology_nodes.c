@@ -7,14 +7,14 @@
 /* DoorbellType 2 (bits 13:12): 8-byte doorbells. No debugger, see README.md. */
 #define SIM_CAPABILITY		(0x2000 | 0x18)
 #define SIM_CAPABILITY_SVM	0x08000000	/* kfd_sysfs.h:HSA_CAP_SVMAPI_SUPPORTED @ 7.3.4 */
-/* The real driver numbers SIMDs of GPUs from here on. */
+/* SIMDs of GPUs are numbered from here on: kfd_crat.c:gpu_processor_id_low @ 6.12.117. */
 #define SIM_SIMD_ID_BASE	0x80001000u
 #define SIM_UNIQUE_ID		0x123456789abcdefULL
 
 /* What differs between generations; the rest is the same for all in sim_gpu_node(). */
 struct sim_gfx {
 	u32 version;
-	const char *name;		/* of the chip, as the real driver writes it */
+	const char *name;		/* of the chip: kfd_topology.c:kfd_topology_add_device @ 6.12.117 */
 	u32 wave_front, simd_per_cu, max_waves;
 	u32 arrays, arrays_per_engine, cu_per_array;	/* of one XCC */
 };

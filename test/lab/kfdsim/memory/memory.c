@@ -193,7 +193,7 @@ int sim_kfd_alloc_memory(struct sim_process *p, void *data)
 	if (!args->size)
 		return -EINVAL;
 	mutex_lock(&p->lock);
-	/* The real driver looks at SVM first, before it knows which GPU is meant. */
+	/* First, before it is known which GPU is meant: kfd_chardev.c:kfd_ioctl_alloc_memory_of_gpu @ 7.2.13. */
 	if (sim_mem_meets_svm(p, args)) {
 		ret = -EADDRINUSE;
 		goto out;
