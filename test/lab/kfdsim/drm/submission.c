@@ -10,11 +10,12 @@
 
 #define SIM_LATE_NS	1000	/* less is rounding */
 
-static LIST_HEAD(submissions);		/* the first may be executed just now */
+static LIST_HEAD(submissions);		/* by their ends */
 static DEFINE_SPINLOCK(submissions_lock);
 static DECLARE_WAIT_QUEUE_HEAD(submissions_wq);	/* one came, or one is over */
 static struct task_struct *submissions_thread;
-static bool submissions_running;	/* the first is being executed */
+static struct sim_submission *submissions_current;	/* being executed */
+static const struct sim_vm *submissions_vm;	/* of that one, until it is freed */
 static unsigned int submissions_news;	/* counts those that came */
 
 static struct sim_submission *sim_submission_first(void)
@@ -122,9 +123,25 @@ static struct sim_submission *sim_submission_due(u64 *when, unsigned int *news)
 	*news = submissions_news;
 	if (s && s->done > ktime_get_ns())
 		s = NULL;
-	submissions_running = s;
+	submissions_current = s;
+	submissions_vm = s ? s->vm : NULL;
 	spin_unlock_irq(&submissions_lock);
 	return s;
+}
+
+/* Those who wait for it go on; those who close its file when nothing is left of it. */
+static void sim_submission_end(struct sim_submission *s)
+{
+	spin_lock_irq(&submissions_lock);
+	list_del(&s->link);
+	submissions_current = NULL;
+	spin_unlock_irq(&submissions_lock);
+	wake_up_all(&submissions_wq);
+	sim_submission_free(s);
+	spin_lock_irq(&submissions_lock);
+	submissions_vm = NULL;
+	spin_unlock_irq(&submissions_lock);
+	wake_up_all(&submissions_wq);
 }
 
 static int sim_submissions_run(void *unused)
@@ -137,12 +154,7 @@ static int sim_submissions_run(void *unused)
 		s = sim_submission_due(&when, &news);
 		if (s) {
 			sim_submission_execute(s);
-			spin_lock_irq(&submissions_lock);
-			list_del(&s->link);
-			submissions_running = false;
-			spin_unlock_irq(&submissions_lock);
-			wake_up_all(&submissions_wq);
-			sim_submission_free(s);
+			sim_submission_end(s);
 			cond_resched();
 			continue;
 		}
@@ -158,9 +170,10 @@ static int sim_submissions_run(void *unused)
 static bool sim_submissions_none(const struct sim_vm *vm)
 {
 	struct sim_submission *s;
-	bool none = true;
+	bool none;
 
 	spin_lock_irq(&submissions_lock);
+	none = submissions_vm != vm;
 	list_for_each_entry(s, &submissions, link)
 		if (s->vm == vm)
 			none = false;
@@ -184,7 +197,7 @@ void sim_submissions_cancel(struct sim_vm *vm)
 	list_for_each_entry_safe(s, next, &submissions, link) {
 		if (s->vm != vm)
 			continue;
-		if (submissions_running && s == sim_submission_first())
+		if (s == submissions_current)
 			WRITE_ONCE(s->stop, true);
 		else
 			list_move_tail(&s->link, &cancelled);

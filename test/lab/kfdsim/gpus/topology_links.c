@@ -10,7 +10,7 @@
 #define LINK_PCIE		2
 #define LINK_XGMI		11
 
-/* PCIe: kfd_crat.c:kfd_parse_subtype_iolink @ 6.12.117. One hop of XGMI: KFD_CRAT_XGMI_WEIGHT. CPUs: a usual distance. */
+/* PCIe: kfd_crat.c:kfd_parse_subtype_iolink @ 6.12.117; one hop of XGMI: KFD_CRAT_XGMI_WEIGHT; CPUs: as usual. */
 #define WEIGHT_PCIE		20
 #define WEIGHT_XGMI		15
 #define WEIGHT_CPUS		32
