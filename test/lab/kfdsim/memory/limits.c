@@ -90,7 +90,10 @@ void sim_limit_uncharge(struct sim_gpu *gpu, enum sim_bo_kind kind, u64 size)
 /* A process has ended. Its memory is freed later: kfd_process.c:kfd_process_wq_release @ 6.12.117, and TTM. */
 void sim_limit_wait_release(void)
 {
-	msleep(READ_ONCE(release_ms));
+	unsigned int ms = READ_ONCE(release_ms);
+
+	if (ms)
+		msleep(ms);
 }
 
 int sim_kfd_available_memory(struct sim_process *p, void *data)
