@@ -23,10 +23,11 @@ struct kernel {
 	int loses_stack;	/* of a compute queue of gfx9: a dispatch that was stopped is lost */
 	uint32_t saves_gfx;	/* the last generation whose queues CHECKPOINT can save */
 	int outlives;		/* queues end with the last file of /dev/kfd, not with the memory of the process */
+	int dates_evictions;	/* also of a process without a VM */
 };
 
 static const struct kernel kernels[] = {
-	{ "6.1", 11, 49, 80, 0, 1, 0, 1, 1, 0, 0, 0, 10, 1 },
+	{ "6.1", 11, 49, 80, 0, 1, 0, 1, 1, 0, 0, 0, 10, 1, 1 },
 	{ "6.12.107", 17, 61, 272, 0, 1, 0, 1, 0, 0, 0, 0, 11, 1 },
 	{ "6.12.117", 17, 61, 272, 0, 1, 0, 0, 1, 1, 0, 0, 11, 1 },
 	{ "7.2", 23, 64, 272, 0, 1, 1, 1, 1, 0, 1, 1, 11, 0 },
