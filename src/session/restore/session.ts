@@ -174,7 +174,7 @@ export class RestoreSession implements Cancellable {
     this.#context.phases.enter('resume');
     try {
       checkMappings(this.processes);
-      const evicted = await this.#readEvictions();
+      const evicted = await evictedOf(this.#image, this.#context.log);
       // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
       if (this.#state.phase !== 'resuming') return;
       for (const { pid } of evicted) native().kfdResume(pid);
@@ -186,26 +186,6 @@ export class RestoreSession implements Cancellable {
     }
     this.#context.phases.enter('finish');
     this.#on({ type: 'resumed' });
-  }
-
-  /** Of each process that needs RESUME. */
-  async #readEvictions(): Promise<Evicted[]> {
-    const all: Evicted[] = [];
-    for (const process of this.processes) {
-      const image = this.#image;
-      const { pid, prepared } = process;
-      if (pid === undefined || !image?.hasKfdState(process)) continue;
-      const gpus = prepared.summary.devices.map(
-        ({ actualGpuId }) => image.pair(actualGpuId).present.record.gpu_id,
-      );
-      const evicted = await readEvictions(pid, gpus);
-      const { unseen: reason } = evicted;
-      if (reason) {
-        this.#context.log.warn({ process: prepared.ordinal, reason }, 'RESUME is not checked');
-      }
-      all.push(evicted);
-    }
-    return all;
   }
 
   async #release(): Promise<void> {
@@ -257,4 +237,24 @@ async function allUploaded(processes: readonly Returning[]): Promise<void> {
 function vmasMapped(message: Message, image: RestoreImage): Answer {
   image.process(message).vmasMapped = message.args[1] ?? 0;
   return {};
+}
+
+/** Of each process that needs RESUME. */
+async function evictedOf(
+  image: RestoreImage | undefined,
+  log: SessionContext['log'],
+): Promise<Evicted[]> {
+  const all: Evicted[] = [];
+  for (const process of image?.processes.values() ?? []) {
+    const { pid, prepared } = process;
+    if (pid === undefined || !image?.hasKfdState(process)) continue;
+    const gpus = prepared.summary.devices.map(
+      ({ actualGpuId }) => image.pair(actualGpuId).present.record.gpu_id,
+    );
+    const evicted = await readEvictions(pid, gpus);
+    const { unseen: reason } = evicted;
+    if (reason) log.warn({ process: prepared.ordinal, reason }, 'RESUME is not checked');
+    all.push(evicted);
+  }
+  return all;
 }
