@@ -65,7 +65,7 @@ const process = v.strictObject({
   comm: text(64),
   state_file: imageFile,
   gpus: v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus)),
-  /** Those on which it has SDMA queues of KFD; missing: not known. */
+  /** The GPUs on which it has SDMA queues of KFD; missing: not known. */
   sdma_gpus: v.exactOptional(v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus))),
   num_bos: u32,
   num_queues: v.exactOptional(u32),
@@ -204,7 +204,7 @@ export const manifestSchema = v.strictObject({
       v.maxLength(manifestLimits.gpus),
     ),
     /**
-     * The nodes that replaced those of recorded GPUs when the archive was rewritten for another host. The numbers above
+     * The nodes that replaced recorded nodes when the archive was rewritten for another host. The numbers above
      * are then of that host.
      */
     assigned: v.exactOptional(

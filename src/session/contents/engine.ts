@@ -89,7 +89,10 @@ interface Refusal {
   readonly hint: string;
 }
 
-/** CPU access would move each such buffer, or end this process (amdgpu_object.c:amdgpu_bo_fault_reserve_notify). */
+/**
+ * CPU access would move each such buffer, or end this process
+ * (amdgpu_object.c:amdgpu_bo_fault_reserve_notify@6.12.118, @7.3.4).
+ */
 function hiddenVram({ gpu, buffers }: Copy): Refusal | undefined {
   if (gpu.vramHidden !== true || buffers.every(({ kind }) => kind !== 'vram')) return undefined;
   return {

@@ -28,7 +28,7 @@ export interface Evicted {
 
 /**
  * Reads the counters of a process on the GPUs of this host with these ids, which name the folders after RESTORE too
- * (kfd_process.c:kfd_procfs_add_sysfs_stats). `root`: folder of `/sys` and `/proc`.
+ * (kfd_process.c:kfd_procfs_add_sysfs_stats@6.12.118, @7.3.4). `root`: folder of `/sys` and `/proc`.
  */
 export async function readEvictions(
   pid: number,
