@@ -16,7 +16,7 @@ export const messageType = {
   dumpUnpaused: 27,
   dumpRender: 28,
   dumpDmabuf: 29,
-  dumpSeal: 40,
+  dumpResult: 40,
   dumpSurveyed: 41,
   openFile: 30,
   restoreBuffers: 31,
