@@ -65,6 +65,7 @@ enum class MessageType : std::uint32_t {
                       // no further one
   shared_bo = 39,     // args: ordinal, BO index; answer fds: the dma-buf of the buffer that this BO
                       // of a render file shares with another process
+  restore_end = 42,   // args: CRIU's result, 0: the tasks run; answered
 };
 
 /// What a CRIU file id stands for. `drm`: a render file of a process whose render states wait for

@@ -3,9 +3,10 @@
  * restores memory. No task runs before every frame is verified. machine.ts decides the next step.
  */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../../errors.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
-import { fromNative, native } from '../../native.js';
+import { fromNative } from '../../native.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -38,10 +39,13 @@ import {
   leaveFilter,
   type Returning,
   renderFilesOf,
+  resumeAll,
 } from './returning.js';
+import { RestoreTree } from './tree.js';
 
 /** Time for RESUME when the uploads took nearly all of the restore's time. */
 const leastResumeSeconds = 5;
+const lateMessagesMs = 500;
 
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
@@ -53,15 +57,18 @@ export class RestoreSession implements Cancellable {
     resume: () => void this.#resume(),
     'close-buffers': () => closeBuffers(this.processes),
     'cancel-transfers': () => this.#context.transfers.cancel(),
+    'end-tree': () => this.#endTree(),
     release: () => void this.#release(),
     answer: () => this.#pending.give({}),
     refuse: () => this.#pending.refuse(this.#failure()),
-    report: () => this.#report(),
+    report: () => void this.#report(),
   };
   #state: RestoreState = initialRestore;
   #image: RestoreImage | undefined;
   #uploads: Uploads | undefined;
   #gateBegan: number | undefined;
+  #tree: RestoreTree | undefined;
+  #treeEnded: Promise<void> | undefined;
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -73,7 +80,14 @@ export class RestoreSession implements Cancellable {
     const handlers = new Map<number, Handler>([
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
+      [messageType.restoreEnd, (m) => this.#ended(m)],
     ]);
+    const tree = new RestoreTree(this.#context.request.criuPid, directory);
+    this.#tree = tree;
+    const ofTask = (handler: Handler) => (message: Message) => {
+      tree.meet(message.pid);
+      return handler(message);
+    };
     const plan = await preflight(directory, config);
     if (plan !== undefined) {
       const { ignored } = plan;
@@ -86,8 +100,9 @@ export class RestoreSession implements Cancellable {
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
       this.#image = image;
       this.#uploads = uploads;
-      for (const [type, handler] of files.handlers()) handlers.set(type, handler);
-      handlers.set(messageType.restored, (m) => this.#restored(m, image, uploads));
+      for (const [type, handler] of files.handlers()) handlers.set(type, ofTask(handler));
+      const restored = (m: Message) => this.#restored(m, image, uploads, tree);
+      handlers.set(messageType.restored, restored);
       handlers.set(messageType.vmasMapped, (m) => vmasMapped(m, image));
     }
     serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
@@ -96,6 +111,8 @@ export class RestoreSession implements Cancellable {
 
   /** Called after CRIU has ended: releases everything of the GPU. */
   async finish(): Promise<SessionResult> {
+    // A session that was stopped hears of CRIU's end before it reads what CRIU has sent.
+    if (this.#state.phase === 'resumed' && !this.#state.running) await delay(lateMessagesMs);
     this.#on({ type: 'criu-dead' });
     await this.#reported.promise;
     const { outcome = 'failed', failure } = this.#state;
@@ -120,7 +137,12 @@ export class RestoreSession implements Cancellable {
   }
 
   /** RESTORE zeroes the event page, so contents are uploaded only after it has returned. */
-  async #restored(message: Message, image: RestoreImage, uploads: Uploads): Promise<Answer> {
+  async #restored(
+    message: Message,
+    image: RestoreImage,
+    uploads: Uploads,
+    tree: RestoreTree,
+  ): Promise<Answer> {
     const process = image.process(message);
     const { config, log, logPath, phases } = this.#context;
     await leaveFilter(process);
@@ -131,6 +153,7 @@ export class RestoreSession implements Cancellable {
     }
     const { ordinal } = process.prepared;
     process.pid = message.pid;
+    process.pidfd = tree.meet(message.pid);
     const upload = () => {
       log.info({ process: ordinal, pid: process.pid }, 'uploading');
       return uploads.start(ordinal, process.dmabufs);
@@ -152,10 +175,27 @@ export class RestoreSession implements Cancellable {
   #stage({ body }: Message): Promise<Answer> | Answer {
     const stage = body.toString('utf8');
     this.#context.log.info({ stage }, 'stage');
+    if (stage === 'post-resume') this.#on({ type: 'running' });
     if (stage !== 'post-restore') return {};
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     return this.#pending.ask(() => this.#on({ type: 'post-restore' }));
+  }
+
+  /** At CRIU's end, in case that the action script at `post-resume` was killed. */
+  #ended({ args: [result = -1] }: Message): Answer {
+    this.#context.log.info({ result }, 'restore ends');
+    if (result === 0) this.#on({ type: 'running' });
+    return {};
+  }
+
+  #endTree(): void {
+    this.#treeEnded = this.#tree?.end().then(
+      (pids) => {
+        if (pids.length > 0) this.#context.log.warn({ pids }, 'ended tasks CRIU left behind');
+      },
+      (err: unknown) => this.#context.log.error({ err }, 'tasks may be left behind'),
+    );
   }
 
   async #awaitUploads(): Promise<void> {
@@ -177,7 +217,7 @@ export class RestoreSession implements Cancellable {
       const evicted = await evictedOf(this.#image, this.#context.log);
       // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
       if (this.#state.phase !== 'resuming') return;
-      for (const { pid } of evicted) native().kfdResume(pid);
+      resumeAll(this.processes, evicted);
       const seconds = secondsLeft(this.#context.config.gate_timeout_s, leastResumeSeconds);
       await evictionsOver(evicted, seconds);
     } catch (error) {
@@ -203,7 +243,9 @@ export class RestoreSession implements Cancellable {
     this.#on({ type: 'released' });
   }
 
-  #report(): void {
+  async #report(): Promise<void> {
+    await this.#treeEnded;
+    this.#tree?.close();
     const { outcome, failure } = this.#state;
     const timings = this.#context.phases.timings();
     this.#context.log.info(
