@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/os/error.h"
+#include "core/os/stage.h"
 #include "core/wire/held_answer.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
@@ -53,11 +54,13 @@ bool image_without_session(bool success) {
 }
 
 bool ask_session(int status) {
+  stage("plugin-dump", "sealing");
   const bool finishing = status == 0 && !has_manifest(hold->image.get());
   send_message(hold->session.get(), MessageType::dump_result, {static_cast<std::uint64_t>(status)},
                "", {});
   const Message answer =
       expect_message(hold->session.get(), finishing ? kForever : kAnswerTimeoutMs);
+  stage("plugin-dump", "sealed");
   if (answer.type == MessageType::ok) return true;
   if (status == 0) log_error("the container runs, but its image is not complete: " + answer.text);
   return false;

@@ -4,11 +4,10 @@ import { fstatSync } from 'node:fs';
 import { KfdError } from '../../errors.js';
 import type { HostGpu } from '../../gpu/host.js';
 import { isRenderFile, type Manifest, type ManifestExtFile } from '../../manifest/schema.js';
-import { type Descriptor, native } from '../../native.js';
+import type { Descriptor } from '../../native.js';
 import { deviceId } from '../../os/device-id.js';
 import type { Message } from '../plugin/message.js';
 import type { DeviceFilter } from './device-filter.js';
-import type { Evicted } from './evictions.js';
 import type { PreparedProcess } from './preflight.js';
 
 /** Number of a render file of a process on one GPU: 0 has KFD's memory, others count from 1. */
@@ -59,22 +58,6 @@ export function checkMappings(processes: Iterable<Returning>): void {
       const reason = `process ${prepared.ordinal}: ${vmasMapped} of ${expected} GPU mappings came back`;
       throw new KfdError('E_GPU_IO', reason);
     }
-  }
-}
-
-/**
- * RESUME of each evicted process, while its task lives. Of any other process with that pid it can crash the kernel.
- * Throws KFD_GPU, E_GPU_IO.
- */
-export function resumeAll(processes: Iterable<Returning>, evicted: readonly Evicted[]): void {
-  const { isAlive, kfdResume } = native();
-  const waiting = new Set(evicted.map(({ pid }) => pid));
-  for (const { prepared, pid, pidfd } of processes) {
-    if (pid === undefined || pidfd === undefined || !waiting.has(pid)) continue;
-    if (!isAlive(pidfd)) {
-      throw new KfdError('E_GPU_IO', `process ${prepared.ordinal}: ended before RESUME`);
-    }
-    kfdResume(pid);
   }
 }
 

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../../errors.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
 import { fromNative } from '../../native.js';
+import { stage } from '../../stages.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -21,7 +22,7 @@ import {
 } from '../plugin/serve-messages.js';
 import { messageType } from '../plugin/wire.js';
 import { secondsLeft, withDeadline } from './deadline.js';
-import { type Evicted, evictionsOver, readEvictions } from './evictions.js';
+import { evictionsOver } from './evictions.js';
 import { RestoreFiles } from './files.js';
 import { RestoreImage } from './image.js';
 import {
@@ -33,13 +34,13 @@ import {
   whyTooLate,
 } from './machine.js';
 import { preflight } from './preflight.js';
+import { evictedOf, resumeAll } from './resume.js';
 import {
   checkMappings,
   closeBuffers,
   leaveFilter,
   type Returning,
   renderFilesOf,
-  resumeAll,
 } from './returning.js';
 import { RestoreTree } from './tree.js';
 
@@ -107,6 +108,7 @@ export class RestoreSession implements Cancellable {
     }
     serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
     phases.enter('wait_for_tasks');
+    stage('session-restore', 'ready');
   }
 
   /** Called after CRIU has ended: releases everything of the GPU. */
@@ -131,8 +133,10 @@ export class RestoreSession implements Cancellable {
   }
 
   #on(event: RestoreEvent): void {
+    const before = this.#state.phase;
     const { state, effects } = transition(this.#state, event);
     this.#state = state;
+    if (state.phase !== before) stage('session-restore', state.phase);
     for (const effect of effects) this.#effects[effect]();
   }
 
@@ -143,6 +147,7 @@ export class RestoreSession implements Cancellable {
     uploads: Uploads,
     tree: RestoreTree,
   ): Promise<Answer> {
+    stage('session-restore', 'restored');
     const process = image.process(message);
     const { config, log, logPath, phases } = this.#context;
     await leaveFilter(process);
@@ -173,10 +178,10 @@ export class RestoreSession implements Cancellable {
   }
 
   #stage({ body }: Message): Promise<Answer> | Answer {
-    const stage = body.toString('utf8');
-    this.#context.log.info({ stage }, 'stage');
-    if (stage === 'post-resume') this.#on({ type: 'running' });
-    if (stage !== 'post-restore') return {};
+    const script = body.toString('utf8');
+    this.#context.log.info({ stage: script }, 'stage');
+    if (script === 'post-resume') this.#on({ type: 'running' });
+    if (script !== 'post-restore') return {};
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     return this.#pending.ask(() => this.#on({ type: 'post-restore' }));
@@ -218,6 +223,7 @@ export class RestoreSession implements Cancellable {
       // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
       if (this.#state.phase !== 'resuming') return;
       resumeAll(this.processes, evicted);
+      stage('session-restore', 'resume-called');
       const seconds = secondsLeft(this.#context.config.gate_timeout_s, leastResumeSeconds);
       await evictionsOver(evicted, seconds);
     } catch (error) {
@@ -279,24 +285,4 @@ async function allUploaded(processes: readonly Returning[]): Promise<void> {
 function vmasMapped(message: Message, image: RestoreImage): Answer {
   image.process(message).vmasMapped = message.args[1] ?? 0;
   return {};
-}
-
-/** Of each process that needs RESUME. */
-async function evictedOf(
-  image: RestoreImage | undefined,
-  log: SessionContext['log'],
-): Promise<Evicted[]> {
-  const all: Evicted[] = [];
-  for (const process of image?.processes.values() ?? []) {
-    const { pid, prepared } = process;
-    if (pid === undefined || !image?.hasKfdState(process)) continue;
-    const gpus = prepared.summary.devices.map(
-      ({ actualGpuId }) => image.pair(actualGpuId).present.record.gpu_id,
-    );
-    const evicted = await readEvictions(pid, gpus);
-    const { unseen: reason } = evicted;
-    if (reason) log.warn({ process: prepared.ordinal, reason }, 'RESUME is not checked');
-    all.push(evicted);
-  }
-  return all;
 }
