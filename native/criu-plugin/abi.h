@@ -39,7 +39,7 @@ struct Descriptor {
   void* hooks[kHookSlots];
 };
 
-/// The task state a dump leaves behind (first field of CRIU's option block): tasks continue, or end.
+/// The task state a dump leaves behind (first field of CRIU's option block): tasks continue or end.
 inline constexpr int kTasksStayAlive = 1;
 inline constexpr int kTasksDie = 2;
 

@@ -1,8 +1,8 @@
 /** RESUME of the processes whose queues RESTORE has evicted. */
 
 import { KfdError } from '../../errors.js';
-import type { Logger } from '../../log.js';
 import { native } from '../../native.js';
+import type { SessionContext } from '../context.js';
 import { type Evicted, readEvictions } from './evictions.js';
 import type { RestoreImage } from './image.js';
 import type { Returning } from './returning.js';
