@@ -8,7 +8,10 @@ import type { RestoreImage } from './image.js';
 import type { Returning } from './returning.js';
 
 /** Of each process that needs RESUME. */
-export async function evictedOf(image: RestoreImage | undefined, log: Logger): Promise<Evicted[]> {
+export async function evictedOf(
+  image: RestoreImage | undefined,
+  log: SessionContext['log'],
+): Promise<Evicted[]> {
   const all: Evicted[] = [];
   for (const process of image?.processes.values() ?? []) {
     const { pid, prepared } = process;
