@@ -32,9 +32,8 @@ namespace {
 // The session only has to open files and start a thread before it answers.
 constexpr int kAnswerTimeoutMs = 60'000;
 
-// Answers to dump_end.
+// Answer to dump_end.
 constexpr std::uint64_t kStayPaused = 1;
-constexpr std::uint64_t kSealedLater = 2;
 
 struct DumpState {
   UniqueFd session;
@@ -188,6 +187,7 @@ void checkpoint_tree(int root_pid) {
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);
+  const bool holds = prepare_hold();
   stage("plugin-dump", "surveyed");
 
   try {
@@ -198,7 +198,7 @@ void checkpoint_tree(int root_pid) {
     throw;
   }
   stage("plugin-dump", "states-sent");
-  const std::uint64_t continues = final_task_state() == kTasksStayAlive ? 1 : 0;
+  const std::uint64_t continues = holds && final_task_state() == kTasksStayAlive ? 1 : 0;
   const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), continues});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
@@ -224,18 +224,17 @@ void finish_dump(int result) noexcept {
   begun = surveyed = false;
   if (!dump) return;
   bool stay_paused = false;
-  bool sealed_later = false;
+  const bool known = dump->draining || !dump->paused.empty();
   const int state = final_task_state();
   stage("plugin-dump", "ending");
   try {
-    if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
+    if (dump->session && !dump->session_lost && known) {
       const Message answer =
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
       // A tree that will be killed must not run on: its shared memory is archived later.
       const bool saved = answer.type == MessageType::ok && result == 0 && state != -1;
       stay_paused = saved && answer.args[0] == kStayPaused && state != kTasksStayAlive;
-      sealed_later = saved && answer.args[0] == kSealedLater && state == kTasksStayAlive;
     }
   } catch (const std::exception& error) {
     log_error(describe(error));
@@ -251,7 +250,9 @@ void finish_dump(int result) noexcept {
   }
   if (!dump->paused.empty()) report_end(stay_paused);
   stage("plugin-dump", "over");
-  if (sealed_later) hold_exit(std::move(dump->session));
+  if (known) {
+    hold_answer(std::move(dump->session), dump->session_lost, state == kTasksDie);
+  }
   dump.reset();
 }
 
