@@ -34,6 +34,10 @@ const configSchema = v.strictObject({
   short_freeze: v.optional(v.boolean(), true),
   /** The most host memory for such copies, MiB, when VRAM has no room. At most half of the free memory is used. */
   freeze_host_mib: v.optional(whole(0, 1 << 20), 4096),
+  /** The most memory of a session, MiB. Without it: the copies above and a fixed part (src/session/own-cgroup.ts). */
+  session_memory_mib: v.optional(whole(256, 1 << 24)),
+  /** The most threads of a session. Each GPU that is copied at the same time has up to 20. */
+  session_tasks: v.optional(whole(64, 1 << 20), 4096),
   /** The copy engine: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
