@@ -33,7 +33,7 @@ export function memoryLimit(config: Limits): number {
     staging_total_mib: staging,
     freeze_host_mib: copies,
   } = config;
-  return (wanted ?? staging + copies + otherMemoryMib) * 2 ** 20;
+  return (wanted || staging + copies + otherMemoryMib) * 2 ** 20;
 }
 
 /** Folders of the kernel. Tests replace them. */

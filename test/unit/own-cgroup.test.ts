@@ -47,7 +47,10 @@ test('the limits grow with the memory for copies, or are those of the configurat
   const limit = (text: string) => memoryLimit(parseConfig(text)) / mib;
   assert.equal(limit('{"staging_total_mib":2048,"freeze_host_mib":0}'), 2048 + 4096);
   assert.equal(limit('{"session_memory_mib":700,"freeze_host_mib":9000}'), 700);
-  assert.throws(() => parseConfig('{"session_memory_mib":255}'), { code: 'E_CONFIG' });
+  assert.throws(() => parseConfig('{"session_memory_mib":255}'), {
+    code: 'E_CONFIG',
+    message: /"session_memory_mib" must be 0, or a whole number from 256 to 16777216/,
+  });
   assert.throws(() => parseConfig('{"session_tasks":63}'), { code: 'E_CONFIG' });
 });
 
