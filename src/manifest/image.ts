@@ -41,10 +41,7 @@ export async function imageState(directory: string): Promise<ImageState> {
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
-    return decodeManifest(
-      (await readBounded(path, manifestLimits.fileBytes)).toString('utf8'),
-      path,
-    );
+    return decodeManifest(await readBounded(path, manifestLimits.fileBytes), path);
   } catch (error) {
     if (!isMissing(error)) throw error;
     throw new KfdError('E_IMAGE_MISSING', `${path}: no such file`, { cause: error });
