@@ -39,6 +39,8 @@ const configSchema = v.strictObject({
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
+  /** Session logs that stay in `log_dir`; older ones are removed. */
+  keep_logs: v.optional(whole(1, 1_000_000), 1000),
   /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
   /** Differences to the source host that are no reason against a restore. */

@@ -1,7 +1,6 @@
 /** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
 import { readdirSync, rm } from 'node:fs';
-import { basename } from 'node:path';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
@@ -18,9 +17,7 @@ import {
   processOf,
   restoringFrom,
 } from './task-fields.js';
-
-/** Folders into which containerd unpacks a checkpoint. It never removes them. */
-const temporaryImage = /^ctrd-checkpoint/;
+import { isTemporaryImage, temporaryFolder } from './temporary-image.js';
 
 interface Container {
   readonly bundle: string;
@@ -35,12 +32,14 @@ interface Container {
 export class Interceptor {
   readonly #helper: Helper;
   readonly #report: (error: unknown) => void;
+  readonly #temporaryFolder: string;
   readonly #containers = new Map<string, Container>();
 
-  /** `report` receives errors that stopped no call. */
-  constructor(helper: Helper, report: (error: unknown) => void) {
+  /** `report` receives errors that stopped no call. `folder`: where containerd unpacks checkpoints. */
+  constructor(helper: Helper, report: (error: unknown) => void, folder = temporaryFolder()) {
     this.#helper = helper;
     this.#report = report;
+    this.#temporaryFolder = folder;
   }
 
   /** See Intercept. Throws E_PROTOCOL when the request is not a protobuf message. */
@@ -77,7 +76,7 @@ export class Interceptor {
     }
     const response = await upstream.forward(sent);
     if (response.code !== statusCode.ok) return response;
-    const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
+    const isTemporary = image === checkpoint && isTemporaryImage(image, this.#temporaryFolder);
     const restoring = { create: sent, image, isTemporary };
     this.#containers.set(id, {
       bundle,

@@ -11,6 +11,7 @@ import { SessionContext, type SessionRequest } from './context.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
+import { removeOldLogs } from './old-logs.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
@@ -55,6 +56,7 @@ async function main(): Promise<void> {
   controlled.end(await session.finish());
   await control.end();
   context.close();
+  removeOldLogs(context.config.log_dir, context.config.keep_logs);
 }
 
 function fail(error: unknown): never {

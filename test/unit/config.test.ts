@@ -22,6 +22,7 @@ test('a missing file means the defaults', async (t) => {
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
+    keep_logs: 1000,
     gpu_map: {},
     ignore_mismatch: [],
   });

@@ -16,6 +16,8 @@ import { type Answering, testServer } from './ttrpc-server.js';
 export const service = 'containerd.task.v2.Task';
 
 export interface World {
+  /** Where containerd unpacks checkpoints. It holds the bundle too. */
+  readonly folder: string;
   readonly bundle: string;
   readonly seen: Request[];
   readonly asked: (readonly string[])[];
@@ -44,8 +46,8 @@ export async function world(
     asked.push(args);
     return help(args, await input);
   };
-  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble));
   const folder = await temporaryFolder(t);
+  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder);
   const bundle = join(folder, 'bundle');
   await mkdir(bundle);
   await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
@@ -59,7 +61,7 @@ export async function world(
   });
   const call = (method: string, ...fields: Buffer[]) =>
     client.call({ service, method, payload: Buffer.concat(fields) }, 5_000);
-  return { bundle, seen, asked, troubles, client, call };
+  return { folder, bundle, seen, asked, troubles, client, call };
 }
 
 /** A field of a message; bytes as text. */

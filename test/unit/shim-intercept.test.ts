@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pausedState } from '../../shim/intercept/task-fields.js';
+import { isTemporaryImage, temporaryFolder } from '../../shim/intercept/temporary-image.js';
 import { encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { field, id, refusal, world } from './intercept-world.js';
@@ -85,15 +86,21 @@ test('the annotation makes a restore of a plain Create; containerd’s own image
 
 test('the temporary image is removed after a good start, and only then; an image of the user never', async (t) => {
   let fails = true;
-  const { bundle, call } = await world(t, {
+  const { folder, bundle, call } = await world(t, {
     answering: ({ method }) =>
       method === 'Start' && fails ? { code: 2, message: 'criu failed' } : {},
   });
-  const temporary = join(bundle, 'ctrd-checkpoint123');
-  const own = join(bundle, 'image');
-  for (const folder of [temporary, own]) {
-    await mkdir(folder);
-    await writeFile(join(folder, 'inventory.img'), 'x');
+  const temporary = join(folder, 'ctrd-checkpoint123');
+  const own = [
+    join(folder, 'image'),
+    join(folder, 'ctrd-checkpoint-monday'),
+    join(folder, 'ctrd-checkpoint'),
+    join(folder, 'ctrd-checkpoint12-kept'),
+    join(bundle, 'ctrd-checkpoint123'),
+  ];
+  for (const image of [temporary, ...own]) {
+    await mkdir(image);
+    await writeFile(join(image, 'inventory.img'), 'x');
   }
   const restore = async (image: string) => {
     await call('Create', id, bytesField(2, bundle), bytesField(8, image));
@@ -103,11 +110,23 @@ test('the temporary image is removed after a good start, and only then; an image
   await restore(temporary);
   assert.ok(existsSync(join(temporary, 'inventory.img')), 'a failed start');
   fails = false;
-  await restore(own);
+  for (const image of own) await restore(image);
   await restore(temporary);
-  for (let i = 0; i < 100 && existsSync(temporary); i += 1)
-    await new Promise((next) => setTimeout(next, 10));
-  assert.deepEqual([existsSync(temporary), existsSync(own)], [false, true]);
+  for (let i = 0; i < 100 && existsSync(temporary); i += 1) await delay(10);
+  assert.equal(existsSync(temporary), false);
+  assert.deepEqual(
+    own.filter((image) => !existsSync(image)),
+    [],
+  );
+});
+
+test('containerd unpacks into XDG_RUNTIME_DIR, else TMPDIR, else /tmp', () => {
+  const both = { XDG_RUNTIME_DIR: '/run/user/0', TMPDIR: '/big/' };
+  assert.equal(temporaryFolder(both), '/run/user/0');
+  assert.equal(temporaryFolder({ ...both, XDG_RUNTIME_DIR: '' }), '/big/');
+  assert.equal(temporaryFolder({}), '/tmp');
+  assert.ok(isTemporaryImage('/big/ctrd-checkpoint9', '/big/'));
+  assert.ok(!isTemporaryImage('/big/../other/ctrd-checkpoint9', '/big'));
 });
 
 test('a failed restore is told with what the helper finds, by the stock shim’s code', async (t) => {
