@@ -90,7 +90,7 @@ const messages: Parser = {
     assert.deepEqual(Buffer.concat(all.map(({ raw }) => raw)), input, 'no byte is lost');
     const { payload } = decodeRequest(withPayload(input, Buffer.from('other')));
     assert.equal(payload.toString(), 'other');
-    assert.deepEqual(decodeRequest(encodeRequest(call)), call);
+    assert.deepEqual(decodeRequest(encodeRequest(call, call.timeoutNs)), call);
     if (answer !== undefined) assert.deepEqual(decodeResponse(encodeResponse(answer)), answer);
   },
 };

@@ -61,11 +61,12 @@ const manifest: Parser = {
     '9007199254740993',
   ],
   run(input) {
-    for (const text of [input.toString(), resealed(input.toString())]) {
+    for (const text of [input, Buffer.from(resealed(input.toString()))]) {
       const found = unlessRefused(['E_IMAGE_CORRUPT', 'E_IMAGE_VERSION'], () =>
         decodeManifest(text),
       );
-      if (found !== undefined) assert.deepEqual(decodeManifest(encodeManifest(found)), found);
+      if (found === undefined) continue;
+      assert.deepEqual(decodeManifest(Buffer.from(encodeManifest(found))), found);
     }
   },
 };
