@@ -100,6 +100,11 @@ test('each program is judged by itself', async (t) => {
   }
 });
 
+async function writeConfig(root: string, text: string): Promise<void> {
+  await mkdir(join(root, 'etc/kfd-checkpoint'));
+  await writeFile(join(root, 'etc/kfd-checkpoint/config.json'), text);
+}
+
 test('the installation is judged file by file', async (t) => {
   const cases: [string, Finding['status'], (root: string) => Promise<void>][] = [
     ['default.conf', 'fail', (root) => rm(join(root, 'etc/criu/default.conf'))],
@@ -156,11 +161,8 @@ test('the installation is judged file by file', async (t) => {
       'warn',
       (root) => appendFile(join(root, prefix, 'hooks/50-kfd-checkpoint.json'), '\n'),
     ],
-    [
-      'configuration',
-      'fail',
-      (root) => writeFile(join(root, 'etc/kfd-checkpoint/config.json'), '{"x":1}'),
-    ],
+    ['configuration', 'warn', (root) => writeConfig(root, '{"x":1}')],
+    ['configuration', 'fail', (root) => writeConfig(root, '{"engine":1}')],
     ['cgroup', 'warn', (root) => rm(join(root, 'sys/fs'), { recursive: true })],
     ['kfd', 'fail', (root) => rm(join(root, 'dev/kfd'))],
     ['gpus', 'fail', (root) => rm(join(root, 'sys/class/kfd/kfd/topology'), { recursive: true })],

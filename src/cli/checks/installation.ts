@@ -2,7 +2,7 @@
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type Config, loadConfig } from '../../config.js';
+import { type ConfigFile, readConfig } from '../../config.js';
 import { isWholeElf, isWholeScript } from '../../criu/damage.js';
 import { blockProblems, defaultConfPath } from '../../criu/default-conf.js';
 import {
@@ -145,14 +145,23 @@ export const hook: Check = async ({ root, prefix }) => {
 };
 
 export const folders: Check = async ({ root }) => {
-  let config: Config;
+  let file: ConfigFile;
   try {
-    config = await loadConfig(join(root, 'etc/kfd-checkpoint/config.json'));
+    file = await readConfig(join(root, 'etc/kfd-checkpoint/config.json'));
   } catch (error) {
     const known: KfdError = asKfdError(error, 'config.json');
     return [fail('configuration', known.message, known.hint ?? 'correct the file')];
   }
-  const findings = [ok('configuration', 'valid')];
+  const { config, unknownOptions } = file;
+  const findings = [
+    unknownOptions.length === 0
+      ? ok('configuration', 'valid')
+      : warn(
+          'configuration',
+          `options without effect, unknown to this release: ${unknownOptions.join(', ')}`,
+          'correct or remove them',
+        ),
+  ];
   for (const folder of [runFolder, config.log_dir]) {
     const existing = await existingAncestor(join(root, folder));
     findings.push(
