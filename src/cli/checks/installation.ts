@@ -13,7 +13,6 @@ import {
   runFolder,
 } from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
-import { readTextIfAny } from '../../os/files.js';
 import { assertHookFile, hookFilePath, precreateProgram } from '../../runtime/hook-file.js';
 import { type PackageParts, readPackage } from '../package-parts.js';
 import { type Roots, read } from '../roots.js';
@@ -22,20 +21,34 @@ import { type Check, type Finding, fail, ok, warn } from './finding.js';
 const configure = 'run "kfd-checkpoint configure"';
 const reinstall = 'install the package again';
 
+/** What makes CRIU load the plugin for podman. For containerd the shim does. */
 export const criuConfiguration: Check = async ({ root, prefix }) => {
-  const problems = blockProblems((await readTextIfAny(join(root, defaultConfPath))) ?? '');
-  const conf =
+  const problems = blockProblems((await read({ root, prefix }, defaultConfPath)) ?? '');
+  return [
     problems.length === 0
       ? ok('default.conf', defaultConfPath)
-      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure);
+      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure),
+  ];
+};
+
+/** What CRIU loads and runs, for every container engine. */
+export const copies: Check = async ({ root, prefix }) => {
   const roots = { root, prefix };
   const parts = await readPackage(roots);
   return [
-    conf,
     await pluginFinding(roots, parts),
     await launcherFinding(roots, parts),
     await actionFinding(roots, parts),
-    packageFinding(parts),
+  ];
+};
+
+/** The files that `configure` copies. */
+export const packaged: Check = async ({ root, prefix }) => {
+  const { unusable } = await readPackage({ root, prefix });
+  return [
+    unusable.length === 0
+      ? ok('package', 'complete')
+      : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall),
   ];
 };
 
@@ -101,13 +114,6 @@ async function actionFinding(roots: Roots, { action }: PackageParts): Promise<Fi
         `${configure} again`,
       )
     : ok(name, actionScriptPath);
-}
-
-/** Checks the files that `configure` copies. */
-function packageFinding({ unusable }: PackageParts): Finding {
-  return unusable.length === 0
-    ? ok('package', 'complete')
-    : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall);
 }
 
 /** False when the packaged file is damaged. The finding of the package reports that. */
