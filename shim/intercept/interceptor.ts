@@ -2,6 +2,7 @@
 
 import { readdirSync, rm } from 'node:fs';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
+import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
 import { cancelUntilEnded } from './cancelling.js';
@@ -76,7 +77,9 @@ export class Interceptor {
       const refusal = hasGpu || hasOurImage(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
+    stage('shim', 'creating');
     const response = await upstream.forward(sent);
+    stage('shim', 'created');
     if (response.code !== statusCode.ok) return response;
     const isTemporary =
       image === checkpoint && isTemporaryImage(image, this.#context.temporaryFolder);
@@ -136,6 +139,7 @@ export class Interceptor {
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
+    stage('shim', 'restoring');
     let isOver = false;
     // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
     // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
@@ -143,6 +147,7 @@ export class Interceptor {
     const gone = () => void cancelUntilEnded(this.#context, 'cancel-restore', create, () => isOver);
     return upstream.forwardToEnd(gone, async (response) => {
       isOver = true;
+      stage('shim', 'restored');
       if (response.code !== statusCode.ok) {
         // It may have failed after CRIU has restored the tasks. Nobody else ends them.
         await this.#helper(['end-leftover'], create).catch(this.#report);
@@ -162,6 +167,7 @@ export class Interceptor {
     const container = this.#containers.get(id);
     if (container?.refusal !== undefined) return Promise.resolve(container.refusal);
     const begun = Date.now();
+    stage('shim', 'saving');
     let setEvent: (request: Buffer) => void = () => undefined;
     const event = new Promise<Buffer>((resolve) => {
       setEvent = resolve;
@@ -171,6 +177,7 @@ export class Interceptor {
     const none = Buffer.alloc(0);
     const checkpoints = container?.checkpoints ?? new Checkpoints(id, this.#context);
     const answer = checkpoints.run(call, upstream, async (response) => {
+      stage('shim', 'saved');
       setEvent(response.code === statusCode.ok ? call.payload : none);
       await published;
       if (response.code === statusCode.ok) return response;

@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/restore/preflight.js';
+import { stage } from '../../src/stages.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import { cancelSession, type RuntimeCall } from './cancel-session.js';
 import {
@@ -94,6 +95,7 @@ function answerOf(
 
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
+  stage('shim-task', task ?? '');
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
   if (task === 'end-leftover')
     return endRemainingTasks(createTaskRequest.decode(request), namespace);
