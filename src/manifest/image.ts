@@ -42,7 +42,7 @@ export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
     return decodeManifest(
-      (await readBounded(path, manifestLimits.fileBytes)).toString('utf8'),
+      (await readBounded(path, manifestLimits.fileBytes, 'E_IMAGE_CORRUPT')).toString('utf8'),
       path,
     );
   } catch (error) {
