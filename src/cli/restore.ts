@@ -12,6 +12,7 @@ import { readBundleSpec, replaceInPlace } from '../archive/in-place.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
+import { temporaryRoot } from '../os/temporary.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
@@ -161,7 +162,7 @@ async function changes(
  * copy of the archive.
  */
 async function temporaryFile(path: string): Promise<number> {
-  const folder = process.env['TMPDIR'] ?? dirname(path);
+  const folder = temporaryRoot(dirname(path));
   const hint = 'set TMPDIR to a folder with room for a copy of the archive';
   try {
     const { bavail, bsize } = await statfs(folder);
