@@ -18,8 +18,8 @@ export interface CheckpointEntry {
 }
 
 /**
- * Called once per regular file, in order. It must read `content` to its end, or not at all. Leaving the loop early ends
- * the whole walk.
+ * Called once per regular file, in order. It must read `content` to its end, or not at all. Where the entry has a
+ * `place` it may leave early; elsewhere this ends the whole walk.
  */
 export type Visit = (entry: CheckpointEntry, content: AsyncIterable<Buffer>) => Promise<void>;
 
