@@ -57,16 +57,16 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
 }
 
 /**
- * Removes our files from an image directory, or only names that match `only`. The manifest goes first: a partly removed
- * image is unsealed. Other files stay. Returns the removed names.
+ * Removes our files from an image directory. The manifest goes first: a partly removed image is unsealed. Other files
+ * stay. Returns the removed names.
  */
-export async function removeImageFiles(directory: string, only = /(?:)/): Promise<string[]> {
+export async function removeImageFiles(directory: string): Promise<string[]> {
   const names = await readdir(directory);
   const temporary = new RegExp(`^\\.${manifestName.replace('.', '\\.')}\\.\\d+\\.tmp$`);
   const ours = [
     ...names.filter((name) => name === manifestName),
     ...names.filter((name) => imageFilePattern.test(name) || temporary.test(name)).sort(),
-  ].filter((name) => only.test(name));
+  ];
   for (const name of ours) {
     await unlink(join(directory, name)).catch((error: unknown) => {
       if (!isMissing(error)) throw error;

@@ -10,7 +10,7 @@ import { Progress } from './progress.js';
 import { gpuSample, hostSample, processSample, type Sample, sessionSample } from './sample.js';
 
 /** A program without ROCr starts fast and knows the number of everything it has. */
-export const smallProgram = ['kfd-worker', '--memory', '--events', '--steps'];
+export const smallProgram = ['kfd-worker', '--memory', '--ordered'];
 
 export async function chain(count: number): Promise<Sample[]> {
   const job = await Container.start({ engine: 'crun', command: smallProgram });

@@ -8,7 +8,7 @@ import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { type Client, connectTo } from '../../shim/transport/client.js';
-import { encodeResponse, type Request } from '../../shim/transport/envelope.js';
+import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, fieldsOf } from '../../shim/transport/fields.js';
 import { temporaryFolder } from './paths.js';
 import { type Answering, testServer } from './ttrpc-server.js';
@@ -19,7 +19,7 @@ export interface World {
   /** Where containerd unpacks checkpoints. It holds the bundle too. */
   readonly folder: string;
   readonly bundle: string;
-  readonly seen: Request[];
+  readonly seen: Call[];
   readonly asked: (readonly string[])[];
   readonly troubles: unknown[];
   readonly client: Client;
@@ -35,7 +35,7 @@ export async function world(
     spec?: object;
   },
 ): Promise<World> {
-  const seen: Request[] = [];
+  const seen: Call[] = [];
   const asked: (readonly string[])[] = [];
   const troubles: unknown[] = [];
   const stock = await testServer(t, (request) => {

@@ -146,34 +146,6 @@ test('a failed restore is told with what the helper finds, by the stock shim’s
   assert.equal((await call('Start', id)).message, 'criu failed');
 });
 
-test('a restore whose caller goes is cancelled, and what is left of it ended', async (t) => {
-  let fail = () => {};
-  const failed = new Promise<void>((resolve) => {
-    fail = resolve;
-  });
-  const { bundle, call, client, asked, seen } = await world(t, {
-    answering: async ({ method }) => {
-      if (method !== 'Start') return {};
-      await failed;
-      return { code: 2, message: 'no pipes' };
-    },
-    help: ([task]) => {
-      if (task === 'cancel-restore') fail();
-      return Buffer.alloc(0);
-    },
-  });
-  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
-  const start = call('Start', id);
-  while (seen.length < 2) await delay(1);
-  client.close();
-  await assert.rejects(start, { code: 'E_PROTOCOL' });
-  while (asked.length < 3) await delay(1);
-  assert.deepEqual(
-    asked.map(([task]) => task),
-    ['cancel-restore', 'end-leftover', 'explain'],
-  );
-});
-
 /** StateResponse of a process that runs, with a field that we do not know. */
 const running = Buffer.concat([
   id,
@@ -216,6 +188,49 @@ test('State says paused while a checkpoint runs, and only then', async (t) => {
   assert.equal(field((await call('State', id)).payload, 4), '2');
   assert.deepEqual(asked, [['publish']]);
   assert.equal(field(published, 2), '/image');
+});
+
+test('a container that cannot be deleted is still known; one that is deleted is not', async (t) => {
+  let code = 9;
+  const { bundle, call, seen } = await world(t, {
+    answering: ({ method }) =>
+      method === 'Delete' ? { code, message: 'cannot delete a running process' } : {},
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  assert.equal((await call('Delete', id)).message, 'cannot delete a running process');
+  await call('Start', id);
+  const asked = seen.length;
+  assert.equal(seen.at(-1)?.timeoutNs, 0n, 'its Start is the one that restores');
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  code = 0;
+  await call('Delete', id, bytesField(2, 'an exec'));
+  await call('Delete', id);
+  await call('Start', id);
+  assert.ok(seen.length === asked + 4 && seen.at(-1)?.timeoutNs !== 0n);
+});
+
+test('of two checkpoints at once, the end of the first does not end the pause of the second', async (t) => {
+  const ends: (() => void)[] = [];
+  const { bundle, call, seen } = await world(t, {
+    answering: async ({ method }) => {
+      if (method === 'Checkpoint') await new Promise<void>((resolve) => ends.push(resolve));
+      return method === 'State' ? { payload: running } : {};
+    },
+  });
+  await call('Create', id, bytesField(2, bundle));
+  const first = call('Checkpoint', id, bytesField(2, '/one'));
+  while (ends.length < 1) await delay(1);
+  const second = call('Checkpoint', id, bytesField(2, '/two'));
+  while (ends.length < 2) await delay(1);
+  const status = async () => field((await call('State', id)).payload, 4);
+  ends[0]?.();
+  await first;
+  assert.equal(await status(), '4', 'the other one still runs');
+  ends[1]?.();
+  await second;
+  assert.equal(await status(), '2');
+  const states = seen.filter(({ method }) => method === 'State');
+  assert.equal(states.length, 2, 'before the first, and after both');
 });
 
 test('a failed checkpoint is told with what the helper finds; without a helper as it is', async (t) => {
