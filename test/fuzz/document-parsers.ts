@@ -61,9 +61,9 @@ const manifest: Parser = {
     '9007199254740993',
   ],
   run(input) {
-    for (const bytes of [input, Buffer.from(resealed(input.toString()))]) {
+    for (const text of [input, Buffer.from(resealed(input.toString()))]) {
       const found = unlessRefused(['E_IMAGE_CORRUPT', 'E_IMAGE_VERSION'], () =>
-        decodeManifest(bytes),
+        decodeManifest(text),
       );
       if (found === undefined) continue;
       assert.deepEqual(decodeManifest(Buffer.from(encodeManifest(found))), found);

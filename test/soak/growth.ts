@@ -16,7 +16,10 @@ export interface Growth {
 /** The first cycles open what is opened once. */
 const settling = 3;
 
-/** Of each value that all samples have. A value grows when its last median is above the first by more than the noise. */
+/**
+ * Of each value that all samples have. A value grows when its last median is above the first one by more than the
+ * noise.
+ */
 export function growth(samples: readonly Sample[]): Growth[] {
   const settled = samples.slice(Math.min(settling, samples.length >> 1));
   const names = Object.keys(settled[0] ?? {});

@@ -18,8 +18,9 @@ export function linePictures(title: string, samples: readonly Sample[]): string 
   });
   const width = columns * cell.width;
   const height = 36 + Math.ceil(names.length / columns) * cell.height;
+  const font = 'font-family="sans-serif" font-size="12"';
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" font-family="sans-serif" font-size="12">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ${font}>`,
     '<rect width="100%" height="100%" fill="white"/>',
     `<text x="12" y="22" font-size="14">${title}</text>`,
     ...pictures,
