@@ -1,0 +1,28 @@
+/** Archives that readers of tar take differently: no other reader finds a file of ours that our reader does not. */
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { askOurs, hiddenFrom } from '../fuzz/differential/compare.js';
+import { archivesOf, digestOf, parseKept, shortDigest } from '../fuzz/differential/kept.js';
+import { fixtures, temporaryFolder } from './paths.js';
+
+test('what Go, GNU tar or libarchive find is known to our reader, or the archive is refused', async (t) => {
+  const kept = parseKept(readFileSync(join(fixtures, 'corpus/tar/answers.txt'), 'utf8'));
+  assert.equal(kept.length, 100);
+  const folder = await temporaryFolder(t);
+  let read = 0;
+  for (const { seed, form, digest, found } of kept) {
+    const { tar, gzip } = archivesOf(seed);
+    assert.equal(digestOf(tar), digest, `the archive of seed ${seed} has changed`);
+    const path = join(folder, `${seed}.${form}`);
+    await writeFile(path, form === 'tar' ? tar : gzip);
+    const own = await askOurs(path);
+    const short = own.found.map(({ name, sha256 }) => ({ name, sha256: shortDigest(sha256) }));
+    assert.deepEqual(hiddenFrom({ ...own, found: short }, found), [], `seed ${seed}, ${form}`);
+    if (own.refused === undefined) read += 1;
+  }
+  assert.ok(read >= 20, `${read} archives are read: the others tell nothing`);
+});
