@@ -61,7 +61,7 @@ const manifest: Parser = {
     '9007199254740993',
   ],
   run(input) {
-    for (const text of [input, Buffer.from(resealed(input.toString()))]) {
+    for (const bytes of [input, Buffer.from(resealed(input.toString()))]) {
       const found = unlessRefused(['E_IMAGE_CORRUPT', 'E_IMAGE_VERSION'], () =>
         decodeManifest(bytes),
       );
