@@ -130,7 +130,11 @@ async function readChecked(
 ): Promise<{ readonly file: ManifestFile; readonly bytes: Buffer }> {
   const file = files.get(name);
   if (file === undefined) throw new KfdError('E_IMAGE_CORRUPT', `${name}: not among files`);
-  const bytes = await readBounded(join(directory, name), manifestLimits.stateBytes, 'E_IMAGE_CORRUPT');
+  const bytes = await readBounded(
+    join(directory, name),
+    manifestLimits.stateBytes,
+    'E_IMAGE_CORRUPT',
+  );
   if (createHash('sha256').update(bytes).digest('hex') !== file.digest.hex) {
     throw corrupt(file, 'does not match its digest');
   }

@@ -36,7 +36,7 @@ export async function askOurs(path: string): Promise<Own> {
 async function read(path: string): Promise<Own> {
   const found: Found[] = [];
   try {
-    const { misplaced } = await walkArchive(
+    const { misplaced: ignored } = await walkArchive(
       path,
       { zstdDecoder: zstdProgram },
       async ({ name }, content) => {
@@ -45,7 +45,7 @@ async function read(path: string): Promise<Own> {
         found.push({ name, sha256: hash.digest('hex') });
       },
     );
-    return { found, ignored: misplaced, refused: undefined };
+    return { found, ignored, refused: undefined };
   } catch (error) {
     if (!(error instanceof KfdError) || error.code !== 'E_IMAGE_CORRUPT') throw error;
     const refused = error.message.slice(error.message.indexOf(': ') + 2);
