@@ -120,9 +120,9 @@ function effective(
   for (const { type, body } of extensions) {
     if (type === 'K') continue;
     const records = type === 'L' ? new Map<string, string>() : decodePax(body);
-    if ([...records.keys()].some((key) => key.startsWith('GNU.sparse.'))) {
-      throw corrupt('a sparse file');
-    }
+    // libarchive takes the second for the size of the contents.
+    const isSparse = (key: string) => key.startsWith('GNU.sparse.') || key === 'SCHILY.realsize';
+    if ([...records.keys()].some(isSparse)) throw corrupt('a sparse file');
     // An empty value means that there is none.
     const newSize = records.get('size') || undefined;
     const newName =

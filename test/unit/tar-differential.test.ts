@@ -5,9 +5,11 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { askOurs, hiddenFrom } from '../fuzz/differential/compare.js';
 import { archivesOf, digestOf, parseKept, shortDigest } from '../fuzz/differential/kept.js';
 import { fixtures, temporaryFolder } from './paths.js';
+import { rawTar } from './raw-tar.js';
 
 test('what Go, GNU tar or libarchive find is known to our reader, or the archive is refused', async (t) => {
   const kept = parseKept(readFileSync(join(fixtures, 'corpus/tar/answers.txt'), 'utf8'));
@@ -25,4 +27,28 @@ test('what Go, GNU tar or libarchive find is known to our reader, or the archive
     if (own.refused === undefined) read += 1;
   }
   assert.ok(read >= 20, `${read} archives are read: the others tell nothing`);
+});
+
+test('zeros behind a gzip stream, as tapes have them, interrupt nothing', async (t) => {
+  const tar = rawTar([{ name: 'config.dump', data: Buffer.from('{}') }]);
+  const path = join(await temporaryFolder(t), 'x.tar.gz');
+  for (const zeros of [100, 3 << 20]) {
+    await writeFile(path, Buffer.concat([gzipSync(tar), Buffer.alloc(zeros)]));
+    const { found, refused } = await askOurs(path);
+    assert.deepEqual([found.length, refused], [1, undefined], `${zeros} zeros`);
+  }
+});
+
+test("star's sparse files are refused: libarchive takes another size than podman", async (t) => {
+  const path = join(await temporaryFolder(t), 'x.tar');
+  const records = Buffer.from('23 SCHILY.realsize=512\n');
+  const data = Buffer.alloc(513, 1);
+  await writeFile(
+    path,
+    rawTar([
+      { name: 'x', type: 'x', data: records },
+      { name: 'checkpoint/kfd-state-0.img', data },
+    ]),
+  );
+  assert.match((await askOurs(path)).refused ?? 'read', /a sparse file/);
 });
