@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { askOurs, hiddenFrom } from '../fuzz/differential/compare.js';
 import { archivesOf, digestOf, parseKept, shortDigest } from '../fuzz/differential/kept.js';
 import { fixtures, temporaryFolder } from './paths.js';
-import { rawTar } from './raw-tar.js';
+import { paxRecords, rawTar } from './raw-tar.js';
 
 test('what Go, GNU tar or libarchive find is known to our reader, or the archive is refused', async (t) => {
   const kept = parseKept(readFileSync(join(fixtures, 'corpus/tar/answers.txt'), 'utf8'));
@@ -39,16 +39,20 @@ test('zeros behind a gzip stream, as tapes have them, interrupt nothing', async 
   }
 });
 
-test("star's sparse files are refused: libarchive takes another size than podman", async (t) => {
-  const path = join(await temporaryFolder(t), 'x.tar');
-  const records = Buffer.from('23 SCHILY.realsize=512\n');
-  const data = Buffer.alloc(513, 1);
-  await writeFile(
-    path,
-    rawTar([
-      { name: 'x', type: 'x', data: records },
-      { name: 'checkpoint/kfd-state-0.img', data },
-    ]),
-  );
-  assert.match((await askOurs(path)).refused ?? 'read', /a sparse file/);
-});
+for (const [record, why] of [
+  ['SCHILY.realsize=512', /a sparse file/],
+  ['size=', /a size that is no number/],
+] as const) {
+  test(`"${record}" is refused: libarchive takes another size than podman`, async (t) => {
+    const path = join(await temporaryFolder(t), 'x.tar');
+    const data = Buffer.alloc(513, 1);
+    await writeFile(
+      path,
+      rawTar([
+        { name: 'x', type: 'x', data: paxRecords(record) },
+        { name: 'checkpoint/kfd-state-0.img', data },
+      ]),
+    );
+    assert.match((await askOurs(path)).refused ?? 'read', why);
+  });
+}
