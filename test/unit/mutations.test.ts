@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mutate } from '../mutate/mutations.js';
+import { withSwitches } from '../mutate/native-guards.js';
 
 /** Runs a function of the source with one mutant on; -1: none. */
 function run(source: string, mutant: number, ...args: readonly unknown[]): unknown {
@@ -49,5 +50,36 @@ test('lines of logs, text and helpers of tsc are left alone', () => {
   assert.deepEqual(
     mutations.map(({ from, to }) => [from, to]),
     [["super_('a');", '']],
+  );
+});
+
+test('guards of C++ files get a switch each, and nothing else changes', () => {
+  const text = `void require(bool ok, const char* reason) {
+  if (!ok) corrupt(reason);
+}
+void check(const Header& header) {
+  require(header.magic == f(1, 2), "magic");
+  if (header.size > kMax) {
+    throw Error(ErrorCode::corrupt, "size");
+  }
+  if (const char* fault = of(header)) corrupt(fault);
+  if (::fstat(fd, &info) == -1) throw io_error("stat");
+  if (header.next) go_on();
+}
+`;
+  const { text: switched, guards } = withSwitches(text, 5);
+  assert.deepEqual(guards, [
+    { id: 5, line: 2, condition: '!ok' },
+    { id: 6, line: 5, condition: 'header.magic == f(1, 2)' },
+    { id: 7, line: 6, condition: 'header.size > kMax' },
+  ]);
+  assert.match(
+    switched,
+    /require\(KFD_MUTANT\(6\) \? true : \(header\.magic == f\(1, 2\)\), "magic"\);/,
+  );
+  assert.match(switched, /if \(KFD_MUTANT\(7\) \? false : \(header\.size > kMax\)\) \{/);
+  assert.equal(
+    switched.replace(/KFD_MUTANT\(\d\) \? (true|false) : \((.*?)\)(?=[,)]( |;))/g, '$2'),
+    text,
   );
 });
