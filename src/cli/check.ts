@@ -4,7 +4,7 @@
  */
 
 import { Argument, Command, Option } from 'commander';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
 import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
@@ -12,7 +12,7 @@ import { criuConfiguration, folders, hook } from './checks/installation.js';
 import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
-import { json, printable, table } from './format.js';
+import { json, table } from './format.js';
 
 const checks: readonly Check[] = [
   node,
