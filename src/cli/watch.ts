@@ -1,11 +1,11 @@
 /** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
 import { Argument, Command, Option } from 'commander';
-import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
+import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
-import { printable, rate, size } from './format.js';
+import { rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
   chosenSession,
