@@ -46,5 +46,7 @@ async function main(): Promise<number> {
 }
 
 void main().then((status) => {
-  process.exitCode = signalNumber === 0 ? status : 128 + signalNumber;
+  // A verb that has succeeded in spite of a signal has succeeded.
+  if (status !== 0 && signalNumber !== 0) process.exit(128 + signalNumber);
+  process.exitCode = status;
 });
