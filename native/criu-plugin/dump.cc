@@ -47,6 +47,7 @@ struct DumpState {
 std::unique_ptr<DumpState> dump;
 bool begun = false;
 bool surveyed = false;
+bool session_started = false;
 
 /// A look that fails is no reason to stop a dump: the survey of the stopped tree comes later.
 bool seems_to_use_gpu(int root_pid) noexcept {
@@ -116,6 +117,15 @@ Survey survey_or_report(int root_pid) {
   }
 }
 
+/// A session that was killed before it was connected to.
+void clear_dead_session() noexcept {
+  try {
+    remove_dead_session(::getpid());
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
+}
+
 void report_end(bool stays_paused) noexcept {
   log_info(stays_paused ? "the GPU stays paused" : "the GPU runs again");
   if (stays_paused) return;
@@ -160,6 +170,7 @@ void begin_dump(int root_pid) {
   if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
   add_action_script();
   stage("plugin-dump", "looked");
+  session_started = true;
   run_pre_dump_script();
 }
 
@@ -221,7 +232,9 @@ bool dump_file(int fd, int id) {
 }
 
 void finish_dump(int result) noexcept {
+  const bool started = std::exchange(session_started, false);
   begun = surveyed = false;
+  if (started && (!dump || !dump->session)) clear_dead_session();
   if (!dump) return;
   bool stay_paused = false;
   const bool known = dump->draining || !dump->paused.empty();

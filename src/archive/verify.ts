@@ -96,7 +96,7 @@ export async function verifyCheckpoint(
       seen.set(name, await checkState(entry, watched, read));
     }
   });
-  const problems = contents.ignored.map((name) => `${name}: not a plain file inside the archive`);
+  const problems = contents.misplaced.map((name) => `${name}: not a plain file`);
   // Files come in any order: so references between them can be checked only at the end.
   for (const { process, gpu, reason } of siblings.problems()) {
     const name = pagesFileName(process, gpu);

@@ -7,6 +7,7 @@ import { Argument, Command } from 'commander';
 import { type Chain, findChain, flattened } from '../archive/flatten.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
+import { temporaryRoot } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
 import { rewriteTo } from './rewrite-archive.js';
 
@@ -97,7 +98,7 @@ export async function inWorkFolder<T>(
   parent: string,
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
-  const root = process.env['TMPDIR'] ?? parent;
+  const root = temporaryRoot(parent);
   let folder: string;
   try {
     folder = await mkdtemp(join(root, '.kfd-checkpoint-'));

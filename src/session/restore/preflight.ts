@@ -226,7 +226,7 @@ async function readState<Summary extends { readonly ordinal: number }>(
   summarize: (state: Buffer) => Summary,
   nameOf: (ordinal: number) => string,
 ): Promise<ReadState<Summary>> {
-  const state = await readBounded(path, manifestLimits.stateBytes);
+  const state = await readBounded(path, manifestLimits.stateBytes, 'E_IMAGE_CORRUPT');
   if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
     throw corrupt(file, 'does not match its digest');
   }
