@@ -95,13 +95,10 @@ export function checkCommand(context: CommandContext): Command {
       if (options.ignoreMismatch !== undefined) {
         throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');
       }
-      const findings = await findingsOf({
-        root: options.root,
-        prefix: options.prefix,
-        run: context.run,
-        native: context.native,
-        nodeVersion: process.versions.node,
-      });
+      const { run, native } = context;
+      const { root, prefix } = options;
+      const nodeVersion = process.versions.node;
+      const findings = await findingsOf({ root, prefix, run, native, nodeVersion });
       const failed = findings.filter((finding) => finding.status === 'fail');
       context.out(
         options.format === 'json'
