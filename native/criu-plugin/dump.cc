@@ -13,6 +13,7 @@
 #include "core/kfd/kfd.h"
 #include "core/os/error.h"
 #include "core/os/procfs.h"
+#include "core/os/stage.h"
 #include "core/survey/survey.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
@@ -159,6 +160,7 @@ bool announce_file(int fd, int id) {
 void begin_dump(int root_pid) {
   if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
   add_action_script();
+  stage("plugin-dump", "looked");
   run_pre_dump_script();
 }
 
@@ -186,6 +188,7 @@ void checkpoint_tree(int root_pid) {
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);
+  stage("plugin-dump", "surveyed");
 
   try {
     pause_and_send(dump->session.get(), dump->processes, dump->dmabufs, dump->paused);
@@ -194,12 +197,14 @@ void checkpoint_tree(int root_pid) {
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
+  stage("plugin-dump", "states-sent");
   const std::uint64_t continues = final_task_state() == kTasksStayAlive ? 1 : 0;
   const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), continues});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
   }
   dump->draining = true;
+  stage("plugin-dump", "begun");
   log_info("paused " + std::to_string(dump->paused.size()) + " of " +
            std::to_string(dump->processes.size()) +
            " GPU process(es), draining; session log: " + answer.text);
@@ -221,6 +226,7 @@ void finish_dump(int result) noexcept {
   bool stay_paused = false;
   bool sealed_later = false;
   const int state = final_task_state();
+  stage("plugin-dump", "ending");
   try {
     if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
       const Message answer =
@@ -234,6 +240,7 @@ void finish_dump(int result) noexcept {
   } catch (const std::exception& error) {
     log_error(describe(error));
   }
+  stage("plugin-dump", "ended");
   for (const int kfd_fd : dump->paused) {
     if (stay_paused) break;
     try {
@@ -243,6 +250,7 @@ void finish_dump(int result) noexcept {
     }
   }
   if (!dump->paused.empty()) report_end(stay_paused);
+  stage("plugin-dump", "over");
   if (sealed_later) hold_exit(std::move(dump->session));
   dump.reset();
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/os/error.h"
+#include "core/os/stage.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
 #include "criu-plugin/log.h"
@@ -30,8 +31,10 @@ void wait_for_answer() {
 }
 
 void seal() {
+  stage("plugin-dump", "sealing");
   send_message(socket_of_session, MessageType::dump_seal, {}, "", {});
   wait_for_answer();
+  stage("plugin-dump", "sealed");
   constexpr int kIsThere = 0;
   const Message answer = expect_message(socket_of_session, kIsThere);
   if (answer.type != MessageType::ok) throw Error(ErrorCode::protocol, answer.text);

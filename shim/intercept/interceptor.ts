@@ -3,6 +3,7 @@
 import { readdirSync, rm } from 'node:fs';
 import { basename } from 'node:path';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
+import { stage } from '../../src/stages.js';
 import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
 import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
@@ -75,7 +76,9 @@ export class Interceptor {
       const refusal = hasGpu || hasOurImage(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
+    stage('shim', 'creating');
     const response = await upstream.forward(sent);
+    stage('shim', 'created');
     if (response.code !== statusCode.ok) return response;
     const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
     const restoring = { create: sent, image, isTemporary };
@@ -133,12 +136,14 @@ export class Interceptor {
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
+    stage('shim', 'restoring');
     // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
     // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
     // takes the container for a failed one.
     const response = await upstream.forwardToEnd(() => {
       this.#helper(['cancel-restore'], create).catch(this.#report);
     });
+    stage('shim', 'restored');
     if (response.code !== statusCode.ok) {
       // It may have failed after CRIU has restored the tasks. Nobody else ends them.
       await this.#helper(['end-leftover'], create).catch(this.#report);
@@ -159,6 +164,7 @@ export class Interceptor {
     const paused = await this.#stateBefore(id, upstream);
     if (container !== undefined && paused !== undefined) container.paused = paused;
     const begun = Date.now();
+    stage('shim', 'saving');
     let setEvent: (request: Buffer) => void = () => undefined;
     const event = new Promise<Buffer>((resolve) => {
       setEvent = resolve;
@@ -169,6 +175,7 @@ export class Interceptor {
     try {
       response = await upstream.forward();
     } finally {
+      stage('shim', 'saved');
       if (container !== undefined) delete container.paused;
       setEvent(response?.code === statusCode.ok ? request : Buffer.alloc(0));
     }

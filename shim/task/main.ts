@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/restore/preflight.js';
+import { stage } from '../../src/stages.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import { cancelRestore } from './cancel-restore.js';
 import {
@@ -66,6 +67,7 @@ async function explainAnswer(
 
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
+  stage('shim-task', task ?? '');
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
   if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).bundle);
   if (task === 'end-leftover')

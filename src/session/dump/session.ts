@@ -7,6 +7,7 @@ import { KfdError } from '../../errors.js';
 import { type Host, readHost } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
 import { native } from '../../native.js';
+import { stage } from '../../stages.js';
 import { parentIndexes } from '../contents/parent.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -112,6 +113,7 @@ export class DumpSession implements Cancellable {
     ];
     serveMessages(this.#context, new Map(handlers), (error) => this.#on({ type: 'fail', error }));
     this.#context.phases.enter('wait_for_tree');
+    stage('session-dump', 'ready');
   }
 
   /** Called after CRIU has ended: no process stays paused, no unfinished image stays. */
@@ -137,7 +139,10 @@ export class DumpSession implements Cancellable {
     const before = this.#state.phase;
     const { state, effects, answer } = transition(this.#state, event);
     this.#state = state;
-    if (state.phase !== before) this.#clock.enter(state.phase);
+    if (state.phase !== before) {
+      this.#clock.enter(state.phase);
+      stage('session-dump', state.phase);
+    }
     for (const effect of effects) this.#effects[effect]();
     return answer;
   }
@@ -155,6 +160,7 @@ export class DumpSession implements Cancellable {
 
   #pause(message: Message, record: DumpRecord): undefined {
     record.addProcess(message);
+    stage('session-dump', 'pause');
     this.#clock.pause();
     this.#on({ type: 'pause' });
   }
@@ -166,6 +172,7 @@ export class DumpSession implements Cancellable {
     limits: KernelLimits,
   ): Answer {
     const { processes } = record;
+    stage('session-dump', 'begin');
     if (processes.length !== count) {
       throw new KfdError('E_PROTOCOL', 'plugin: a process is missing');
     }
@@ -188,9 +195,9 @@ export class DumpSession implements Cancellable {
   }
 
   #stage({ body }: Message): Promise<Answer> | Answer {
-    const stage = body.toString('utf8');
-    this.#context.log.info({ stage }, 'stage');
-    if (stage !== 'post-dump') return {};
+    const script = body.toString('utf8');
+    this.#context.log.info({ stage: script }, 'stage');
+    if (script !== 'post-dump') return {};
     const processes = this.processes.length;
     return this.#pending.ask(() => this.#on({ type: 'post-dump', processes }));
   }

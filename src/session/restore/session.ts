@@ -6,6 +6,7 @@
 import { KfdError } from '../../errors.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
 import { fromNative, native } from '../../native.js';
+import { stage } from '../../stages.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -92,6 +93,7 @@ export class RestoreSession implements Cancellable {
     }
     serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
     phases.enter('wait_for_tasks');
+    stage('session-restore', 'ready');
   }
 
   /** Called after CRIU has ended: releases everything of the GPU. */
@@ -114,13 +116,16 @@ export class RestoreSession implements Cancellable {
   }
 
   #on(event: RestoreEvent): void {
+    const before = this.#state.phase;
     const { state, effects } = transition(this.#state, event);
     this.#state = state;
+    if (state.phase !== before) stage('session-restore', state.phase);
     for (const effect of effects) this.#effects[effect]();
   }
 
   /** RESTORE zeroes the event page, so contents are uploaded only after it has returned. */
   async #restored(message: Message, image: RestoreImage, uploads: Uploads): Promise<Answer> {
+    stage('session-restore', 'restored');
     const process = image.process(message);
     const { config, log, logPath, phases } = this.#context;
     await leaveFilter(process);
@@ -150,9 +155,9 @@ export class RestoreSession implements Cancellable {
   }
 
   #stage({ body }: Message): Promise<Answer> | Answer {
-    const stage = body.toString('utf8');
-    this.#context.log.info({ stage }, 'stage');
-    if (stage !== 'post-restore') return {};
+    const script = body.toString('utf8');
+    this.#context.log.info({ stage: script }, 'stage');
+    if (script !== 'post-restore') return {};
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     return this.#pending.ask(() => this.#on({ type: 'post-restore' }));
@@ -178,6 +183,7 @@ export class RestoreSession implements Cancellable {
       // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
       if (this.#state.phase !== 'resuming') return;
       for (const { pid } of evicted) native().kfdResume(pid);
+      stage('session-restore', 'resume-called');
       const seconds = secondsLeft(this.#context.config.gate_timeout_s, leastResumeSeconds);
       await evictionsOver(evicted, seconds);
     } catch (error) {
