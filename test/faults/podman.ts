@@ -1,0 +1,195 @@
+/** Brings the container to where an operation begins, and judges where it left it. */
+
+import { existsSync, rmSync } from 'node:fs';
+import { attempt, run } from '../e2e/support/command.js';
+import type { Engine } from '../e2e/support/container.js';
+import { type Operation, operations } from './operations.js';
+import { Job } from './support/job.js';
+import { objectsLeft } from './support/leftovers.js';
+import type { Ended } from './support/program.js';
+
+/** What the operation ended in, and what of it must not be. */
+export interface Judged {
+  readonly outcome: string;
+  readonly problems: readonly string[];
+}
+
+/** One engine's container, from row to row. */
+export class Podman {
+  readonly #engine: Engine;
+  #job: Job | undefined;
+  /** Rounds at the checkpoints `base` and `later`. */
+  #saved: { base: number; later: number } | undefined;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** The container as `operation` needs it. */
+  async prepare({ kind, to }: Operation): Promise<Job> {
+    const job = await this.#running();
+    rmSync(job.tried, { force: true });
+    if (kind === 'checkpoint') {
+      await job.settled();
+      return job;
+    }
+    if (to === 'place') {
+      job.floor = await job.rounds();
+      await run('podman', 'container', 'checkpoint', job.container.name);
+      return job;
+    }
+    await job.remove();
+    job.floor = this.#saved?.[to === 'parent' ? 'later' : 'base'] ?? 0;
+    return job;
+  }
+
+  /** After the operation, when nothing of it runs any more. */
+  async judge(operation: Operation, ended: Ended, victimIsTask: boolean): Promise<Judged> {
+    const job = this.#job;
+    if (job === undefined) throw new Error('there is no container');
+    const success = ended.status === 0;
+    if (operation.kind === 'restore')
+      return this.#afterRestore(job, operation, success, victimIsTask);
+    const status = await job.status();
+    if (success) return this.#afterSuccess(job, operation, status);
+    if (status === 'running' || status === 'paused') return this.#afterFailure(job, status);
+    return this.#afterStop(job, operation, status, victimIsTask);
+  }
+
+  /** Forgets the container: something is wrong with it. */
+  async forget(): Promise<void> {
+    await this.#job?.remove();
+    this.#job = undefined;
+    this.#saved = undefined;
+  }
+
+  /** The running container, with its checkpoints `base` and `later`. */
+  async #running(): Promise<Job> {
+    if (this.#job !== undefined && this.#saved !== undefined) {
+      if ((await this.#job.status()) === 'running') return this.#job;
+      await this.#job.remove();
+      await run('podman', 'container', 'restore', '--import', this.#job.base);
+      return this.#job;
+    }
+    const job = await Job.start(this.#engine);
+    this.#job = job;
+    for (const file of [job.base, job.later]) rmSync(file, { force: true });
+    const flags = ['--leave-running', '--compress', 'none', '--export'];
+    const base = await job.rounds();
+    await run('podman', 'container', 'checkpoint', ...flags, job.base, job.container.name);
+    const later = await job.rounds();
+    const parent = ['checkpoint', '--quiet', '--parent', job.base, job.container.name, '--'];
+    await run('kfd-checkpoint', ...parent, ...flags, job.later);
+    this.#saved = { base, later };
+    return job;
+  }
+
+  async #afterSuccess(job: Job, operation: Operation, status: string): Promise<Judged> {
+    const problems: string[] = [];
+    if (operation.leaves) {
+      if (status !== 'running') problems.push(`success, and the container is ${status}`);
+      else push(problems, await job.wrong());
+    }
+    const restore = this.#restoreOf(job, operation);
+    if (operation.to !== 'place') {
+      if (!existsSync(job.tried))
+        return { outcome: 'success', problems: ['success without an archive'] };
+      await job.remove();
+      problems.push(...(await objectsLeft()));
+    }
+    const restored = await attempt(...restore);
+    if (restored.status !== 0)
+      problems.push(`success, and no restore: ${lastLine(restored.stderr)}`);
+    else push(problems, await job.wrong());
+    return { outcome: 'saved, restores', problems };
+  }
+
+  /** The container goes on, nothing of the checkpoint stays, the next one works. */
+  async #afterFailure(job: Job, status: string): Promise<Judged> {
+    const problems: string[] = [];
+    if (status === 'paused') problems.push('the container stays paused');
+    push(problems, await job.wrong());
+    push(problems, job.otherObjects());
+    const files = job.imageFiles();
+    if (files.length > 0) problems.push(`image files stay: ${files.join(' ')}`);
+    const next = operations.leave;
+    rmSync(job.tried, { force: true });
+    const [program = '', ...args] = next.words(job);
+    const saved = await attempt(program, ...args);
+    if (saved.status !== 0) problems.push(`the next checkpoint fails: ${lastLine(saved.stderr)}`);
+    else {
+      const verified = await attempt('kfd-checkpoint', 'verify', '--quiet', job.tried);
+      if (verified.status !== 0) problems.push(`the next archive: ${lastLine(verified.stderr)}`);
+      push(problems, await job.wrong());
+    }
+    return { outcome: 'failed, continues', problems };
+  }
+
+  /** Nobody got a success and the container has stopped: its image is all there is. */
+  async #afterStop(
+    job: Job,
+    operation: Operation,
+    status: string,
+    victimIsTask: boolean,
+  ): Promise<Judged> {
+    const [program, ...args] = this.#restoreOf(
+      job,
+      { ...operation, to: operation.to === 'parent' ? 'parent' : 'place' },
+      true,
+    );
+    const restored = await attempt(program, ...args);
+    const problems: string[] = [];
+    if (restored.status === 0) {
+      push(problems, await job.wrong());
+      return { outcome: 'stopped, restores', problems };
+    }
+    await job.remove();
+    problems.push(...(await objectsLeft()));
+    if (!victimIsTask) problems.push(`lost: it is ${status}, and ${lastLine(restored.stderr)}`);
+    return { outcome: victimIsTask ? 'ended, as it was killed' : 'lost', problems };
+  }
+
+  /** A failure leaves nothing that runs, and the same restore works afterwards. */
+  async #afterRestore(
+    job: Job,
+    operation: Operation,
+    success: boolean,
+    victimIsTask: boolean,
+  ): Promise<Judged> {
+    const problems: string[] = [];
+    const status = await job.status();
+    if (success && !(victimIsTask && status !== 'running')) {
+      push(problems, await job.wrong());
+      return { outcome: 'restored', problems };
+    }
+    if (status === 'running' && !victimIsTask) {
+      // Whoever asked is gone, or has failed after the container ran.
+      push(problems, await job.wrong());
+      if (problems.length === 0) return { outcome: 'failed, runs', problems };
+    }
+    if (operation.to !== 'place') await job.remove();
+    problems.push(...(await objectsLeft()));
+    const [program = '', ...args] = operation.words(job);
+    const again = await attempt(program, ...args);
+    if (again.status !== 0) problems.push(`a retry fails: ${lastLine(again.stderr)}`);
+    else push(problems, await job.wrong());
+    return { outcome: 'failed, a retry restores', problems };
+  }
+
+  /** `image`: from the container's own folder, whatever the operation was to make. */
+  #restoreOf(job: Job, { to }: Operation, image = false): [string, ...string[]] {
+    const from = image || to === 'place' ? job.container.name : job.tried;
+    if (to === 'parent')
+      return ['kfd-checkpoint', 'restore', '--quiet', '--parent', job.base, from];
+    if (to === 'place') return ['podman', 'container', 'restore', '--keep', from];
+    return ['podman', 'container', 'restore', '--import', from];
+  }
+}
+
+function push(problems: string[], problem: string | undefined): void {
+  if (problem !== undefined) problems.push(problem);
+}
+
+function lastLine(text: string): string {
+  return (text.split('\n').at(-1) ?? '').slice(0, 200);
+}
