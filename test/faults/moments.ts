@@ -1,6 +1,6 @@
 /** Which points an operation comes to, and who is there then. */
 
-import type { OperationName } from './operations.js';
+import type { PodmanOperation } from './operations.js';
 import type { Stage } from './stages/list.js';
 import type { Victim } from './support/victims.js';
 
@@ -85,7 +85,7 @@ function half(list: readonly Moment[], first: 0 | 1): readonly Moment[] {
 
 const command: readonly Victim[] = ['cli', 'engine'];
 
-export const momentsOf: Readonly<Record<OperationName, readonly Moment[]>> = {
+export const momentsOf: Readonly<Record<PodmanOperation, readonly Moment[]>> = {
   export: [...dump, ...sealedAtGate],
   leave: [...half(dump, 0), ...sealedLater],
   place: [...half(dump, 1), ...sealedAtGate],

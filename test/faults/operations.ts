@@ -47,7 +47,7 @@ export const operations = {
     to: 'parent',
     words: (job) => [
       ...['kfd-checkpoint', 'checkpoint', '--quiet', '--parent', job.base, job.container.name],
-      ...['--', ...archive(job)],
+      ...archive(job),
     ],
   },
   place: {
@@ -80,4 +80,4 @@ export const operations = {
   },
 } as const satisfies Record<string, Operation>;
 
-export type OperationName = keyof typeof operations;
+export type PodmanOperation = keyof typeof operations;

@@ -3,19 +3,15 @@
 import { existsSync, rmSync } from 'node:fs';
 import { attempt, run } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
-import { type Operation, operations } from './operations.js';
+import { type Operation, operations, type PodmanOperation } from './operations.js';
+import type { OperationName } from './row.js';
+import type { Judged, Subject } from './subject.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
 import type { Ended } from './support/program.js';
 
-/** What the operation ended in, and what of it must not be. */
-export interface Judged {
-  readonly outcome: string;
-  readonly problems: readonly string[];
-}
-
 /** One engine's container, from row to row. */
-export class Podman {
+export class Podman implements Subject {
   readonly #engine: Engine;
   #job: Job | undefined;
   /** Rounds at the checkpoints `base` and `later`. */
@@ -25,10 +21,17 @@ export class Podman {
     this.#engine = engine;
   }
 
-  /** The container as `operation` needs it. */
-  async prepare({ kind, to }: Operation): Promise<Job> {
+  async begin(name: OperationName): Promise<{ words: string[]; job: Job }> {
+    const operation = operations[name as PodmanOperation];
+    const job = await this.#prepare(operation);
+    return { words: operation.words(job), job };
+  }
+
+  async #prepare({ kind, to }: Operation): Promise<Job> {
     const job = await this.#running();
     rmSync(job.tried, { force: true });
+    // With --leave-running, podman keeps an image that it has exported.
+    job.forgetImage();
     if (kind === 'checkpoint') {
       await job.settled();
       return job;
@@ -43,8 +46,8 @@ export class Podman {
     return job;
   }
 
-  /** After the operation, when nothing of it runs any more. */
-  async judge(operation: Operation, ended: Ended, victimIsTask: boolean): Promise<Judged> {
+  async judge(name: OperationName, ended: Ended, victimIsTask: boolean): Promise<Judged> {
+    const operation: Operation = operations[name as PodmanOperation];
     const job = this.#job;
     if (job === undefined) throw new Error('there is no container');
     const success = ended.status === 0;
@@ -56,7 +59,6 @@ export class Podman {
     return this.#afterStop(job, operation, status, victimIsTask);
   }
 
-  /** Forgets the container: something is wrong with it. */
   async forget(): Promise<void> {
     await this.#job?.remove();
     this.#job = undefined;
@@ -78,7 +80,7 @@ export class Podman {
     const base = await job.rounds();
     await run('podman', 'container', 'checkpoint', ...flags, job.base, job.container.name);
     const later = await job.rounds();
-    const parent = ['checkpoint', '--quiet', '--parent', job.base, job.container.name, '--'];
+    const parent = ['checkpoint', '--quiet', '--parent', job.base, job.container.name];
     await run('kfd-checkpoint', ...parent, ...flags, job.later);
     this.#saved = { base, later };
     return job;

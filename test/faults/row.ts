@@ -1,9 +1,18 @@
 /** One combination of operation, fault and moment, and what became of it. */
 
 import type { Engine } from '../e2e/support/container.js';
-import type { OperationName } from './operations.js';
+import type { PodmanOperation } from './operations.js';
 import type { Stage } from './stages/list.js';
 import type { Victim } from './support/victims.js';
+
+/** `ctr container checkpoint` and `ctr container restore`. */
+export const containerdOperations = ['ctr-checkpoint', 'ctr-restore'] as const;
+export type ContainerdOperation = (typeof containerdOperations)[number];
+export type OperationName = PodmanOperation | ContainerdOperation;
+
+/** The guest's containerd, and the release that follows it. */
+export const daemons = ['containerd', 'next containerd'] as const;
+export type RowEngine = Engine | (typeof daemons)[number];
 
 /** SIGSTOP is followed by SIGCONT three seconds later. */
 export const signals = ['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const;
@@ -37,7 +46,7 @@ export interface Step {
 
 export interface Row {
   readonly operation: OperationName;
-  readonly engine: Engine;
+  readonly engine: RowEngine;
   /** In this order. */
   readonly steps: readonly Step[];
 }

@@ -1,9 +1,10 @@
 /** The table: every operation with every point it comes to, each with the pair of victim and signal that is rarest so far. */
 
 import { engines } from '../e2e/support/container.js';
+import { containerdRows } from './containerd-rows.js';
 import { momentsOf } from './moments.js';
-import { type OperationName, operations } from './operations.js';
-import { type Condition, type Row, type Signal, type Step, signals } from './row.js';
+import { operations, type PodmanOperation } from './operations.js';
+import { type Condition, nameOf, type Row, type Signal, type Step, signals } from './row.js';
 import type { Stage } from './stages/list.js';
 import type { Victim } from './support/victims.js';
 
@@ -21,7 +22,7 @@ function rarest(names: readonly string[]): string {
   return best;
 }
 
-function signalRows(operation: OperationName): Row[] {
+function signalRows(operation: PodmanOperation): Row[] {
   return momentsOf[operation].map(({ stage, victims }) => {
     const pairs = victims.flatMap((victim) =>
       signalsFor(victim).map((signal) => `${operation}/${victim}/${signal}`),
@@ -39,7 +40,7 @@ function signalRows(operation: OperationName): Row[] {
   });
 }
 
-type Wrong = readonly [OperationName, Stage | undefined, Condition, ...Step[]];
+type Wrong = readonly [PodmanOperation, Stage | undefined, Condition, ...Step[]];
 
 const killed = (victim: Victim, stage: Stage): Step => ({
   stage,
@@ -97,6 +98,13 @@ function wrongRow([operation, stage, fault, ...more]: Wrong, index: number): Row
 }
 
 export const podmanRows: readonly Row[] = [
-  ...(Object.keys(operations) as OperationName[]).flatMap(signalRows),
+  ...(Object.keys(operations) as PodmanOperation[]).flatMap(signalRows),
   ...wrongs.map(wrongRow),
 ];
+
+/** All whose names match, or `count` of those, spread over the table. */
+export function chosen(names: RegExp, count?: number): readonly Row[] {
+  const rows = [...podmanRows, ...containerdRows].filter((row) => names.test(nameOf(row)));
+  const share = (index: number) => Math.floor((index * (count ?? rows.length)) / rows.length);
+  return rows.filter((_, index) => share(index + 1) > share(index));
+}

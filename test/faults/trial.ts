@@ -2,9 +2,8 @@
 
 import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Operation, operations } from './operations.js';
-import type { Judged, Podman } from './podman.js';
 import { nameOf, type Result, type Row, type Step } from './row.js';
+import type { Judged, Subject } from './subject.js';
 import { conditions, temporary } from './support/conditions.js';
 import type { Job } from './support/job.js';
 import { leftovers, newComplaints } from './support/leftovers.js';
@@ -19,12 +18,14 @@ const stopMs = 3000;
 
 class Trial {
   readonly #row: Row;
-  readonly #job: Job;
+  readonly #job: Job | undefined;
+  readonly #subject: Subject;
   readonly problems: string[] = [];
   readonly #undo: (() => Promise<void>)[] = [];
 
-  constructor(row: Row, job: Job) {
+  constructor(row: Row, subject: Subject, job: Job | undefined) {
     this.#row = row;
+    this.#subject = subject;
     this.#job = job;
   }
 
@@ -64,7 +65,12 @@ class Trial {
 
   async #strike({ fault, stage }: Step, started: number): Promise<void> {
     if (typeof fault === 'string') {
+      if (this.#job === undefined) throw new Error(`${fault}: for podman's containers alone`);
       this.#undo.push(await conditions[fault](this.#job));
+      return;
+    }
+    if (fault.victim === 'daemon' && fault.signal === 'SIGKILL') {
+      await this.#subject.restartDaemon?.();
       return;
     }
     const pid = find(fault.victim, started);
@@ -84,14 +90,13 @@ class Trial {
   }
 }
 
-/** Runs it on this engine's container, which is forgotten when anything was wrong. */
-export async function tryRow(row: Row, podman: Podman): Promise<Result> {
+/** Runs it on this engine's container. */
+export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const began = performance.now();
-  const operation: Operation = operations[row.operation];
   mkdirSync(temporary, { recursive: true });
-  const job = await podman.prepare(operation);
-  const trial = new Trial(row, job);
-  const ended = await trial.run(operation.words(job));
+  const { words, job } = await subject.begin(row.operation);
+  const trial = new Trial(row, subject, job);
+  const ended = await trial.run(words);
   const problems = [...trial.problems];
   if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
   problems.push(
@@ -100,8 +105,8 @@ export async function tryRow(row: Row, podman: Podman): Promise<Result> {
   const victimIsTask = row.steps.some(
     ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',
   );
-  const judged: Judged = await podman
-    .judge(operation, ended, victimIsTask)
+  const judged: Judged = await subject
+    .judge(row.operation, ended, victimIsTask)
     .catch((error: Error) => ({ outcome: 'not judged', problems: [error.message.slice(0, 300)] }));
   problems.push(...judged.problems, ...(await newComplaints()));
   const told = problems.map((problem) => ({ problem, reason: upstreamReason(row, problem) }));
@@ -109,7 +114,7 @@ export async function tryRow(row: Row, podman: Podman): Promise<Result> {
   const fault = last?.fault;
   return {
     row: nameOf(row),
-    operation: operation.name,
+    operation: row.operation,
     engine: row.engine,
     victim: typeof fault === 'object' ? fault.victim : 'host',
     fault: typeof fault === 'object' ? fault.signal : (fault ?? ''),

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { containerdRows } from '../faults/containerd-rows.js';
 import { operations } from '../faults/operations.js';
 import { conditionNames, nameOf, signals } from '../faults/row.js';
 import { podmanRows } from '../faults/rows.js';
-import { type Stage, stages } from '../faults/stages/list.js';
+import { stages } from '../faults/stages/list.js';
 import { victims } from '../faults/support/victims.js';
 
 const steps = podmanRows.flatMap(({ operation, engine, steps: ofRow }) =>
@@ -44,20 +45,19 @@ test('every operation, victim, signal and condition occurs in the table, each wi
   assert.deepEqual(missing(all, both), []);
 });
 
-test('every point of the product is one of the table, but those of the shim', () => {
-  const ofShim = (stage: Stage) => stage.startsWith('shim');
-  const wanted = stages.filter((stage) => !ofShim(stage));
+test('every point of the product is one of the table', () => {
+  const all = [...steps, ...containerdRows.flatMap((row) => row.steps)];
   assert.deepEqual(
     missing(
-      wanted,
-      steps.map(({ stage }) => stage),
+      stages,
+      all.map(({ stage }) => stage),
     ),
     [],
   );
 });
 
 test('rows have names of their own, and there are many', () => {
-  const names = podmanRows.map(nameOf);
+  const names = [...podmanRows, ...containerdRows].map(nameOf);
   assert.deepEqual(
     names.filter((name, i) => names.indexOf(name) !== i),
     [],

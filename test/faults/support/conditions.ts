@@ -45,8 +45,7 @@ async function readOnly(folder: string): Promise<Undo> {
 }
 
 /** A disk whose end is gone: what lies there gives EIO. */
-async function brokenDisk({ container }: Job): Promise<Undo> {
-  const image = join(container.bundle, 'checkpoint');
+async function brokenDisk({ image }: Job): Promise<Undo> {
   mkdirSync(image, { recursive: true });
   await run('modprobe', 'loop');
   await run('cp', '--sparse=always', '/repo/build/faults-disk.img', disk);

@@ -1,6 +1,6 @@
 /** The container that podman's operations work on: small, and what it holds can be judged. */
 
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
 import { attempt } from '../../e2e/support/command.js';
@@ -92,10 +92,18 @@ export class Job {
     return now === this.#objects ? undefined : `${now} instead of ${this.#objects}`;
   }
 
-  /** Files of ours in the container's own image folder. */
+  /** The container's own image folder. */
+  get image(): string {
+    return join(this.container.bundle, 'checkpoint');
+  }
+
+  forgetImage(): void {
+    rmSync(this.image, { recursive: true, force: true });
+  }
+
+  /** Files of ours there. */
   imageFiles(): string[] {
-    const image = join(this.container.bundle, 'checkpoint');
-    const names = existsSync(image) ? readdirSync(image) : [];
+    const names = existsSync(this.image) ? readdirSync(this.image) : [];
     return names.filter((name) => /^(kfd|amdgpu)-/.test(name));
   }
 
