@@ -2,8 +2,8 @@
 # build.sh: the test build, whose processes can be held at points, to build/stage-held.tar, and the disk that breaks.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cmake -S native -B build/native-held -G Ninja -DKFD_STAGES=ON >/dev/null
-cmake --build build/native-held --target addon criu_plugin kfd-checkpoint-launch
+cmake -S native -B build/native -G Ninja >/dev/null
+cmake --build build/native --target held
 packaging/stage.sh held
 rm -f build/faults-disk.img
 truncate -s 8M build/faults-disk.img

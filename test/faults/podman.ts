@@ -14,8 +14,8 @@ import type { Ended } from './support/program.js';
 export class Podman implements Subject {
   readonly #engine: Engine;
   #job: Job | undefined;
-  /** Rounds at the checkpoints `base` and `later`. */
-  #saved: { base: number; later: number } | undefined;
+  /** Rounds at the checkpoints `base` and `later`, once they are there. */
+  #floors: { base?: number; later?: number } = {};
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -30,6 +30,9 @@ export class Podman implements Subject {
   async #prepare({ kind, to }: Operation): Promise<Job> {
     const job = await this.#running();
     rmSync(job.tried, { force: true });
+    if (kind === 'restore' && to !== 'place')
+      await this.#save(job, to === 'parent' ? 'later' : 'base');
+    if (kind === 'checkpoint' && to === 'parent') await this.#save(job, 'base');
     // With --leave-running, podman keeps an image that it has exported.
     job.forgetImage();
     if (kind === 'checkpoint') {
@@ -42,7 +45,7 @@ export class Podman implements Subject {
       return job;
     }
     await job.remove();
-    job.floor = this.#saved?.[to === 'parent' ? 'later' : 'base'] ?? 0;
+    job.floor = this.#floors[to === 'parent' ? 'later' : 'base'] ?? 0;
     return job;
   }
 
@@ -62,28 +65,36 @@ export class Podman implements Subject {
   async forget(): Promise<void> {
     await this.#job?.remove();
     this.#job = undefined;
-    this.#saved = undefined;
+    this.#floors = {};
   }
 
-  /** The running container, with its checkpoints `base` and `later`. */
+  /** The running container. */
   async #running(): Promise<Job> {
-    if (this.#job !== undefined && this.#saved !== undefined) {
-      if ((await this.#job.status()) === 'running') return this.#job;
-      await this.#job.remove();
-      await run('podman', 'container', 'restore', '--import', this.#job.base);
+    if (this.#job === undefined) {
+      this.#job = await Job.start(this.#engine);
       return this.#job;
     }
-    const job = await Job.start(this.#engine);
-    this.#job = job;
-    for (const file of [job.base, job.later]) rmSync(file, { force: true });
-    const flags = ['--leave-running', '--compress', 'none', '--export'];
-    const base = await job.rounds();
-    await run('podman', 'container', 'checkpoint', ...flags, job.base, job.container.name);
-    const later = await job.rounds();
-    const parent = ['checkpoint', '--quiet', '--parent', job.base, job.container.name];
-    await run('kfd-checkpoint', ...parent, ...flags, job.later);
-    this.#saved = { base, later };
-    return job;
+    if ((await this.#job.status()) === 'running') return this.#job;
+    await this.#job.remove();
+    if (this.#floors.base === undefined) {
+      this.#job = await Job.start(this.#engine);
+    } else {
+      await run('podman', 'container', 'restore', '--import', this.#job.base);
+    }
+    return this.#job;
+  }
+
+  /** Takes the checkpoint `base`, or `later` without what `base` holds, unless it is there. */
+  async #save(job: Job, what: 'base' | 'later'): Promise<void> {
+    if (this.#floors[what] !== undefined) return;
+    if (what === 'later') await this.#save(job, 'base');
+    const floor = await job.rounds();
+    const flags = ['--leave-running', '--compress', 'none', '--export', job[what]];
+    const { name } = job.container;
+    rmSync(job[what], { force: true });
+    if (what === 'base') await run('podman', 'container', 'checkpoint', ...flags, name);
+    else await run('kfd-checkpoint', 'checkpoint', '--quiet', '--parent', job.base, name, ...flags);
+    this.#floors[what] = floor;
   }
 
   async #afterSuccess(job: Job, operation: Operation, status: string): Promise<Judged> {

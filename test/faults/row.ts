@@ -63,6 +63,8 @@ export interface Result {
   readonly problems: readonly string[];
   /** Of other programs alone, with what shows it. */
   readonly upstream: readonly string[];
+  /** What it left is as it should be, and can be used by the next row. */
+  readonly sound: boolean;
   readonly seconds: number;
   /** What the engine said. */
   readonly said: string;

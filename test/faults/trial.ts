@@ -122,6 +122,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
     outcome: judged.outcome,
     problems: told.filter(({ reason }) => reason === undefined).map(({ problem }) => problem),
     upstream: told.flatMap(({ problem, reason }) => (reason ? [`${problem} (${reason})`] : [])),
+    sound: judged.problems.length === 0 && !ended.hung,
     seconds: Math.round((performance.now() - began) / 100) / 10,
     said: ended.stderr.split('\n').slice(-3).join(' | ').slice(0, 600),
   };

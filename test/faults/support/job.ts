@@ -45,7 +45,8 @@ export class Job {
     const job = new Job(
       await Container.start({
         engine,
-        flags: ['-v', `${pointsFolder}:${pointsFolder}`],
+        // A /dev/shm of its own: podman archives the usual one when a container that continues has gone on.
+        flags: ['-v', `${pointsFolder}:${pointsFolder}`, '--tmpfs', '/dev/shm'],
         command: ['kfd-worker', '--memory', '--ordered'],
       }),
     );

@@ -78,7 +78,6 @@ export async function cleanUp(): Promise<void> {
       // It has ended.
     }
   }
-  await attempt('podman', 'rm', '-a', '-f', '-t', '0');
   for (const point of mounts()) await attempt('umount', '--lazy', point);
   for (const path of namesIn(sockets)) await attempt('rm', '-rf', path);
   for (const path of filterCgroups()) await attempt('rmdir', path);
