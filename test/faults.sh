@@ -1,6 +1,7 @@
 #!/bin/bash
 # npm run test:faults [-- OPTIONS of test/faults/main.ts]: faults as a product of operations, victims and moments, in a
-# guest with the test build, whose processes can be held at points. The table is printed, and is build/test-logs/faults.json.
+# guest with the test build, whose processes can be held at points. The table is printed, and is
+# build/test-logs/faults.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 test/lab/setup.sh

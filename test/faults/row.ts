@@ -8,11 +8,20 @@ import type { Victim } from './support/victims.js';
 /** `ctr container checkpoint` and `ctr container restore`. */
 export const containerdOperations = ['ctr-checkpoint', 'ctr-restore'] as const;
 export type ContainerdOperation = (typeof containerdOperations)[number];
-export type OperationName = PodmanOperation | ContainerdOperation;
+/** Of a container without a GPU, as controls. */
+export const plainOperations = ['plain-export', 'plain-import'] as const;
+export type PlainOperation = (typeof plainOperations)[number];
+export type OperationName = PodmanOperation | ContainerdOperation | PlainOperation;
+
+/** Whether nothing of this product takes part: what goes wrong is others'. */
+export function isControl({ operation }: { readonly operation: string }): boolean {
+  return plainOperations.some((name) => name === operation);
+}
 
 /** The guest's containerd, and the release that follows it. */
 export const daemons = ['containerd', 'next containerd'] as const;
-export type RowEngine = Engine | (typeof daemons)[number];
+export const plainEngines = ['plain crun', 'plain runc'] as const;
+export type RowEngine = Engine | (typeof daemons)[number] | (typeof plainEngines)[number];
 
 /** SIGSTOP is followed by SIGCONT three seconds later. */
 export const signals = ['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const;
@@ -39,7 +48,7 @@ export const conditionNames = [
 export type Condition = (typeof conditionNames)[number];
 
 export interface Step {
-  /** Without one: before the operation begins. */
+  /** Without one: a condition before the operation begins, a signal as soon as the victim is there. */
   readonly stage?: Stage;
   readonly fault: { readonly victim: Victim; readonly signal: Signal } | Condition;
 }

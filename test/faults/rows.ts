@@ -1,10 +1,21 @@
-/** The table: every operation with every point it comes to, each with the pair of victim and signal that is rarest so far. */
+/**
+ * The table: every operation with every point it comes to, each with the victim that the operation has met least, and
+ * the signal that this victim has met least.
+ */
 
 import { engines } from '../e2e/support/container.js';
 import { containerdRows } from './containerd-rows.js';
 import { momentsOf } from './moments.js';
 import { operations, type PodmanOperation } from './operations.js';
-import { type Condition, nameOf, type Row, type Signal, type Step, signals } from './row.js';
+import {
+  type Condition,
+  nameOf,
+  plainOperations,
+  type Row,
+  type Signal,
+  type Step,
+  signals,
+} from './row.js';
 import type { Stage } from './stages/list.js';
 import type { Victim } from './support/victims.js';
 
@@ -102,9 +113,19 @@ export const podmanRows: readonly Row[] = [
   ...wrongs.map(wrongRow),
 ];
 
-/** All whose names match, or `count` of those, spread over the table. */
+/** The signals that showed others' failures, without this product. */
+export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =>
+  (['criu', 'runtime', 'engine', 'conmon'] as const).map((victim, index) => ({
+    operation,
+    engine: index % 2 === 0 ? ('plain crun' as const) : ('plain runc' as const),
+    steps: [{ fault: { victim, signal: 'SIGKILL' as const } }],
+  })),
+);
+
+/** All whose names match, or `count` of those that are no controls, spread over the table. */
 export function chosen(names: RegExp, count?: number): readonly Row[] {
-  const rows = [...podmanRows, ...containerdRows].filter((row) => names.test(nameOf(row)));
+  const all = [...podmanRows, ...containerdRows, ...(count === undefined ? controlRows : [])];
+  const rows = all.filter((row) => names.test(nameOf(row)));
   const share = (index: number) => Math.floor((index * (count ?? rows.length)) / rows.length);
   return rows.filter((_, index) => share(index + 1) > share(index));
 }

@@ -4,8 +4,17 @@ import { run } from '../e2e/support/command.js';
 import { engines } from '../e2e/support/container.js';
 import { haveNextRelease } from '../e2e/support/containerd.js';
 import { ContainerdSubject } from './containerd.js';
+import { PlainSubject } from './plain.js';
 import { Podman } from './podman.js';
-import { daemons, nameOf, type Result, type Row, type RowEngine } from './row.js';
+import {
+  daemons,
+  isControl,
+  nameOf,
+  plainEngines,
+  type Result,
+  type Row,
+  type RowEngine,
+} from './row.js';
 import type { Subject } from './subject.js';
 import { cleanUp } from './support/leftovers.js';
 import { releaseAll } from './support/points.js';
@@ -18,8 +27,10 @@ export async function installHeld(): Promise<void> {
   releaseAll();
 }
 
-/** What the row shows of this product. */
-export function verdict({ problems, upstream }: Result): 'ok' | 'upstream' | 'FAIL' {
+/** What the row shows of this product; a control shows others' failures. */
+export function verdict(result: Result): 'ok' | 'upstream' | 'control' | 'FAIL' {
+  const { problems, upstream } = result;
+  if (isControl(result)) return 'control';
   if (problems.length > 0) return 'FAIL';
   return upstream.length > 0 ? 'upstream' : 'ok';
 }
@@ -40,6 +51,8 @@ const subjects: Readonly<Record<RowEngine, () => Subject>> = {
   runc: () => new Podman('runc'),
   containerd: () => new ContainerdSubject('containerd'),
   'next containerd': () => new ContainerdSubject('next containerd'),
+  'plain crun': () => new PlainSubject('crun'),
+  'plain runc': () => new PlainSubject('runc'),
 };
 
 /** Why rows of this engine cannot be tried in this guest; undefined if they can. */
@@ -50,7 +63,7 @@ export function absent(engine: RowEngine): string | undefined {
 
 /** Tries those that can be, the rows of an engine on one container as long as nothing is wrong. */
 export async function tryAll(rows: readonly Row[], tell: (result: Result) => void): Promise<void> {
-  for (const engine of [...engines, ...daemons]) {
+  for (const engine of [...engines, ...daemons, ...plainEngines]) {
     const mine = rows.filter((row) => row.engine === engine && absent(engine) === undefined);
     if (mine.length === 0) continue;
     const subject = subjects[engine]();

@@ -2,6 +2,7 @@
 
 import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../e2e/support/command.js';
 import { nameOf, type Result, type Row, type Step } from './row.js';
 import type { Judged, Subject } from './subject.js';
 import { conditions, temporary } from './support/conditions.js';
@@ -33,11 +34,13 @@ class Trial {
     const staged = this.#row.steps.filter(({ stage }) => stage !== undefined);
     releaseAll();
     try {
-      for (const step of this.#row.steps)
-        if (step.stage === undefined) await this.#strike(step, -1);
+      const atOnce = this.#row.steps.filter(({ stage }) => stage === undefined);
+      for (const step of atOnce) if (typeof step.fault === 'string') await this.#strike(step, -1);
       const [first] = staged;
       if (first?.stage) holdAt(first.stage);
       const program = new Program(words, limitS, { TMPDIR: temporary });
+      for (const step of atOnce)
+        if (typeof step.fault !== 'string') await this.#soon(step, program);
       for (const [i, step] of staged.entries()) {
         if (!(await this.#at(step, staged[i + 1], program))) break;
       }
@@ -61,6 +64,15 @@ class Trial {
     await this.#strike(step, program.pid);
     release(stage);
     return true;
+  }
+
+  /** Strikes the victim as soon as it is there. */
+  async #soon(step: Step, program: Program): Promise<void> {
+    const { fault } = step;
+    if (typeof fault === 'string') return;
+    const here = () => program.over || find(fault.victim, program.pid) !== undefined;
+    await until(`a ${fault.victim}`, here, limitS, 5).catch(() => undefined);
+    await this.#strike(step, program.pid);
   }
 
   async #strike({ fault, stage }: Step, started: number): Promise<void> {

@@ -102,7 +102,7 @@ function isRuntime(name: string): boolean {
 /** Command lines of processes that belong to an operation, and are to end with it. */
 export function workers(): string[] {
   const ours =
-    /^node .*dist\/src\/session|kfd-checkpoint-launch |criu-action|dist\/shim\/task\/|(crun|runc) .*(checkpoint|restore) /;
+    /dist\/src\/session|kfd-checkpoint-launch |criu-action|dist\/shim\/task\/|(crun|runc) .*(checkpoint|restore) /;
   return processes()
     .filter(
       ({ name, command, pids }) => name === 'criu' || (pids.length === 1 && ours.test(command)),
