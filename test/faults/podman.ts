@@ -9,6 +9,7 @@ import type { Judged, Subject } from './subject.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
 import type { Ended } from './support/program.js';
+import { reasonOf } from './support/reasons.js';
 
 /** One engine's container, from row to row. */
 export class Podman implements Subject {
@@ -112,7 +113,7 @@ export class Podman implements Subject {
     }
     const restored = await attempt(...restore);
     if (restored.status !== 0)
-      problems.push(`success, and no restore: ${lastLine(restored.stderr)}`);
+      problems.push(`success, and no restore: ${reasonOf(job, 'restore', restored.stderr)}`);
     else push(problems, await job.wrong());
     return { outcome: 'saved, restores', problems };
   }
@@ -129,10 +130,11 @@ export class Podman implements Subject {
     rmSync(job.tried, { force: true });
     const [program = '', ...args] = next.words(job);
     const saved = await attempt(program, ...args);
-    if (saved.status !== 0) problems.push(`the next checkpoint fails: ${lastLine(saved.stderr)}`);
+    if (saved.status !== 0)
+      problems.push(`the next checkpoint fails: ${reasonOf(job, 'dump', saved.stderr)}`);
     else {
       const verified = await attempt('kfd-checkpoint', 'verify', '--quiet', job.tried);
-      if (verified.status !== 0) problems.push(`the next archive: ${lastLine(verified.stderr)}`);
+      if (verified.status !== 0) problems.push(`the next archive: ${verified.stderr.slice(-300)}`);
       push(problems, await job.wrong());
     }
     return { outcome: 'failed, continues', problems };
@@ -156,9 +158,10 @@ export class Podman implements Subject {
       push(problems, await job.wrong());
       return { outcome: 'stopped, restores', problems };
     }
+    const lost = reasonOf(job, 'restore', restored.stderr);
     await job.remove();
     problems.push(...(await objectsLeft()));
-    if (!victimIsTask) problems.push(`lost: it is ${status}, and ${lastLine(restored.stderr)}`);
+    if (!victimIsTask) problems.push(`lost: it is ${status}, and ${lost}`);
     return { outcome: victimIsTask ? 'ended, as it was killed' : 'lost', problems };
   }
 
@@ -184,7 +187,8 @@ export class Podman implements Subject {
     problems.push(...(await objectsLeft()));
     const [program = '', ...args] = operation.words(job);
     const again = await attempt(program, ...args);
-    if (again.status !== 0) problems.push(`a retry fails: ${lastLine(again.stderr)}`);
+    if (again.status !== 0)
+      problems.push(`a retry fails: ${reasonOf(job, 'restore', again.stderr)}`);
     else push(problems, await job.wrong());
     return { outcome: 'failed, a retry restores', problems };
   }
@@ -201,8 +205,4 @@ export class Podman implements Subject {
 
 function push(problems: string[], problem: string | undefined): void {
   if (problem !== undefined) problems.push(problem);
-}
-
-function lastLine(text: string): string {
-  return (text.split('\n').at(-1) ?? '').slice(0, 200);
 }

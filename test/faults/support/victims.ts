@@ -105,7 +105,8 @@ export function workers(): string[] {
     /dist\/src\/session|kfd-checkpoint-launch |criu-action|dist\/shim\/task\/|(crun|runc) .*(checkpoint|restore) /;
   return processes()
     .filter(
-      ({ name, command, pids }) => name === 'criu' || (pids.length === 1 && ours.test(command)),
+      ({ name, command, pids }) =>
+        name === 'criu' || (pids.length === 1 && name !== 'conmon' && ours.test(command)),
     )
     .map(({ pid, name, command }) => `${pid} ${name} ${command}`.slice(0, 120));
 }
