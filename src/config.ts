@@ -1,4 +1,7 @@
-/** `/etc/kfd-checkpoint/config.json`: unknown keys are refused, every key is optional. */
+/**
+ * `/etc/kfd-checkpoint/config.json`: every option is optional. Unknown options have no effect, so that a
+ * file for another release does not stop every checkpoint. `check` and the session's log name them.
+ */
 
 import * as v from 'valibot';
 import { KfdError } from './errors.js';
@@ -20,7 +23,13 @@ function whole(min: number, max: number) {
   return v.pipe(v.number(range), v.integer(range), v.minValue(min, range), v.maxValue(max, range));
 }
 
-const configSchema = v.strictObject({
+function wholeOrNone(min: number, max: number) {
+  const range = `must be 0, or a whole number from ${min} to ${max}`;
+  const isMeant = (value: number) => value === 0 || (value >= min && value <= max);
+  return v.pipe(v.number(range), v.integer(range), v.check(isMeant, range));
+}
+
+const configSchema = v.object({
   /** true: uploads run during CRIU's own restore. false: they run after it, while CRIU waits. */
   parallel: v.optional(v.boolean(), true),
   /** Codecs that are tried on each frame of content. auto: a codec that saves space and costs no time. */
@@ -34,11 +43,17 @@ const configSchema = v.strictObject({
   short_freeze: v.optional(v.boolean(), true),
   /** The most host memory for such copies, MiB, when VRAM has no room. At most half of the free memory is used. */
   freeze_host_mib: v.optional(whole(0, 1 << 20), 4096),
+  /** The most memory of a session, MiB. 0: the copies above and a fixed part (src/session/own-cgroup.ts). */
+  session_memory_mib: v.optional(wholeOrNone(256, 1 << 24), 0),
+  /** The most threads of a session. Each GPU that is copied at the same time has up to 20. */
+  session_tasks: v.optional(whole(64, 1 << 20), 4096),
   /** The copy engine: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
+  /** Session logs that stay in `log_dir`; older ones are removed. */
+  keep_logs: v.optional(whole(1, 1_000_000), 1000),
   /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
   /** Differences to the source host that are no reason against a restore. */
@@ -52,8 +67,14 @@ export function defaultConfig(): Config {
   return v.parse(configSchema, {});
 }
 
-/** Parses the text of a configuration file. Throws E_CONFIG naming every wrong key at once. */
-export function parseConfig(text: string, path = defaultConfigPath): Config {
+export interface ConfigFile {
+  readonly config: Config;
+  /** Names in the file that this release does not know. */
+  readonly unknownOptions: readonly string[];
+}
+
+/** Parses the text of a configuration file. Throws E_CONFIG naming every wrong value at once. */
+export function parseConfig(text: string, path = defaultConfigPath): ConfigFile {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -65,14 +86,19 @@ export function parseConfig(text: string, path = defaultConfigPath): Config {
   }
   if (Array.isArray(json)) throw new KfdError('E_CONFIG', `${path}: must be an object`);
   const result = v.safeParse(configSchema, json);
-  if (result.success) return result.output;
+  if (result.success) {
+    const names = Object.keys(json as object);
+    return {
+      config: result.output,
+      unknownOptions: names.filter((name) => !Object.hasOwn(configSchema.entries, name)),
+    };
+  }
   const problems = result.issues.map((issue) => {
     const key = v.getDotPath(issue) ?? '';
-    if (issue.type === 'strict_object' && issue.expected === 'never') return `unknown key "${key}"`;
     return key === '' ? 'must be an object' : `"${key}" ${reason(issue)}`;
   });
   throw new KfdError('E_CONFIG', `${path}: ${problems.join('; ')}`, {
-    hint: `known keys: ${Object.keys(configSchema.entries).join(', ')}`,
+    hint: `correct ${path}, or remove the option: then its default applies`,
     details: { problems },
   });
 }
@@ -82,8 +108,13 @@ function reason(issue: v.BaseIssue<unknown>): string {
   return `must be ${issue.expected ?? 'something else'}, is ${issue.received}`;
 }
 
-/** Reads the configuration; a missing file means the defaults. Throws E_CONFIG or E_IO. */
+/** The configuration of `readConfig`. */
 export async function loadConfig(path = defaultConfigPath): Promise<Config> {
+  return (await readConfig(path)).config;
+}
+
+/** Reads the configuration; a missing file means the defaults. Throws E_CONFIG. */
+export async function readConfig(path = defaultConfigPath): Promise<ConfigFile> {
   let text: string | undefined;
   try {
     text = await readTextIfAny(path, 64 << 10);
@@ -92,5 +123,7 @@ export async function loadConfig(path = defaultConfigPath): Promise<Config> {
       cause: error,
     });
   }
-  return text === undefined ? defaultConfig() : parseConfig(text, path);
+  return text === undefined
+    ? { config: defaultConfig(), unknownOptions: [] }
+    : parseConfig(text, path);
 }

@@ -32,9 +32,8 @@ namespace {
 // The session only has to open files and start a thread before it answers.
 constexpr int kAnswerTimeoutMs = 60'000;
 
-// Answers to dump_end.
+// Answer to dump_end.
 constexpr std::uint64_t kStayPaused = 1;
-constexpr std::uint64_t kSealedLater = 2;
 
 struct DumpState {
   UniqueFd session;
@@ -48,6 +47,7 @@ struct DumpState {
 std::unique_ptr<DumpState> dump;
 bool begun = false;
 bool surveyed = false;
+bool session_started = false;
 
 /// A look that fails is no reason to stop a dump: the survey of the stopped tree comes later.
 bool seems_to_use_gpu(int root_pid) noexcept {
@@ -117,6 +117,15 @@ Survey survey_or_report(int root_pid) {
   }
 }
 
+/// A session that was killed before it was connected to.
+void clear_dead_session() noexcept {
+  try {
+    remove_dead_session(::getpid());
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
+}
+
 void report_end(bool stays_paused) noexcept {
   log_info(stays_paused ? "the GPU stays paused" : "the GPU runs again");
   if (stays_paused) return;
@@ -161,6 +170,7 @@ void begin_dump(int root_pid) {
   if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
   add_action_script();
   stage("plugin-dump", "looked");
+  session_started = true;
   run_pre_dump_script();
 }
 
@@ -188,6 +198,7 @@ void checkpoint_tree(int root_pid) {
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);
+  const bool holds = prepare_hold();
   stage("plugin-dump", "surveyed");
 
   try {
@@ -198,7 +209,7 @@ void checkpoint_tree(int root_pid) {
     throw;
   }
   stage("plugin-dump", "states-sent");
-  const std::uint64_t continues = final_task_state() == kTasksStayAlive ? 1 : 0;
+  const std::uint64_t continues = holds && final_task_state() == kTasksStayAlive ? 1 : 0;
   const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), continues});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
@@ -221,21 +232,22 @@ bool dump_file(int fd, int id) {
 }
 
 void finish_dump(int result) noexcept {
+  const bool started = std::exchange(session_started, false);
   begun = surveyed = false;
+  if (started && (!dump || !dump->session)) clear_dead_session();
   if (!dump) return;
   bool stay_paused = false;
-  bool sealed_later = false;
+  const bool known = dump->draining || !dump->paused.empty();
   const int state = final_task_state();
   stage("plugin-dump", "ending");
   try {
-    if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
+    if (dump->session && !dump->session_lost && known) {
       const Message answer =
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
       // A tree that will be killed must not run on: its shared memory is archived later.
       const bool saved = answer.type == MessageType::ok && result == 0 && state != -1;
       stay_paused = saved && answer.args[0] == kStayPaused && state != kTasksStayAlive;
-      sealed_later = saved && answer.args[0] == kSealedLater && state == kTasksStayAlive;
     }
   } catch (const std::exception& error) {
     log_error(describe(error));
@@ -251,7 +263,9 @@ void finish_dump(int result) noexcept {
   }
   if (!dump->paused.empty()) report_end(stay_paused);
   stage("plugin-dump", "over");
-  if (sealed_later) hold_exit(std::move(dump->session));
+  if (known) {
+    hold_answer(std::move(dump->session), dump->session_lost, state == kTasksDie);
+  }
   dump.reset();
 }
 

@@ -29,6 +29,9 @@ namespace kfdcp::criu {
 
 namespace {
 
+// The tasks run already, and the container engine waits for CRIU's answer.
+constexpr int kEndTimeoutMs = 5'000;
+
 int criu_pid = -1;
 bool expects_session = false;
 
@@ -116,10 +119,19 @@ void begin_restore() {
   stage("plugin-restore", "begun");
 }
 
-void end_restore() noexcept {
-  if (expects_session) stage("plugin-restore", "ending");
+void end_restore(int result) noexcept {
+  if (!expects_session) return;
+  stage("plugin-restore", "ending");
   try {
-    if (expects_session) remove_dead_session(criu_pid);
+    const UniqueFd session = connect_socket(session_socket(criu_pid));
+    send_message(session.get(), MessageType::restore_end, {static_cast<std::uint64_t>(result)}, "",
+                 {});
+    expect_message(session.get(), kEndTimeoutMs);
+  } catch (const std::exception&) {
+    // The session has refused this restore, or has died.
+  }
+  try {
+    remove_dead_session(criu_pid);
   } catch (const std::exception& error) {
     log_error(describe(error));
   }

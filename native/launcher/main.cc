@@ -48,7 +48,8 @@ int start_session(const Stage& stage, const std::string& package, const char* op
   // Without flags for V8: most of them, including --jitless, make V8 compile Node.js's own modules
   // again, and CRIU waits for it.
   const std::string answer =
-      launcher::start_daemon({"node", package + "/dist/src/session/main.js", operation,
+      launcher::start_daemon(std::to_string(stage.criu_pid),
+                             {"node", package + "/dist/src/session/main.js", operation,
                               std::to_string(stage.criu_pid), stage.image_directory},
                              kStartTimeoutMs);
   kfdcp::stage("launcher", "started");

@@ -2,7 +2,8 @@
 
 import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
-import { SessionClient, sessionPids } from '../session/control/client.js';
+import { SessionClient } from '../session/control/client.js';
+import { removeDeadFolders, sessionPids } from '../session/control/folders.js';
 import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { duration, json, rate, size, table } from './format.js';
@@ -30,6 +31,8 @@ export const rootOption = () =>
 
 /** The status of every session, and the errors of sessions that did not answer. Ended sessions are left out. */
 async function statuses(root: string) {
+  // Another root is looked at, not cleaned: its pids may be another host's.
+  if (root === '/') removeDeadFolders();
   const requests = sessionPids(root).map((pid) =>
     SessionClient.with(root, pid, (client) => client.status()),
   );

@@ -86,12 +86,15 @@ function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void 
   if (result === undefined || result === null) {
     throw new KfdError('E_NOT_FOUND', `session ${criuPid}: was killed`, details);
   }
-  throw new KfdError(codeOf(result), result.message || `session ${criuPid}: ${result.outcome}`, {
+  const reason =
+    result.message || `session ${criuPid}: ${result.outcome}: CRIU has failed or was killed`;
+  throw new KfdError(codeOf(result), reason, {
     hint: 'see the log, and the message of the container engine',
     ...details,
   });
 }
 
+/** Without a code the session itself has found nothing wrong. A newer session may have a code of its own. */
 function codeOf({ code }: SessionResult): ErrorCode {
-  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_GPU_IO';
+  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_HOST';
 }

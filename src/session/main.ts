@@ -5,12 +5,15 @@
 
 import { closeSync, writeSync } from 'node:fs';
 import { inspect } from 'node:util';
-import { loadConfig } from '../config.js';
+import { readConfig } from '../config.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
+import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
+import { removeOldLogs } from './old-logs.js';
+import { leaveOwnCgroup, limitSession, peakMemory } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
@@ -18,9 +21,25 @@ const readyFd = 3;
 /** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
+/** A launcher that was killed has ended CRIU's work: the session ends with CRIU. */
 function reportToLauncher(text: string): void {
-  writeSync(readyFd, text);
-  closeSync(readyFd);
+  try {
+    writeSync(readyFd, text);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  } finally {
+    closeSync(readyFd);
+  }
+}
+
+/** What killed sessions have left is no reason against this one. */
+function removeDead({ log }: SessionContext): void {
+  try {
+    const dead = removeDeadFolders();
+    if (dead.length > 0) log.info({ dead }, 'removed folders of killed sessions');
+  } catch (err) {
+    log.warn({ err }, 'folders of killed sessions may stay');
+  }
 }
 
 function readRequest([operation, criuPid, imageDirectory]: readonly string[]): SessionRequest {
@@ -32,7 +51,10 @@ function readRequest([operation, criuPid, imageDirectory]: readonly string[]): S
 
 async function main(): Promise<void> {
   const request = readRequest(process.argv.slice(2));
-  const context = new SessionContext(request, await loadConfig());
+  const { config, unknownOptions } = await readConfig();
+  const context = new SessionContext(request, config);
+  if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
+  limitSession(config, context.log);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);
@@ -50,11 +72,14 @@ async function main(): Promise<void> {
   }
   reportToLauncher('ready\n');
   // CRIU continues first.
+  removeDead(context);
   await control.listen(context.directory);
   await criuEnded;
   controlled.end(await session.finish());
   await control.end();
+  context.log.info({ peak_bytes: peakMemory() }, 'memory');
   context.close();
+  removeOldLogs(context.config.log_dir, context.config.keep_logs);
 }
 
 function fail(error: unknown): never {
@@ -65,8 +90,13 @@ function fail(error: unknown): never {
   } catch {
     // The launcher has its answer already, or has ended.
   }
-  process.exit(1);
+  return end(1);
+}
+
+function end(status: number): never {
+  leaveOwnCgroup();
+  process.exit(status);
 }
 
 // Watching native threads must not keep the daemon alive.
-main().then(() => process.exit(0), fail);
+main().then(() => end(0), fail);

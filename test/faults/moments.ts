@@ -42,13 +42,9 @@ const dump: readonly Moment[] = [
 
 const sealedAtGate: readonly Moment[] = [
   ...moments(whileAsked, 'session-dump.manifest', 'session-dump.sealed', 'launcher.answered'),
-  ...moments(
-    all,
-    'plugin-dump.ending',
-    'session-dump.kept',
-    'plugin-dump.ended',
-    'plugin-dump.over',
-  ),
+  ...moments(all, 'plugin-dump.ending', 'session-dump.kept', 'plugin-dump.ended'),
+  ...moments(all, 'plugin-dump.over', 'plugin-dump.sealing', 'session-dump.done'),
+  ...moments(all, 'plugin-dump.sealed'),
   ...moments(afterCriu, 'session-dump.over'),
 ];
 
@@ -56,7 +52,7 @@ const sealedLater: readonly Moment[] = [
   ...moments(whileAsked, 'session-dump.unsealed', 'launcher.answered'),
   ...moments(all, 'plugin-dump.ending', 'session-dump.resumed', 'plugin-dump.ended'),
   ...moments(all, 'plugin-dump.over', 'plugin-dump.sealing', 'session-dump.finishing'),
-  ...moments(all, 'session-dump.manifest', 'session-dump.kept', 'plugin-dump.sealed'),
+  ...moments(all, 'session-dump.manifest', 'session-dump.done', 'plugin-dump.sealed'),
   ...moments(afterCriu, 'session-dump.over'),
 ];
 

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { type BoKind, boKinds } from '../../src/addon/images.js';
+import { boFault, buffersOfBos } from '../../src/manifest/buffers.js';
 import { inconsistencies } from '../../src/manifest/consistency.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
@@ -11,7 +13,6 @@ import type { DumpedProcess } from '../../src/session/dump/process.js';
 import { buffersOf, findShares } from '../../src/session/dump/sharing.js';
 import type { Message } from '../../src/session/plugin/message.js';
 import { MadeBuffers } from '../../src/session/restore/made-buffers.js';
-import { checkBuffers } from '../../src/session/restore/preflight.js';
 import type { Returning } from '../../src/session/restore/returning.js';
 import { sampleManifest } from './manifest-sample.js';
 import { temporaryFolder } from './paths.js';
@@ -210,11 +211,11 @@ function shared(): Manifest {
 
 test('shares in a manifest agree with its processes and buffers', () => {
   const manifest = shared();
-  assert.deepEqual(inconsistencies(manifest), []);
+  assert.deepEqual(inconsistencies(manifest, 100), []);
   const [share] = manifest.shares ?? [];
   assert.ok(share !== undefined);
   const broken = (changes: Partial<typeof share>) =>
-    inconsistencies({ ...manifest, shares: [{ ...share, ...changes }] });
+    inconsistencies({ ...manifest, shares: [{ ...share, ...changes }] }, 100);
   assert.match(broken({ process: 99 }).join(), /shares\.0\.process: there is no process 99/);
   assert.match(broken({ bo_index: 9999 }).join(), /shares\.0\.bo_index: process 0 has \d+ BOs/);
   assert.match(broken({ buffer: 9999 }).join(), /shares\.0\.buffer: there is no buffer 9999/);
@@ -224,7 +225,7 @@ test('shares in a manifest agree with its processes and buffers', () => {
     /shares\.0\.bo_index: the same BO twice/,
   );
   assert.match(
-    inconsistencies({ ...manifest, shares: [share, share] }).join(),
+    inconsistencies({ ...manifest, shares: [share, share] }, 100).join(),
     /shares\.1\.bo_index: the same BO twice/,
   );
 });
@@ -237,16 +238,15 @@ test('a shared BO has the kind and size of its buffer', () => {
     ],
     shares: [{ process: 0, bo_index: 0, buffer: 5 }],
   };
-  const importer = (size: number, kind: string) => ({
-    ordinal: 0,
-    state: Buffer.alloc(0),
-    summary: { bos: [{ gpuId: 1, size, kind, allocFlags: 1 }] } as unknown as StateSummary,
-    renderStates: [],
-  });
-  assert.doesNotThrow(() => checkBuffers(manifest, importer(8192, 'vram')));
-  assert.throws(() => checkBuffers(manifest, importer(4096, 'vram')), { code: 'E_IMAGE_CORRUPT' });
-  assert.throws(() => checkBuffers(manifest, importer(8192, 'gtt')), { code: 'E_IMAGE_CORRUPT' });
-  assert.throws(() => checkBuffers({ ...manifest, shares: [] }, importer(8192, 'vram')), {
-    code: 'E_IMAGE_CORRUPT',
-  });
+  const faultOf = (document: Manifest, size: number, kind: BoKind) => {
+    const bos = { sizes: Float64Array.of(size), kinds: Uint8Array.of(boKinds.indexOf(kind)) };
+    return boFault(bos, buffersOfBos(document).get(0) ?? new Map());
+  };
+  assert.equal(faultOf(manifest, 8192, 'vram'), undefined);
+  assert.match(
+    faultOf(manifest, 4096, 'vram') ?? '',
+    /BO 0 is vram of 4096 bytes, .* vram of 8192/,
+  );
+  assert.match(faultOf(manifest, 8192, 'gtt') ?? '', /BO 0 is gtt/);
+  assert.match(faultOf({ ...manifest, shares: [] }, 8192, 'vram') ?? '', /no buffer for it/);
 });

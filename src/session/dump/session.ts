@@ -25,18 +25,18 @@ import { messageType } from '../plugin/wire.js';
 import { DumpClock } from './clock.js';
 import { DumpImage } from './image.js';
 import { KernelLimits, type KernelSource } from './kernel-limits.js';
+import { mayStay, transition, whyTooLate } from './machine.js';
+import type { DumpedProcess } from './process.js';
+import { DumpRecord } from './record.js';
+import { buffersOf, findShares } from './sharing.js';
 import {
   type DumpEffect,
   type DumpEvent,
   type DumpState,
   type EndAnswer,
   initialDump,
-  transition,
-  whyTooLate,
-} from './machine.js';
-import type { DumpedProcess } from './process.js';
-import { DumpRecord } from './record.js';
-import { buffersOf, findShares } from './sharing.js';
+} from './state.js';
+import { anySurvives } from './survivors.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
 import { wrongBuffers } from './wrong-buffers.js';
@@ -63,10 +63,10 @@ export class DumpSession implements Cancellable {
     'close-buffers': () => this.#record?.closeBuffers(),
     'cancel-transfers': () => this.#context.transfers.cancel(),
     unpause: () => unpauseSurvivors(this.processes, this.#context.log),
-    'remove-image': () => this.#image?.remove(false),
-    'remove-pages': () => this.#image?.remove(true),
+    'remove-image': () => this.#image?.remove(),
     answer: () => this.#pending.give({}),
-    refuse: () => this.#pending.refuse(this.#failure()),
+    refuse: () => void this.#refuse(),
+    'drop-question': () => this.#pending.drop(),
     report: () => void this.#report(),
   };
   #state: DumpState = initialDump;
@@ -109,7 +109,7 @@ export class DumpSession implements Cancellable {
       [messageType.stage, (m) => this.#stage(m)],
       [messageType.dumpEnd, (m) => this.#end(m)],
       [messageType.dumpUnpaused, () => this.#unpaused()],
-      [messageType.dumpSeal, () => this.#pending.ask(() => this.#on({ type: 'seal' }))],
+      [messageType.dumpResult, (m) => this.#result(m)],
     ];
     serveMessages(this.#context, new Map(handlers), (error) => this.#on({ type: 'fail', error }));
     this.#context.phases.enter('wait_for_tree');
@@ -118,7 +118,9 @@ export class DumpSession implements Cancellable {
 
   /** Called after CRIU has ended: no process stays paused, no unfinished image stays. */
   async finish(): Promise<SessionResult> {
-    this.#on({ type: 'criu-dead' });
+    // A tree that is being killed needs a moment. One that is paused must not wait for the look.
+    const open = mayStay(this.#state.phase);
+    this.#on({ type: 'criu-dead', survived: open && (await anySurvives(this.processes)) });
     await this.#reported.promise;
     const { outcome = 'abandoned', failure } = this.#state;
     return resultOf(outcome, failure);
@@ -206,6 +208,17 @@ export class DumpSession implements Cancellable {
     const answer = this.#on({ type: 'end', success: result === 0 }) ?? 'unpause';
     this.#context.log.info({ result, final_state: finalState, answer }, 'dump ends');
     return { args: [endAnswers[answer]] };
+  }
+
+  /** CRIU waits with its answer to the container engine. */
+  #result({ args: [status = -1] }: Message): Promise<Answer> {
+    this.#context.log.info({ status }, "CRIU's result");
+    return this.#pending.ask(() => this.#on({ type: 'result', success: status === 0 }));
+  }
+
+  async #refuse(): Promise<void> {
+    await this.#image?.removed();
+    this.#pending.refuse(this.#failure());
   }
 
   #unpaused(): Answer {

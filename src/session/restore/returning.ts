@@ -8,7 +8,7 @@ import type { Descriptor } from '../../native.js';
 import { deviceId } from '../../os/device-id.js';
 import type { Message } from '../plugin/message.js';
 import type { DeviceFilter } from './device-filter.js';
-import type { PreparedProcess } from './preflight.js';
+import type { PreparedProcess } from './prepare.js';
 
 /** Number of a render file of a process on one GPU: 0 has KFD's memory, others count from 1. */
 export function renderNumber(file: ManifestExtFile): number {
@@ -25,6 +25,8 @@ export interface Returning {
   readonly render: Map<string, Descriptor>;
   /** Host pid of the task that called RESTORE. */
   pid?: number;
+  /** Of that task. It belongs to the tree. */
+  pidfd?: Descriptor;
   readonly dmabufs: Map<number, Descriptor>;
   /** While its task opens /dev/kfd. */
   filter?: DeviceFilter;

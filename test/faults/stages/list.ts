@@ -15,6 +15,7 @@ export const points = {
     'resumed',
     'finishing',
     'kept',
+    'done',
     'failed',
     'over',
   ],

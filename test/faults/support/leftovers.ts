@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { filterCgroups } from '../../e2e/support/cgroups.js';
+import { sessionCgroups } from '../../e2e/support/cgroups.js';
 import { attempt, run } from '../../e2e/support/command.js';
 import { dangerousCalls, gpuObjects } from '../../e2e/support/gpu.js';
 import { workers } from './victims.js';
@@ -29,7 +29,7 @@ function present(): string[] {
   return [
     ...workers().map((text) => `process ${text}`),
     ...namesIn(sockets).map((path) => `socket folder ${path}`),
-    ...filterCgroups().map((path) => `cgroup ${path}`),
+    ...sessionCgroups().map((path) => `cgroup ${path}`),
     ...mounts().map((point) => `mount ${point}`),
     ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
     ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),
@@ -80,5 +80,5 @@ export async function cleanUp(): Promise<void> {
   }
   for (const point of mounts()) await attempt('umount', '--lazy', point);
   for (const path of namesIn(sockets)) await attempt('rm', '-rf', path);
-  for (const path of filterCgroups()) await attempt('rmdir', path);
+  for (const path of sessionCgroups()) await attempt('rmdir', path);
 }
