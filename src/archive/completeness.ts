@@ -35,14 +35,20 @@ export async function readComplete(
 }
 
 function problemsOf(
-  { manifest, imageFiles, path }: CheckpointContents,
+  { manifest, imageFiles, misplaced, path }: CheckpointContents,
   digests: ReadonlyMap<string, string>,
 ): Mismatch[] {
+  const obstacles = misplaced.map(
+    (name): Mismatch => ({
+      code: 'E_IMAGE_CORRUPT',
+      message: `${name}: a link, folder or special file where a file of the checkpoint belongs`,
+      hint: 'do not restore it: no checkpoint has such an entry',
+    }),
+  );
   if (manifest === undefined) {
-    if (imageFiles.size === 0) return [];
-    return [asMismatch(unsealed(path))];
+    return imageFiles.size === 0 ? obstacles : [...obstacles, asMismatch(unsealed(path))];
   }
-  return manifest.files.flatMap(({ name, size, digest }): Mismatch[] => {
+  const incomplete = manifest.files.flatMap(({ name, size, digest }): Mismatch[] => {
     const hint = 'use another copy of the archive, or take another checkpoint';
     const is = imageFiles.get(name);
     if (is === undefined) {
@@ -56,6 +62,7 @@ function problemsOf(
     if (sha256 !== undefined && sha256 !== digest.hex) return corrupt('does not match its digest');
     return [];
   });
+  return [...obstacles, ...incomplete];
 }
 
 /** GPU files without a manifest: the checkpoint failed half way, or the manifest was lost. */

@@ -6,14 +6,8 @@
 import { posix } from 'node:path';
 import { KfdError } from '../errors.js';
 import type { DeviceMove } from '../gpu/device-numbers.js';
-import {
-  blockBytes,
-  decodePax,
-  decodeTarHeader,
-  padded,
-  type TarHeader,
-  withDevice,
-} from './tar-header.js';
+import { decodePax } from './pax.js';
+import { blockBytes, decodeTarHeader, padded, type TarHeader, withDevice } from './tar-header.js';
 
 /** An image of a tmpfs in CRIU's directory, with the number of the mount. */
 export const tmpfsImagePattern = /^tmpfs-dev-\d{1,10}\.tar\.gz\.img$/;

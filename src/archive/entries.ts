@@ -1,15 +1,23 @@
 /** The entries of an archive that are trusted, for all readers. */
 
 import { KfdError } from '../errors.js';
-import { plainName } from './names.js';
+import { isOfCheckpoint, isOurFile, plainName } from './names.js';
+import { damaged } from './tar-bytes.js';
+import type { EntryKind } from './tar-entries.js';
 
-/** Far more than in any real checkpoint: a bound for hostile archives. */
-const limits = { entries: 65_536, entryBytes: 2 ** 50 } as const;
+/** Far more than in any real checkpoint: bounds for hostile archives. */
+const limits = { entries: 65_536, depth: 16, nameChars: 4 << 20 } as const;
+/** How many names are kept for reports. */
+const maxNames = 20;
 
 export class Entries {
   readonly #path: string;
-  readonly #names = new Set<string>();
-  readonly ignored: string[] = [];
+  readonly #kinds = new Map<string, EntryKind>();
+  /** Folders that names imply. */
+  readonly #folders = new Set<string>();
+  #nameChars = 0;
+  /** Links, special files and folders where a file of a checkpoint belongs, at most 20. */
+  readonly misplaced: string[] = [];
 
   /** `path`: the archive's path, for messages. */
   constructor(path: string) {
@@ -17,26 +25,52 @@ export class Entries {
   }
 
   /**
-   * The plain name of a regular file; undefined for an entry that is not trusted. Throws E_IMAGE_CORRUPT for a second
-   * entry with this name, and beyond the limits.
+   * The plain name of a regular file; undefined for any other entry. Throws E_IMAGE_CORRUPT beyond the limits, for a
+   * name that leaves the archive, and for an entry that takes the place of another when the archive is unpacked.
    */
-  take(name: string, kind: 'file' | 'directory' | 'other', size: number): string | undefined {
+  take(name: string, kind: EntryKind): string | undefined {
     const plain = plainName(name);
-    if (kind !== 'file' || plain === undefined || plain === '') {
-      if (kind !== 'directory' && this.ignored.length < 20) this.ignored.push(name.slice(0, 200));
+    const shown = name.slice(0, 200);
+    if (plain === undefined) throw this.#corrupt(`${shown}: a name that leaves the archive`);
+    if (plain === '') {
+      if (kind !== 'folder') throw this.#corrupt(`${shown}: a name of the archive itself`);
       return undefined;
     }
-    // The container engine would unpack the later entry over the entry that was checked here.
-    if (this.#names.has(plain)) {
-      throw new KfdError('E_IMAGE_CORRUPT', `${this.#path}: ${plain} is there twice`);
+    const before = this.#kinds.get(plain);
+    if (before !== undefined && !(before === 'folder' && kind === 'folder')) {
+      throw this.#corrupt(`${plain} is there twice`);
     }
-    this.#names.add(plain);
-    if (this.#names.size > limits.entries || size > limits.entryBytes) {
-      throw new KfdError(
-        'E_IMAGE_CORRUPT',
-        `${this.#path}: ${plain}: beyond the limits of an archive`,
-      );
+    this.#kinds.set(plain, kind);
+    this.#nameChars += plain.length;
+    if (this.#kinds.size > limits.entries || this.#nameChars > limits.nameChars) {
+      throw this.#corrupt('more entries than any checkpoint has');
     }
-    return plain;
+    if (kind !== 'folder' && this.#folders.has(plain)) {
+      throw this.#corrupt(`${plain} takes the place of a folder`);
+    }
+    this.#takeFolders(plain);
+    if (kind === 'file') return plain;
+    const isMisplaced = kind === 'folder' ? isOurFile(plain) : isOfCheckpoint(plain);
+    if (isMisplaced && this.misplaced.length < maxNames) this.misplaced.push(shown);
+    return undefined;
+  }
+
+  #takeFolders(plain: string): void {
+    if (plain.split('/', limits.depth + 1).length > limits.depth) {
+      throw this.#corrupt(`${plain.slice(0, 200)}: more folders than any checkpoint has`);
+    }
+    for (let end = plain.lastIndexOf('/'); end > 0; end = plain.lastIndexOf('/', end - 1)) {
+      const folder = plain.slice(0, end);
+      if (this.#folders.has(folder)) return;
+      this.#folders.add(folder);
+      const kind = this.#kinds.get(folder);
+      if (kind !== undefined && kind !== 'folder') {
+        throw this.#corrupt(`${plain.slice(0, 200)}: lies below a file or link`);
+      }
+    }
+  }
+
+  #corrupt(reason: string): KfdError {
+    return new KfdError('E_IMAGE_CORRUPT', `${this.#path}: ${reason}`, { hint: damaged });
   }
 }

@@ -15,7 +15,9 @@ const bundleSpec = 'config.json';
 
 /** The spec of a bundle. Throws Node's error, E_IMAGE_CORRUPT when it is too large. */
 export async function readBundleSpec(bundle: string): Promise<string> {
-  return (await readBounded(join(bundle, bundleSpec), maxJsonBytes)).toString('utf8');
+  return (await readBounded(join(bundle, bundleSpec), maxJsonBytes, 'E_IMAGE_CORRUPT')).toString(
+    'utf8',
+  );
 }
 
 /**

@@ -26,5 +26,5 @@ export async function walkCheckpoint(
     if (!isMissing(error)) throw error;
     throw new KfdError('E_NOT_FOUND', `${path}: no such file or directory`, { cause: error });
   }
-  return isDirectory ? walkDirectory(path, visit) : walkArchive(path, options, visit);
+  return isDirectory ? walkDirectory(path, options, visit) : walkArchive(path, options, visit);
 }

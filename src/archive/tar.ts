@@ -1,17 +1,20 @@
 /** A podman archive: tar, plain or in one gzip or zstd stream. A compressed one is read as a stream. */
 
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { type ExtractEvents, extract, type Header } from 'tar-stream';
 import { asKfdError, KfdError } from '../errors.js';
+import { regularFile } from '../os/files.js';
 import { Entries } from './entries.js';
-import { walkPlainTar } from './plain-tar.js';
-import { damaged, Tail } from './tail.js';
+import { damaged, FileBytes, StreamBytes } from './tar-bytes.js';
+import { type TarEntry, tarEntries } from './tar-entries.js';
 import type { Compression, Visit, WalkOptions, WalkResult } from './walk.js';
 
-type EntryStream = ExtractEvents['entry'][1];
+export interface TarOptions extends WalkOptions {
+  /** Called with the bytes of the archive that are read so far. */
+  readonly onProgress?: (bytesRead: number) => void;
+}
 
 /** `walkCheckpoint` for an archive. */
 export async function walkArchive(
@@ -19,77 +22,104 @@ export async function walkArchive(
   options: WalkOptions,
   visit: Visit,
 ): Promise<WalkResult> {
-  const compression = await compressionOf(path);
+  return withTar(path, options, async (tar, compression) => {
+    const entries = new Entries(path);
+    for await (const { name, kind, size, place, content } of tar) {
+      const plain = entries.take(name, kind);
+      if (plain === undefined) continue;
+      await visit({ name: plain, size, ...(place && { place }) }, content);
+    }
+    return { kind: 'archive', compression, misplaced: entries.misplaced };
+  });
+}
+
+/**
+ * Runs `work` with the entries of an archive. For an uncompressed one the time depends on the number of entries. Throws
+ * E_IMAGE_CORRUPT, E_IO, E_CANCELLED and the errors of `work`.
+ */
+export async function withTar<T>(
+  path: string,
+  options: TarOptions,
+  work: (entries: AsyncIterable<TarEntry>, compression: Compression) => Promise<T>,
+): Promise<T> {
   try {
-    if (compression === 'none') return await walkPlainTar(path, options, visit);
-    return await walkStream(path, compression, options, visit);
+    const file = await regularFile(path, 'E_IMAGE_CORRUPT');
+    try {
+      const compression = await compressionIn(file, path);
+      if (compression === 'none') {
+        const { size } = await file.stat();
+        return await work(tarEntries(new FileBytes(path, file, size, options)), compression);
+      }
+      return await withStream(file, path, compression, options, work);
+    } finally {
+      await file.close();
+    }
   } catch (error) {
     throw asArchiveError(error, path);
   }
 }
 
-async function walkStream(
+async function withStream<T>(
+  file: FileHandle,
   path: string,
   compression: 'gzip' | 'zstd',
-  options: WalkOptions,
-  visit: Visit,
-): Promise<WalkResult> {
-  const entries = new Entries(path);
-  const tar = extract();
-  const tail = new Tail();
-  let lastEntry: Promise<void> = Promise.resolve();
-  tar.on('entry', (header, content, next) => {
-    lastEntry = takeEntry(header, content).then(
-      () => next(),
-      (error: unknown) => next(asArchiveError(error, path)),
-    );
-  });
-
-  async function takeEntry(header: Header, source: EntryStream): Promise<void> {
-    // tar-stream's streams are streamx: the shape of Node's, but not its types.
-    const content = source as unknown as AsyncIterable<Buffer>;
-    tail.entryAt(source.offset, header);
-    const name = entries.take(header.name, kindOf(header), header.size);
-    if (name !== undefined) await visit({ name, size: header.size }, content);
-    if (!source.destroyed) await drain(content);
-  }
-
-  await pipeline(
-    [
-      createReadStream(path, { highWaterMark: 1 << 20 }),
-      compression === 'gzip' ? createGunzip({ chunkSize: 1 << 18 }) : options.zstdDecoder(),
-      tail,
-      tar as unknown as NodeJS.WritableStream,
-    ],
-    options.signal === undefined ? {} : { signal: options.signal },
-  );
-  await lastEntry;
-  tail.assertWhole(path);
-  return { kind: 'archive', compression, ignored: entries.ignored };
-}
-
-function kindOf({ type }: Header): 'file' | 'directory' | 'other' {
-  if (type === 'file' || type === 'contiguous-file') return 'file';
-  return type === 'directory' ? 'directory' : 'other';
-}
-
-async function drain(content: AsyncIterable<Buffer>): Promise<void> {
-  for await (const _ of content) {
-    // Skipped contents must still be read.
-  }
-}
-
-/** The compression, by the first bytes. Throws E_IMAGE_CORRUPT for an unknown one. */
-export async function compressionOf(path: string): Promise<Compression> {
-  const handle = await open(path, 'r');
+  options: TarOptions,
+  work: (entries: AsyncIterable<TarEntry>, compression: Compression) => Promise<T>,
+): Promise<T> {
+  const { signal } = options;
+  let result: { value: T } | undefined;
+  // The first failure is the reason. Streams that it ends early may fail, too.
+  let failure: { error: unknown } | undefined;
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);
-    if (bytesRead >= 2 && buffer.readUInt16BE(0) === 0x1f8b) return 'gzip';
-    if (bytesRead >= 4 && buffer.readUInt32LE(0) === 0xfd2fb528) return 'zstd';
-    if (bytesRead === 512 && buffer.toString('latin1', 257, 262) === 'ustar') return 'none';
-  } finally {
-    await handle.close();
+    await pipeline(
+      createReadStream(path, { fd: file, start: 0, autoClose: false, highWaterMark: 1 << 20 }),
+      (chunks: AsyncIterable<Buffer>) => counted(chunks, options.onProgress),
+      compression === 'gzip' ? createGunzip({ chunkSize: 1 << 18 }) : options.zstdDecoder(),
+      async (chunks: AsyncIterable<Buffer>) => {
+        try {
+          const bytes = new StreamBytes(path, chunks, signal);
+          result = { value: await work(tarEntries(bytes), compression) };
+        } catch (error) {
+          failure = { error };
+          throw error;
+        }
+      },
+      signal === undefined ? {} : { signal },
+    );
+  } catch (error) {
+    throw (failure ?? { error }).error;
   }
+  if (result === undefined) throw new KfdError('E_INTERNAL', `${path}: was not read`);
+  return result.value;
+}
+
+async function* counted(
+  chunks: AsyncIterable<Buffer>,
+  report: TarOptions['onProgress'],
+): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    report?.(bytes);
+    yield chunk;
+  }
+}
+
+/** The compression, by the first bytes. Throws E_IMAGE_CORRUPT for an unknown one, and Node's error. */
+export async function compressionOf(path: string): Promise<Compression> {
+  const file = await regularFile(path, 'E_IMAGE_CORRUPT');
+  try {
+    return await compressionIn(file, path);
+  } finally {
+    await file.close();
+  }
+}
+
+async function compressionIn(file: FileHandle, path: string): Promise<Compression> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0);
+  if (bytesRead >= 2 && buffer.readUInt16BE(0) === 0x1f8b) return 'gzip';
+  if (bytesRead >= 4 && buffer.readUInt32LE(0) === 0xfd2fb528) return 'zstd';
+  if (bytesRead === 512 && buffer.toString('latin1', 257, 262) === 'ustar') return 'none';
   throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a tar archive, plain, gzip or zstd`, {
     hint: 'name a file written by "podman container checkpoint --export"',
   });
@@ -103,7 +133,8 @@ export function asArchiveError(error: unknown, path: string): KfdError {
   }
   const known = asKfdError(error, path);
   if (known.code === 'E_IO') return known;
-  // Other errors come from a decoder or the tar reader: the bytes are wrong.
+  if (error instanceof TypeError || error instanceof RangeError) return known;
+  // Other errors come from a decoder: the bytes are wrong.
   const reason = error instanceof Error ? error.message : String(error);
   return new KfdError('E_IMAGE_CORRUPT', `${path}: ${reason}`, { cause: error, hint: damaged });
 }

@@ -18,8 +18,7 @@ export interface CheckpointEntry {
 }
 
 /**
- * Called once per regular file, in order. It must read `content` to its end, or not at all. Leaving the loop early ends
- * the whole walk.
+ * Called once per regular file, in order. It may read `content` to any point, and not after it has returned.
  */
 export type Visit = (entry: CheckpointEntry, content: AsyncIterable<Buffer>) => Promise<void>;
 
@@ -32,6 +31,6 @@ export interface WalkResult {
   readonly kind: 'archive' | DirectoryKind;
   /** undefined for a directory. */
   readonly compression: Compression | undefined;
-  /** Names that are not trusted: absolute, with "..", or no regular file; at most 20. */
-  readonly ignored: readonly string[];
+  /** Names of links, special files and folders where a file of a checkpoint belongs; at most 20. */
+  readonly misplaced: readonly string[];
 }

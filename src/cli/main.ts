@@ -2,6 +2,7 @@
 /** The program `kfd-checkpoint`. */
 
 import { fileURLToPath } from 'node:url';
+import { KfdError } from '../errors.js';
 import { run, runThrough } from '../os/exec.js';
 import { exitCodeOf, failureText } from './failure.js';
 import { nativeServices } from './native-services.js';
@@ -10,6 +11,15 @@ import { runCommandLine } from './program.js';
 
 const interrupted = new AbortController();
 let signalNumber = 0;
+let hasEnded = false;
+// Node.js ends when nothing is left to wait for. A verb that waits for nothing has not succeeded.
+process.exitCode = 1;
+process.on('exit', () => {
+  if (!hasEnded) {
+    const lost = new KfdError('E_INTERNAL', 'kfd-checkpoint: ended without a result');
+    err(failureText(lost));
+  }
+});
 for (const [name, number] of [
   ['SIGHUP', 1],
   ['SIGINT', 2],
@@ -46,5 +56,9 @@ async function main(): Promise<number> {
 }
 
 void main().then((status) => {
-  process.exitCode = signalNumber === 0 ? status : 128 + signalNumber;
+  hasEnded = true;
+  // What was finished before the signal came is a success.
+  process.exitCode = signalNumber === 0 || status === 0 ? status : 128 + signalNumber;
+  // An interrupted verb can leave work that nobody waits for any more.
+  if (signalNumber !== 0) process.exit();
 });

@@ -13,6 +13,7 @@ import { exchangeImage, recoverImage } from '../archive/in-place-image.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError, printable } from '../errors.js';
+import { temporaryRoot } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
@@ -181,7 +182,7 @@ async function changes(
  * copy of the archive.
  */
 async function temporaryFile(path: string): Promise<number> {
-  const folder = process.env['TMPDIR'] ?? dirname(path);
+  const folder = temporaryRoot(dirname(path));
   const hint = 'set TMPDIR to a folder with room for a copy of the archive';
   try {
     const { bavail, bsize } = await statfs(folder);

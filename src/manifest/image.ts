@@ -41,7 +41,8 @@ export async function imageState(directory: string): Promise<ImageState> {
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
-    return decodeManifest(await readBounded(path, manifestLimits.fileBytes), path);
+    const bytes = await readBounded(path, manifestLimits.fileBytes, 'E_IMAGE_CORRUPT');
+    return decodeManifest(bytes, path);
   } catch (error) {
     if (!isMissing(error)) throw error;
     throw new KfdError('E_IMAGE_MISSING', `${path}: no such file`, { cause: error });

@@ -3,19 +3,37 @@
 // Not from node:fs/promises: the shim's long-lived process loads this module, and rarely needs the other.
 import { constants, promises } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { isMissing, KfdError } from '../errors.js';
+import { type ErrorCode, isMissing, KfdError } from '../errors.js';
 
 /**
- * The bytes of a regular file (or sysfs/proc attribute) of at most `maxBytes`.
- * Never blocks on a FIFO. Throws E_IMAGE_CORRUPT when the file is larger or not regular, and
- * Node's own error (ENOENT...) otherwise.
+ * Opens a regular file (or sysfs/proc attribute) for reading. Never blocks on a FIFO. Throws an error with `code` when
+ * it is not regular, and Node's own error (ENOENT...) otherwise.
  */
-export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
+export async function regularFile(
+  path: string,
+  code: ErrorCode = 'E_IO',
+): Promise<promises.FileHandle> {
   const handle = await promises.open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    if (!(await handle.stat()).isFile()) {
-      throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a regular file`);
-    }
+    if ((await handle.stat()).isFile()) return handle;
+    throw new KfdError(code, `${path}: not a regular file`);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/**
+ * The bytes of a regular file of at most `maxBytes`. Throws the errors of `regularFile`, and one with `code` when the
+ * file is larger.
+ */
+export async function readBounded(
+  path: string,
+  maxBytes: number,
+  code: ErrorCode = 'E_IO',
+): Promise<Buffer> {
+  const handle = await regularFile(path, code);
+  try {
     // sysfs and proc report a size of 0 or a page, so the end is found by reading.
     const chunks: Buffer[] = [];
     let total = 0;
@@ -24,9 +42,7 @@ export async function readBounded(path: string, maxBytes: number): Promise<Buffe
       const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(room), 0, room);
       if (bytesRead === 0) return Buffer.concat(chunks, total);
       total += bytesRead;
-      if (total > maxBytes) {
-        throw new KfdError('E_IMAGE_CORRUPT', `${path}: larger than ${maxBytes} bytes`);
-      }
+      if (total > maxBytes) throw new KfdError(code, `${path}: larger than ${maxBytes} bytes`);
       chunks.push(buffer.subarray(0, bytesRead));
     }
   } finally {

@@ -1,4 +1,4 @@
-/** A sound GPU checkpoint without buffers, which hostile inputs are made from, and files in the forms that they need. */
+/** A sound GPU checkpoint without buffers, which hostile inputs are made from, and the host that it fits. */
 
 import { createHash } from 'node:crypto';
 import { cp, readFile, writeFile } from 'node:fs/promises';

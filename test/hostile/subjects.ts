@@ -2,7 +2,9 @@
 
 import { environment } from './environment.js';
 import type { HostileInput } from './suite.js';
+import { tar } from './tar.js';
 
 export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   environment,
+  tar,
 };

@@ -8,6 +8,8 @@ export interface RawEntry {
   readonly size?: number;
   readonly major?: number;
   readonly minor?: number;
+  /** Changes the finished header; its checksum is made afterwards. */
+  readonly bend?: (block: Buffer) => void;
 }
 
 /** The entries and the end marker. */
@@ -26,6 +28,7 @@ function headerOf({
   size = data?.length ?? 0,
   major,
   minor,
+  bend,
 }: RawEntry): Buffer {
   const block = Buffer.alloc(512);
   const octal = (value: number, at: number, bytes: number) =>
@@ -42,7 +45,18 @@ function headerOf({
   block.write('ustar\x0000', 257, 'latin1');
   if (major !== undefined) octal(major, 329, 8);
   if (minor !== undefined) octal(minor, 337, 8);
+  bend?.(block);
   return checksummed(block);
+}
+
+/** Records of a pax header, "key=value" each, as the contents of an entry of type x or g. */
+export function paxRecords(...records: readonly string[]): Buffer {
+  const lines = records.map((record) => {
+    const bytes = Buffer.byteLength(record) + 2;
+    const length = bytes + `${bytes + `${bytes}`.length}`.length;
+    return `${length} ${record}\n`;
+  });
+  return Buffer.from(lines.join(''));
 }
 
 /**

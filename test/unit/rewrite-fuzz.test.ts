@@ -6,9 +6,10 @@ import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
-import { walkPlainTar } from '../../src/archive/plain-tar.js';
 import { rewriteArchive } from '../../src/archive/rewrite.js';
+import { walkArchive } from '../../src/archive/tar.js';
 import { KfdError } from '../../src/errors.js';
 import type { DeviceMove } from '../../src/gpu/device-numbers.js';
 import { ProgramFilter } from '../../src/os/filter.js';
@@ -27,10 +28,10 @@ function assertDamage(error: unknown): void {
   assert.ok(error instanceof KfdError && error.code === 'E_IMAGE_CORRUPT', String(error));
 }
 
-/** Name to digest of every file, as the reader of uncompressed archives sees them. */
+/** Name to digest of every file. */
 async function digestsOf(path: string): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  await walkPlainTar(path, options, async ({ name }, content) => {
+  await walkArchive(path, options, async ({ name }, content) => {
     const hash = createHash('sha256');
     for await (const chunk of content) hash.update(chunk);
     found.set(name, hash.digest('hex'));
@@ -38,10 +39,19 @@ async function digestsOf(path: string): Promise<Map<string, string>> {
   return found;
 }
 
+/** undefined: refused as damaged. */
+async function seenIn(path: string): Promise<Map<string, string> | undefined> {
+  return digestsOf(path).catch((error: unknown) => {
+    assertDamage(error);
+    return undefined;
+  });
+}
+
 test('a mutated archive is refused, or its copy has the same files but for the replaced one', async (t) => {
   const random = randomFrom(2611);
   const folder = await temporaryFolder(t);
   const [from, to] = [join(folder, 'in.tar'), join(folder, 'out.tar')];
+  const compressed = join(folder, 'in.tar.gz');
   const seed = rawTar([
     { name: 'spec.dump', data: Buffer.from('{"a":1}') },
     { name: 'x', type: 'x', data: Buffer.from('10 path=b\n12 size=123\n') },
@@ -58,24 +68,35 @@ test('a mutated archive is refused, or its copy has the same files but for the r
   let copied = 0;
   for (let round = 0; round < 250; round++) {
     const bytes = mutated(seed, random);
-    await writeFile(from, random(8) === 0 ? bytes.subarray(0, random(bytes.length)) : bytes);
-    const fd = openSync(to, 'w');
-    try {
-      await rewriteArchive(from, fd, new Map([['spec.dump', replacement]]), options);
-    } catch (error) {
-      assertDamage(error);
-      continue;
-    } finally {
+    const mutant = random(8) === 0 ? bytes.subarray(0, random(bytes.length)) : bytes;
+    await writeFile(from, mutant);
+    await writeFile(compressed, gzipSync(mutant));
+    const before = await seenIn(from);
+    // The same bytes are the same archive, however they are stored.
+    assert.deepEqual(await seenIn(compressed), before, `round ${round}`);
+    // What is copied is what was judged: a reader that sees less would let something by.
+    for (const path of [from, compressed]) {
+      const fd = openSync(to, 'w');
+      const replacements = new Map([['spec.dump', replacement]]);
+      const isCopied = await rewriteArchive(path, fd, replacements, options).then(
+        () => true,
+        (error: unknown) => {
+          assertDamage(error);
+          return false;
+        },
+      );
       closeSync(fd);
+      if (!isCopied) {
+        assert.ok(before === undefined || !before.has('spec.dump'), `round ${round}`);
+        continue;
+      }
+      assert.ok(before !== undefined, `round ${round}`);
+      const wanted = new Map(before).set('spec.dump', replaced);
+      assert.deepEqual(await seenIn(to), wanted, `round ${round}`);
+      copied += 1;
     }
-    // What is copied is also what was judged: two readers that disagree would let something by.
-    const before = await digestsOf(from).catch(assertDamage);
-    if (before === undefined) continue;
-    before.set('spec.dump', replaced);
-    assert.deepEqual(await digestsOf(to), before, `round ${round}`);
-    copied += 1;
   }
-  assert.ok(copied > 15, `${copied} were copied: the mutations leave nothing`);
+  assert.ok(copied > 30, `${copied} were copied: the mutations leave nothing`);
 });
 
 const moves: readonly DeviceMove[] = [

@@ -36,7 +36,7 @@ export async function askOurs(path: string): Promise<Own> {
 async function read(path: string): Promise<Own> {
   const found: Found[] = [];
   try {
-    const { ignored } = await walkArchive(
+    const { misplaced: ignored } = await walkArchive(
       path,
       { zstdDecoder: zstdProgram },
       async ({ name }, content) => {
