@@ -43,6 +43,10 @@ export function configureCommand(context: CommandContext): Command {
           ? await forContainerd(roots, options, context)
           : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
       for (const change of changes) {
+        // Between two files. The order of the files allows that at any place.
+        if (context.signal.aborted) {
+          throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished');
+        }
         if (options.dryRun) {
           context.out(diff(change.path, change.before, change.after));
           continue;

@@ -17,7 +17,14 @@ import { versionCommand, versionText } from './version.js';
 import { watchCommand } from './watch.js';
 
 /** Verbs with nothing to undo. A signal ends them, whatever they wait for. */
-const readingVerbs: readonly string[] = ['cancel', 'check', 'inspect', 'sessions', 'verify'];
+const readingVerbs: readonly string[] = [
+  'cancel',
+  'check',
+  'inspect',
+  'sessions',
+  'verify',
+  'watch',
+];
 /** Time in which an interrupted verb can say itself what it was doing. */
 const obeyMs = 300;
 

@@ -1,11 +1,12 @@
 /** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
 import { Argument, Command, Option } from 'commander';
-import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
+import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
-import { printable, rate, size } from './format.js';
+import { ProgramFailure } from './failure.js';
+import { rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
   chosenSession,
@@ -43,7 +44,9 @@ export function watchCommand(context: CommandContext): Command {
         }
         return newest;
       }).finally(progress.end);
-      if (!signal.aborted) failUnlessDone(criuPid, last);
+      // Whoever ends the watch needs no message.
+      if (signal.aborted) throw new ProgramFailure(1);
+      failUnlessDone(criuPid, last);
     });
 }
 

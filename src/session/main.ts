@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   const { config, unknownOptions } = await readConfig();
   const context = new SessionContext(request, config);
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
-  limitSession(config, context.log);
+  limitSession(config, context.log, request.operation === 'dump' ? context.image : undefined);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);

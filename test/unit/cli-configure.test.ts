@@ -193,6 +193,19 @@ test('a foreign libdir stops everything before anything is written', async (t) =
   assert.deepEqual(await snapshot(root), before);
 });
 
+test('a folder in the place of a file is named, and nothing is written', async (t) => {
+  const root = await system(t);
+  await mkdir(join(root, conf), { recursive: true });
+  const before = await snapshot(root);
+  const { code, stderr } = await cli(['configure', '--root', root]);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^Error: .*\/etc\/criu\/default\.conf: not a regular file\nHint: {2}move it away/,
+  );
+  assert.deepEqual(await snapshot(root), before);
+});
+
 test('an incomplete or damaged installation is not configured', async (t) => {
   const cut = async (file: string) => truncate(file, (await stat(file)).size - 2);
   const empty = (file: string) => truncate(file, 0);
