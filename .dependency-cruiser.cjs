@@ -3,7 +3,7 @@
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
-const forAll = ['src/addon', 'src/addon.ts', 'src/errors.ts', 'src/rpc-status.ts', 'src/version.ts'];
+const forAll = ['src/addon', 'src/addon.ts', 'src/errors.ts', 'src/rpc-status.ts', 'src/stages.ts', 'src/version.ts'];
 const modules = readFileSync(join(__dirname, 'src/modules.list'), 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'))

@@ -1,8 +1,9 @@
 #!/bin/bash
-# install.sh: puts what stage.sh gathered, build/stage.tar, to where an installation lies on this host. Run as root.
+# install.sh [ARCHIVE]: puts what stage.sh gathered, build/stage.tar, to where an installation lies on this host. Run
+# as root.
 set -euo pipefail
 prefix=/usr/lib/kfd-checkpoint
-archive=$(cd "$(dirname "$0")/.." && pwd)/build/stage.tar
+archive=${1:-$(cd "$(dirname "$0")/.." && pwd)/build/stage.tar}
 
 [ -f "$archive" ] || { echo "install: $archive is missing: packaging/stage.sh makes it" >&2; exit 1; }
 rm -rf "$prefix"

@@ -1,19 +1,22 @@
 #!/bin/bash
 # stage.sh: gathers what an installation consists of, from the built tree, into build/stage and build/stage.tar, laid
 # out as it lies in /usr/lib/kfd-checkpoint. Fails, naming every missing part.
+# stage.sh held: the same of the test build, whose processes can be held at points (test/faults), into build/stage-held.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-stage=$PWD/build/stage
+suffix=${1:+-$1}
+stage=$PWD/build/stage$suffix native=build/native$suffix bundle=build/bundle$suffix
+stages=${1:+dist/test/faults/stages/hold.js}
 
 # Where each part is in the built tree, and where in the installation.
 parts=(
-	"build/bundle ." # first: it is made below
+	"$bundle ." # first: it is made below
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
-	"build/native/kfd_checkpoint.node lib/kfd_checkpoint.node"
-	"build/native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
-	"build/native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"
+	"$native/kfd_checkpoint.node lib/kfd_checkpoint.node"
+	"$native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
+	"$native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"
 )
 
 missing=
@@ -24,7 +27,8 @@ if [ -n "$missing" ]; then
 	echo "stage: not built:$missing (npm run build makes them)" >&2
 	exit 1
 fi
-npm run --silent build:bundle # each time, so that bundles are never older than the output of tsc
+# Each time, so that bundles are never older than the output of tsc.
+node dist/src/bundle/main.js "$bundle" ${stages:+"$stages"}
 
 rm -rf "$stage" "$stage.tar"
 mkdir -p "$stage"

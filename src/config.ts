@@ -20,6 +20,12 @@ function whole(min: number, max: number) {
   return v.pipe(v.number(range), v.integer(range), v.minValue(min, range), v.maxValue(max, range));
 }
 
+function wholeOrNone(min: number, max: number) {
+  const range = `must be 0, or a whole number from ${min} to ${max}`;
+  const isMeant = (value: number) => value === 0 || (value >= min && value <= max);
+  return v.pipe(v.number(range), v.integer(range), v.check(isMeant, range));
+}
+
 const configSchema = v.strictObject({
   /** true: uploads run during CRIU's own restore. false: they run after it, while CRIU waits. */
   parallel: v.optional(v.boolean(), true),
@@ -34,11 +40,17 @@ const configSchema = v.strictObject({
   short_freeze: v.optional(v.boolean(), true),
   /** The most host memory for such copies, MiB, when VRAM has no room. At most half of the free memory is used. */
   freeze_host_mib: v.optional(whole(0, 1 << 20), 4096),
+  /** The most memory of a session, MiB. 0: the copies above and a fixed part (src/session/own-cgroup.ts). */
+  session_memory_mib: v.optional(wholeOrNone(256, 1 << 24), 0),
+  /** The most threads of a session. Each GPU that is copied at the same time has up to 20. */
+  session_tasks: v.optional(whole(64, 1 << 20), 4096),
   /** The copy engine: SDMA, the CPU, or SDMA where it works. */
   engine: v.optional(v.picklist(['auto', 'sdma', 'cpu']), 'auto'),
   /** Seconds from a restore's start to the end of its uploads; podman itself gives up after 240. */
   gate_timeout_s: v.optional(whole(1, 86400), 200),
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
+  /** Session logs that stay in `log_dir`; older ones are removed. */
+  keep_logs: v.optional(whole(1, 1_000_000), 1000),
   /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
   /** Differences to the source host that are no reason against a restore. */

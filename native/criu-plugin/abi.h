@@ -39,8 +39,9 @@ struct Descriptor {
   void* hooks[kHookSlots];
 };
 
-/// The task state a dump leaves behind (first field of CRIU's option block): tasks continue.
+/// The task state a dump leaves behind (first field of CRIU's option block): tasks continue or end.
 inline constexpr int kTasksStayAlive = 1;
+inline constexpr int kTasksDie = 2;
 
 /// Number of hook slots the running CRIU knows, from the size of its exported `cr_plugin_ctl` (one
 /// list head, then one per slot); 0 when unknown.

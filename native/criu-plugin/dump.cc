@@ -13,6 +13,7 @@
 #include "core/kfd/kfd.h"
 #include "core/os/error.h"
 #include "core/os/procfs.h"
+#include "core/os/stage.h"
 #include "core/survey/survey.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
@@ -31,9 +32,8 @@ namespace {
 // The session only has to open files and start a thread before it answers.
 constexpr int kAnswerTimeoutMs = 60'000;
 
-// Answers to dump_end.
+// Answer to dump_end.
 constexpr std::uint64_t kStayPaused = 1;
-constexpr std::uint64_t kSealedLater = 2;
 
 struct DumpState {
   UniqueFd session;
@@ -159,6 +159,7 @@ bool announce_file(int fd, int id) {
 void begin_dump(int root_pid) {
   if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
   add_action_script();
+  stage("plugin-dump", "looked");
   run_pre_dump_script();
 }
 
@@ -186,6 +187,8 @@ void checkpoint_tree(int root_pid) {
   }
   if (!survey.refusals.empty()) refuse(*dump, survey.refusals);
   register_in_inventory(kPluginName);
+  const bool holds = prepare_hold();
+  stage("plugin-dump", "surveyed");
 
   try {
     pause_and_send(dump->session.get(), dump->processes, dump->dmabufs, dump->paused);
@@ -194,12 +197,14 @@ void checkpoint_tree(int root_pid) {
     send_failure(dump->session.get(), MessageType::dump_refused, 0, error);
     throw;
   }
-  const std::uint64_t continues = final_task_state() == kTasksStayAlive ? 1 : 0;
+  stage("plugin-dump", "states-sent");
+  const std::uint64_t continues = holds && final_task_state() == kTasksStayAlive ? 1 : 0;
   const Message answer = ask(*dump, MessageType::dump_begin, {dump->processes.size(), continues});
   if (answer.type != MessageType::ok) {
     throw Error(ErrorCode::protocol, answer.text.empty() ? "the session refused" : answer.text);
   }
   dump->draining = true;
+  stage("plugin-dump", "begun");
   log_info("paused " + std::to_string(dump->paused.size()) + " of " +
            std::to_string(dump->processes.size()) +
            " GPU process(es), draining; session log: " + answer.text);
@@ -219,21 +224,22 @@ void finish_dump(int result) noexcept {
   begun = surveyed = false;
   if (!dump) return;
   bool stay_paused = false;
-  bool sealed_later = false;
+  const bool known = dump->draining || !dump->paused.empty();
   const int state = final_task_state();
+  stage("plugin-dump", "ending");
   try {
-    if (dump->session && !dump->session_lost && (dump->draining || !dump->paused.empty())) {
+    if (dump->session && !dump->session_lost && known) {
       const Message answer =
           ask(*dump, MessageType::dump_end,
               {static_cast<std::uint64_t>(result), static_cast<std::uint64_t>(state)});
       // A tree that will be killed must not run on: its shared memory is archived later.
       const bool saved = answer.type == MessageType::ok && result == 0 && state != -1;
       stay_paused = saved && answer.args[0] == kStayPaused && state != kTasksStayAlive;
-      sealed_later = saved && answer.args[0] == kSealedLater && state == kTasksStayAlive;
     }
   } catch (const std::exception& error) {
     log_error(describe(error));
   }
+  stage("plugin-dump", "ended");
   for (const int kfd_fd : dump->paused) {
     if (stay_paused) break;
     try {
@@ -243,7 +249,10 @@ void finish_dump(int result) noexcept {
     }
   }
   if (!dump->paused.empty()) report_end(stay_paused);
-  if (sealed_later) hold_exit(std::move(dump->session));
+  stage("plugin-dump", "over");
+  if (known) {
+    hold_answer(std::move(dump->session), dump->session_lost, state == kTasksDie);
+  }
   dump.reset();
 }
 

@@ -7,6 +7,7 @@
 #include "core/kfd/kfd.h"
 #include "core/os/error.h"
 #include "core/os/procfs.h"
+#include "core/os/stage.h"
 #include "core/survey/unacquired_vms.h"
 #include "core/wire/wire.h"
 #include "criu-plugin/dump_render.h"
@@ -27,7 +28,9 @@ std::optional<kfd::ProcessInfo> pause(int session, const GpuProcess& process, st
   send_message(session, MessageType::dump_pause, {ordinal, static_cast<std::uint64_t>(process.pid)},
                procfs::comm(process.pid), fds);
   if (process.kfd_files.empty()) return std::nullopt;
+  stage("plugin-dump", "pausing");
   kfd::ProcessInfo info = kfd::process_info(process.kfd_files.front().get());
+  stage("plugin-dump", "paused");
   paused.push_back(process.kfd_files.front().get());
   if (const std::uint32_t expected = procfs::ns_pid(process.pid); info.ns_pid != expected) {
     throw Error(ErrorCode::unsupported,
@@ -91,6 +94,7 @@ void pause_and_send(int session, std::vector<GpuProcess>& processes,
   for (const GpuProcess& process : processes) {
     infos.push_back(pause(session, process, infos.size(), paused));
   }
+  stage("plugin-dump", "all-paused");
   std::uint32_t render_files = 0;  // numbered so far
   for (std::size_t i = 0; i < infos.size(); ++i) {
     send_process(session, processes[i], static_cast<std::uint32_t>(i), infos[i], render_files);

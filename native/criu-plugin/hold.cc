@@ -1,71 +1,128 @@
 #include "criu-plugin/hold.h"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "core/os/error.h"
+#include "core/os/stage.h"
+#include "core/wire/held_answer.h"
+#include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
+#include "criu-plugin/abi.h"
 #include "criu-plugin/log.h"
 
 namespace kfdcp::criu {
 
 namespace {
 
-// Not closed by a destructor: the order of destructors and exit handlers is not defined here.
-int socket_of_session = -1;
-pid_t holder = -1;
+// A session that writes to a slow disk takes its time; one that dies closes its end.
+constexpr int kForever = -1;
+// Otherwise it has no more to do than to remove files.
+constexpr int kAnswerTimeoutMs = 60'000;
 
-/// A session that dies closes its end. One that writes to a slow disk takes its time.
-void wait_for_answer() {
-  pollfd poller{socket_of_session, POLLIN, 0};
-  while (::poll(&poller, 1, -1) == -1) {
-    if (errno != EINTR) throw io_error("session socket: wait for the image");
-  }
-}
+struct Hold {
+  pid_t holder = -1;
+  std::optional<HeldAnswer> answer;
+  UniqueFd image;  // CRIU closes its own before it exits
+  UniqueFd session;
+  bool active = false;
+  bool lost = false;
+  bool dies = false;
+};
 
-void seal() {
-  send_message(socket_of_session, MessageType::dump_seal, {}, "", {});
-  wait_for_answer();
-  constexpr int kIsThere = 0;
-  const Message answer = expect_message(socket_of_session, kIsThere);
-  if (answer.type != MessageType::ok) throw Error(ErrorCode::protocol, answer.text);
-}
+// Never destroyed: the order of destructors and exit handlers is not defined here.
+Hold* hold = nullptr;
 
-/// False, and in CRIU's log why, when there is no image.
-bool wait_for_image() noexcept {
-  try {
-    seal();
-    log_info("the image is sealed");
+/// After the end of the session: a manifest is written last, so it says that all is there.
+bool image_without_session(bool success) {
+  const int image = hold->image.get();
+  if (success && has_manifest(image)) {
+    log_info("the session is gone, its image is sealed");
     return true;
-  } catch (const Error& error) {
-    const bool answered = error.code == ErrorCode::protocol;
-    log_error("the container runs, but its image is not complete: " +
-              (answered ? std::string(error.what()) : give_up_session(holder, error).why));
-  } catch (const std::exception& error) {
-    log_error(describe(error));
   }
+  const std::size_t removed = success ? remove_unsealed_files(image) : remove_image_files(image);
+  if (removed > 0) log_info("removed " + std::to_string(removed) + " file(s) of this checkpoint");
   return false;
 }
 
-void at_exit() {
-  if (::getpid() == holder && !wait_for_image()) ::_exit(1);
+bool ask_session(int status) {
+  stage("plugin-dump", "sealing");
+  const bool finishing = status == 0 && !has_manifest(hold->image.get());
+  send_message(hold->session.get(), MessageType::dump_result, {static_cast<std::uint64_t>(status)},
+               "", {});
+  const Message answer =
+      expect_message(hold->session.get(), finishing ? kForever : kAnswerTimeoutMs);
+  stage("plugin-dump", "sealed");
+  if (answer.type == MessageType::ok) return true;
+  if (status == 0) log_error("the container runs, but its image is not complete: " + answer.text);
+  return false;
+}
+
+/// Whether the image can be restored. A session that is slow decides like this when it continues.
+bool image_is_there(int status) {
+  const bool success = status == 0;
+  const bool stays = success && hold->dies && has_manifest(hold->image.get());
+  if (hold->lost) {
+    return remove_dead_session(hold->holder) ? image_without_session(success) : stays;
+  }
+  try {
+    return ask_session(status);
+  } catch (const Error& error) {
+    const LostSession lost = give_up_session(hold->holder, error);
+    if (lost.gone) {
+      const bool sealed = image_without_session(success);
+      if (success && !sealed) {
+        log_error("the container runs, but its image is not complete: " + lost.why);
+      }
+      return sealed;
+    }
+    log_error(lost.why);
+    return stays;
+  }
+}
+
+void at_exit(int status, void*) {
+  if (hold == nullptr || !hold->active || ::getpid() != hold->holder) return;
+  bool there = false;
+  try {
+    there = image_is_there(status);
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
+  if (status == 0 && !there) ::_exit(1);
+  if (hold->answer) hold->answer->give();
 }
 
 }  // namespace
 
-void hold_exit(UniqueFd session) noexcept {
-  socket_of_session = session.release();
-  holder = ::getpid();
-  if (std::atexit(at_exit) == 0) {
-    log_info("the container runs; CRIU ends when its image is sealed");
-  } else {
-    wait_for_image();  // no memory for a handler: then the container waits, too
+bool prepare_hold() {
+  hold = new Hold;
+  hold->holder = ::getpid();
+  hold->answer = HeldAnswer::find(::getppid());
+  hold->image = UniqueFd(::fcntl(image_directory(), F_DUPFD_CLOEXEC, 3));
+  if (!hold->image) throw io_error("image directory");
+  if (::on_exit(at_exit, nullptr) != 0) throw Error(ErrorCode::io, "no exit handler", ENOMEM);
+  return hold->answer.has_value() || !answers_by_rpc();
+}
+
+void hold_answer(UniqueFd session, bool lost, bool dies) noexcept {
+  if (hold == nullptr) return;
+  hold->session = std::move(session);
+  hold->lost = lost;
+  hold->dies = dies;
+  hold->active = true;
+  try {
+    if (hold->answer) hold->answer->hold();
+  } catch (const std::exception& error) {
+    log_error(describe(error));
   }
 }
 

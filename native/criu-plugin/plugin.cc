@@ -43,7 +43,7 @@ int init(int stage) noexcept {
 
 void fini(int stage, int result) noexcept {
   if (stage == kDump) finish_dump(result);
-  if (stage == kRestore) end_restore();
+  if (stage == kRestore) end_restore(result);
 }
 
 /// CRIU calls this for the root of the tree first, before it stops anything, and then for every

@@ -12,6 +12,7 @@
 #include "core/kfd/kfd.h"
 #include "core/kfd/state_file.h"
 #include "core/os/error.h"
+#include "core/os/stage.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
@@ -27,6 +28,9 @@
 namespace kfdcp::criu {
 
 namespace {
+
+// The tasks run already, and the container engine waits for CRIU's answer.
+constexpr int kEndTimeoutMs = 5'000;
 
 int criu_pid = -1;
 bool expects_session = false;
@@ -48,6 +52,7 @@ void restore_rest(int socket, ProcessState state, const Dmabufs& dmabufs, const 
   const std::uint32_t ordinal = state.ordinal;
   std::vector<RenderOffset> offsets = restore_render_files(socket, state, dmabufs, shared);
   const Message known = request(socket, MessageType::restored, {ordinal, 1});
+  stage("plugin-restore", "restored");
   expect_mappings(criu_pid, std::move(state), std::move(offsets));
   log_info("restored the GPU state of process " + std::to_string(ordinal) +
            "; session log: " + known.text);
@@ -73,7 +78,9 @@ UniqueFd restore_kfd(int socket, Message& answer) {
   }
 
   UniqueFd kfd = open_kfd();
+  stage("plugin-restore", "restoring");
   const Dmabufs dmabufs = kfd::restore(kfd.get(), state, drm_fds);
+  stage("plugin-restore", "made");
   kfd::age_events(kfd.get());
   send_buffers(socket, MessageType::restore_buffers, ordinal, dmabufs);
   const Dmabufs shared = import_shared(socket, kfd.get(), ordinal, state);
@@ -109,11 +116,22 @@ void begin_restore() {
   if (!image_has_gpu_state() && !image_has("kfd-state-0.img")) return;
   add_action_script();
   expects_session = true;
+  stage("plugin-restore", "begun");
 }
 
-void end_restore() noexcept {
+void end_restore(int result) noexcept {
+  if (!expects_session) return;
+  stage("plugin-restore", "ending");
   try {
-    if (expects_session) remove_dead_session(criu_pid);
+    const UniqueFd session = connect_socket(session_socket(criu_pid));
+    send_message(session.get(), MessageType::restore_end, {static_cast<std::uint64_t>(result)}, "",
+                 {});
+    expect_message(session.get(), kEndTimeoutMs);
+  } catch (const std::exception&) {
+    // The session has refused this restore, or has died.
+  }
+  try {
+    remove_dead_session(criu_pid);
   } catch (const std::exception& error) {
     log_error(describe(error));
   }
@@ -123,6 +141,7 @@ int restore_file(int id) {
   if (!image_has_gpu_state()) return -ENOTSUP;
   const UniqueFd session = connect_session(criu_pid);
   const auto pid = static_cast<std::uint64_t>(::getpid());
+  stage("plugin-restore", "asking");
   Message answer =
       request(session.get(), MessageType::open_file, {static_cast<std::uint64_t>(id), pid});
   try {

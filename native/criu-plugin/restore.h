@@ -11,8 +11,9 @@ namespace kfdcp::criu {
 /// action script, which starts the session. Throws Error{unsupported} when CRIU cannot.
 void begin_restore();
 
-/// At the end of CRIU, in its main process: a session that was killed leaves nothing behind.
-void end_restore() noexcept;
+/// At the end of CRIU, in its main process: tells the session CRIU's `result`. A session that was
+/// killed leaves nothing behind.
+void end_restore(int result) noexcept;
 
 /// Returns a descriptor for CRIU file `id`, or -ENOTSUP when the file is not ours. Throws Error.
 int restore_file(int id);

@@ -14,6 +14,7 @@
 
 #include "core/kfd/kfd_maps.h"
 #include "core/os/error.h"
+#include "core/os/stage.h"
 #include "core/wire/wire.h"
 #include "criu-plugin/request.h"
 #include "criu-plugin/task_session.h"
@@ -126,6 +127,7 @@ void exchange_offset(const VmaRecord& vma, std::uint64_t& new_offset, int& fd) {
 /// CRIU ignores errors of its mapping hook: the session refuses the restore unless it gets the
 /// count.
 void report_mapped() {
+  stage("plugin-restore", "mapped");
   const UniqueFd session = connect_session(restored->criu_pid);
   request(session.get(), MessageType::vmas_mapped, {restored->state.ordinal, restored->mapped});
 }

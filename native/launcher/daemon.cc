@@ -18,34 +18,14 @@
 #include "core/os/error.h"
 #include "core/os/fd.h"
 #include "core/os/text_file.h"
+#include "launcher/cgroup.h"
 
 namespace kfdcp::launcher {
 
 namespace {
 
-constexpr char kCgroup[] = "kfd-checkpoint";
 constexpr char kCrashLog[] = "/var/log/kfd-checkpoint/session-stderr.log";
 constexpr char kPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// Moves this process; false when the kernel does not take it.
-bool enter_cgroup(const std::string& directory) {
-  const UniqueFd procs(::open((directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  return procs && ::write(procs.get(), "0", 1) == 1;
-}
-
-/// Mount points of cgroup2 and of every version 1 hierarchy.
-std::vector<std::string> cgroup_mounts() {
-  std::vector<std::string> mounts;
-  const std::string text = read_text("/proc/self/mounts").value_or("");
-  std::string_view rest = text;
-  while (auto line = take_line(rest)) {
-    take_word(*line);  // the device
-    const std::string_view point = take_word(*line);
-    const std::string_view type = take_word(*line);
-    if (type == "cgroup2" || type == "cgroup") mounts.emplace_back(point);
-  }
-  return mounts;
-}
 
 /// The caller may have closed 0 to 2, and a new descriptor may have taken a place that is given
 /// away below.
@@ -96,17 +76,8 @@ void become(const std::vector<std::string>& command, int ready_pipe) {
 
 }  // namespace
 
-void leave_cgroup() {
-  for (const std::string& mount : cgroup_mounts()) {
-    const std::string own = mount + "/" + kCgroup;
-    ::mkdir(own.c_str(), 0755);
-    // A new cgroup of the version 1 controller "cpuset" has no CPUs and accepts no process. The
-    // root cgroup does.
-    if (!enter_cgroup(own)) enter_cgroup(mount);
-  }
-}
-
-std::string start_daemon(const std::vector<std::string>& command, int timeout_ms) {
+std::string start_daemon(const std::string& name, const std::vector<std::string>& command,
+                         int timeout_ms) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) == -1) throw io_error("pipe");
   const UniqueFd reader(ends[0]);
@@ -115,7 +86,7 @@ std::string start_daemon(const std::vector<std::string>& command, int timeout_ms
   const pid_t child = ::fork();
   if (child == -1) throw io_error("fork");
   if (child == 0) {
-    leave_cgroup();
+    leave_cgroup(name);
     ::setsid();
     if (::fork() == 0) become(command, writer.get());
     ::_exit(0);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/os/error.h"
+#include "core/os/stage.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
 #include "launcher/daemon.h"
@@ -43,12 +44,15 @@ Stage read_stage() {
 }
 
 int start_session(const Stage& stage, const std::string& package, const char* operation) {
+  kfdcp::stage("launcher", "starting");
   // Without flags for V8: most of them, including --jitless, make V8 compile Node.js's own modules
   // again, and CRIU waits for it.
   const std::string answer =
-      launcher::start_daemon({"node", package + "/dist/src/session/main.js", operation,
+      launcher::start_daemon(std::to_string(stage.criu_pid),
+                             {"node", package + "/dist/src/session/main.js", operation,
                               std::to_string(stage.criu_pid), stage.image_directory},
                              kStartTimeoutMs);
+  kfdcp::stage("launcher", "started");
   if (answer == "ready\n") return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n",
                answer.empty() ? "the session could not be started; see "
@@ -62,11 +66,14 @@ int ask_session(const Stage& stage) {
   Message answer;
   try {
     const UniqueFd socket = connect_socket(session_socket(stage.criu_pid));
+    kfdcp::stage("launcher", "asking");
     send_message(socket.get(), MessageType::stage, {}, stage.name, {});
+    kfdcp::stage("launcher", "asked");
     answer = expect_message(socket.get(), kStageTimeoutMs);
   } catch (const Error& error) {
     throw Error(error.code, give_up_session(stage.criu_pid, error).why, error.err);
   }
+  kfdcp::stage("launcher", "answered");
   if (answer.type == MessageType::ok) return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n", answer.text.c_str());
   return kStop;

@@ -53,6 +53,13 @@ function read(bytes: Buffer): Read {
 }
 
 function readJson(text: string): Read {
+  try {
+    // Also finds a member that is there twice: readers would take different ones.
+    withMember(text, 'address', '');
+  } catch (error) {
+    const { message } = error as SyntaxError;
+    throw new KfdError('E_PROTOCOL', `the stock shim's answer: ${message}`, { cause: error });
+  }
   const { address, protocol } = JSON.parse(text) as { address?: unknown; protocol?: unknown };
   return {
     address: String(address),

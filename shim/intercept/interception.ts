@@ -1,6 +1,6 @@
 /** The interface between the proxy and the code that intercepts calls. */
 
-import type { Request, Response } from '../transport/envelope.js';
+import type { Call, Response } from '../transport/envelope.js';
 
 /** The stock shim, for one intercepted call. */
 export interface Upstream {
@@ -10,11 +10,16 @@ export interface Upstream {
    */
   forward(payload?: Buffer): Promise<Response>;
   /**
-   * As forward, for a call that must not be cut off. The stock shim cancels the calls of a connection
-   * that ends, so its connection stays until the answer, even after the caller's connection has
-   * ended. `onCallerGone` is called when the caller's connection ends.
+   * As forward, for a call that must not be cut off. The stock shim cancels a call at its caller's
+   * deadline, and the calls of a connection that ends. So the deadline is not passed on, and the
+   * connection stays until `finish` has made the final answer of the stock shim's.
+   *
+   * `onCallerGone` is called at most once: at the deadline, or when the caller's connection ends.
    */
-  forwardToEnd(onCallerGone: () => void): Promise<Response>;
+  forwardToEnd(
+    onCallerGone: () => void,
+    finish: (response: Response) => Promise<Response>,
+  ): Promise<Response>;
   /** Makes another call of the same service. Rejects with E_TIMEOUT, E_PROTOCOL. */
   ask(method: string, payload: Buffer): Promise<Response>;
 }
@@ -23,4 +28,4 @@ export interface Upstream {
  * Answers a call instead of the stock shim. Undefined: the call is forwarded unchanged. The same
  * happens when this throws, which it may only do before it uses `upstream`.
  */
-export type Intercept = (call: Request, upstream: Upstream) => Promise<Response> | undefined;
+export type Intercept = (call: Call, upstream: Upstream) => Promise<Response> | undefined;

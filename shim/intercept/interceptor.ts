@@ -1,12 +1,13 @@
 /** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
 import { readdirSync, rm } from 'node:fs';
-import { basename } from 'node:path';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
-import { decodeResponse, type Request, type Response, statusCode } from '../transport/envelope.js';
-import { bytesField } from '../transport/fields.js';
+import { stage } from '../../src/stages.js';
+import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import { cancelUntilEnded } from './cancelling.js';
 import { cgroupRoot } from './cgroup-root.js';
+import { type CheckpointContext, Checkpoints } from './checkpoints.js';
 import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
@@ -14,13 +15,10 @@ import {
   type CreateRequest,
   createRequest,
   isTaskService,
-  pausedState,
   processOf,
   restoringFrom,
 } from './task-fields.js';
-
-/** Folders into which containerd unpacks a checkpoint. It never removes them. */
-const temporaryImage = /^ctrd-checkpoint/;
+import { isTemporaryImage, temporaryFolder } from './temporary-image.js';
 
 interface Container {
   readonly bundle: string;
@@ -28,23 +26,24 @@ interface Container {
   readonly refusal?: Response;
   /** CreateTaskRequest of a container that its first Start restores. */
   restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
-  /** StateResponse while a checkpoint runs. */
-  paused?: Buffer;
+  readonly checkpoints: Checkpoints;
 }
 
 export class Interceptor {
   readonly #helper: Helper;
   readonly #report: (error: unknown) => void;
+  readonly #context: CheckpointContext;
   readonly #containers = new Map<string, Container>();
 
-  /** `report` receives errors that stopped no call. */
-  constructor(helper: Helper, report: (error: unknown) => void) {
+  /** `report` receives errors that stopped no call. `folder`: where containerd unpacks checkpoints. */
+  constructor(helper: Helper, report: (error: unknown) => void, folder = temporaryFolder()) {
     this.#helper = helper;
     this.#report = report;
+    this.#context = { helper, report, temporaryFolder: folder };
   }
 
   /** See Intercept. Throws E_PROTOCOL when the request is not a protobuf message. */
-  intercept(call: Request, upstream: Upstream): Promise<Response> | undefined {
+  intercept(call: Call, upstream: Upstream): Promise<Response> | undefined {
     if (!isTaskService(call.service)) return undefined;
     switch (call.method) {
       case 'Create':
@@ -52,12 +51,15 @@ export class Interceptor {
       case 'Start':
         return this.#start(call, upstream);
       case 'Checkpoint':
-        return this.#checkpoint(call.payload, processOf(call.payload).id, upstream);
+        return this.#checkpoint(call, upstream);
       case 'State':
         return this.#state(call);
+      case 'Pause':
+        return this.#containers.get(processOf(call.payload).id)?.checkpoints.pause(upstream);
+      case 'Resume':
+        return this.#containers.get(processOf(call.payload).id)?.checkpoints.resume(upstream);
       case 'Delete':
-        this.#removeContainer(call);
-        return undefined;
+        return this.#delete(call, upstream);
       case 'Shutdown':
         return this.#shutdown(upstream);
       default:
@@ -75,12 +77,16 @@ export class Interceptor {
       const refusal = hasGpu || hasOurImage(image) ? await this.#preflight(sent) : undefined;
       if (refusal !== undefined) return refusal;
     }
+    stage('shim', 'creating');
     const response = await upstream.forward(sent);
+    stage('shim', 'created');
     if (response.code !== statusCode.ok) return response;
-    const isTemporary = image === checkpoint && temporaryImage.test(basename(image));
+    const isTemporary =
+      image === checkpoint && isTemporaryImage(image, this.#context.temporaryFolder);
     const restoring = { create: sent, image, isTemporary };
     this.#containers.set(id, {
       bundle,
+      checkpoints: new Checkpoints(id, this.#context),
       ...(image !== '' && { restoring }),
       ...(crunWithGpu && { refusal: crunRefusal }),
     });
@@ -118,7 +124,7 @@ export class Interceptor {
     return response?.code === statusCode.ok ? undefined : response;
   }
 
-  #start(call: Request, upstream: Upstream): Promise<Response> | undefined {
+  #start(call: Call, upstream: Upstream): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
     const container = this.#containers.get(id);
     const restoring = container?.restoring;
@@ -127,69 +133,62 @@ export class Interceptor {
     return this.#restore(container.bundle, restoring, upstream);
   }
 
-  async #restore(
+  #restore(
     bundle: string,
     { create, image, isTemporary }: NonNullable<Container['restoring']>,
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
+    stage('shim', 'restoring');
+    let isOver = false;
     // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
     // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
     // takes the container for a failed one.
-    const response = await upstream.forwardToEnd(() => {
-      this.#helper(['cancel-restore'], create).catch(this.#report);
+    const gone = () => void cancelUntilEnded(this.#context, 'cancel-restore', create, () => isOver);
+    return upstream.forwardToEnd(gone, async (response) => {
+      isOver = true;
+      stage('shim', 'restored');
+      if (response.code !== statusCode.ok) {
+        // It may have failed after CRIU has restored the tasks. Nobody else ends them.
+        await this.#helper(['end-leftover'], create).catch(this.#report);
+        return this.#explained('restore', bundle, begun, create, response);
+      }
+      if (isTemporary) {
+        rm(image, { recursive: true }, (error) => {
+          if (error !== null) this.#report(error);
+        });
+      }
+      return response;
     });
-    if (response.code !== statusCode.ok) {
-      // It may have failed after CRIU has restored the tasks. Nobody else ends them.
-      await this.#helper(['end-leftover'], create).catch(this.#report);
-      return this.#explained('restore', bundle, begun, create, response);
-    }
-    if (isTemporary) {
-      rm(image, { recursive: true }, (error) => {
-        if (error !== null) this.#report(error);
-      });
-    }
-    return response;
   }
 
-  async #checkpoint(request: Buffer, id: string, upstream: Upstream): Promise<Response> {
+  #checkpoint(call: Call, upstream: Upstream): Promise<Response> {
+    const { id } = processOf(call.payload);
     const container = this.#containers.get(id);
-    if (container?.refusal !== undefined) return container.refusal;
-    // The stock shim does not answer State during a checkpoint.
-    const paused = await this.#stateBefore(id, upstream);
-    if (container !== undefined && paused !== undefined) container.paused = paused;
+    if (container?.refusal !== undefined) return Promise.resolve(container.refusal);
     const begun = Date.now();
+    stage('shim', 'saving');
     let setEvent: (request: Buffer) => void = () => undefined;
     const event = new Promise<Buffer>((resolve) => {
       setEvent = resolve;
     });
     // The helper starts now, because its start takes longer than its work.
     const published = this.#helper(['publish'], event).catch(this.#report);
-    let response: Response | undefined;
-    try {
-      response = await upstream.forward();
-    } finally {
-      if (container !== undefined) delete container.paused;
-      setEvent(response?.code === statusCode.ok ? request : Buffer.alloc(0));
-    }
-    await published;
-    if (response.code === statusCode.ok) return response;
-    return this.#explained('dump', container?.bundle ?? '', begun, request, response);
+    const none = Buffer.alloc(0);
+    const checkpoints = container?.checkpoints ?? new Checkpoints(id, this.#context);
+    const answer = checkpoints.run(call, upstream, async (response) => {
+      stage('shim', 'saved');
+      setEvent(response.code === statusCode.ok ? call.payload : none);
+      await published;
+      if (response.code === statusCode.ok) return response;
+      return this.#explained('dump', container?.bundle ?? '', begun, call.payload, response);
+    });
+    return answer.finally(() => setEvent(none));
   }
 
-  async #stateBefore(id: string, upstream: Upstream): Promise<Buffer | undefined> {
-    try {
-      const { code, payload } = await upstream.ask('State', bytesField(1, id));
-      return code === statusCode.ok ? pausedState(payload) : undefined;
-    } catch (error) {
-      this.#report(error);
-      return undefined;
-    }
-  }
-
-  #state(call: Request): Promise<Response> | undefined {
+  #state(call: Call): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
-    const payload = execId === '' ? this.#containers.get(id)?.paused : undefined;
+    const payload = execId === '' ? this.#containers.get(id)?.checkpoints.state : undefined;
     return payload && Promise.resolve({ code: statusCode.ok, message: '', payload });
   }
 
@@ -202,9 +201,16 @@ export class Interceptor {
     return Promise.resolve({ code: statusCode.ok, message: '', payload: Buffer.alloc(0) });
   }
 
-  #removeContainer(call: Request): void {
+  /** The stock shim keeps a container that it cannot delete, such as a running one. */
+  #delete(call: Call, upstream: Upstream): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
-    if (execId === '') this.#containers.delete(id);
+    const container = this.#containers.get(id);
+    if (execId !== '' || container === undefined) return undefined;
+    return upstream.forward().then((response) => {
+      const isKnown = response.code !== statusCode.ok && response.code !== statusCode.notFound;
+      if (!isKnown && this.#containers.get(id) === container) this.#containers.delete(id);
+      return response;
+    });
   }
 
   /** Adds CRIU's error to the error of the stock shim. */

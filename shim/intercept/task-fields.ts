@@ -47,6 +47,12 @@ export function createRequest(message: Buffer): CreateRequest {
   return { id, bundle, checkpoint, binary };
 }
 
+/** The image directory of a CheckpointTaskRequest. Throws E_PROTOCOL. */
+export function checkpointPath(message: Buffer): string {
+  const [path = ''] = strings(message, 2);
+  return path;
+}
+
 /** A CreateTaskRequest that restores from `directory`. Of two fields with one number, the last one counts. */
 export function restoringFrom(create: Buffer, directory: string): Buffer {
   return Buffer.concat([create, bytesField(8, directory)]);
@@ -55,12 +61,23 @@ export function restoringFrom(create: Buffer, directory: string): Buffer {
 /** Values of containerd.v1.types.Status. */
 const status = { running: 2n, paused: 4n, pausing: 5n } as const;
 
-/** Changes the StateResponse of a running process to "paused". Returns other ones unchanged. Throws E_PROTOCOL. */
-export function pausedState(state: Buffer): Buffer {
+/** Value of `status` in a StateResponse. Throws E_PROTOCOL. */
+function statusIn(state: Buffer): bigint {
   let current = 0n;
   for (const { number, value } of fieldsOf(state)) {
     if (number === 4 && typeof value === 'bigint') current = value;
   }
+  return current;
+}
+
+/** Whether this StateResponse says so. Throws E_PROTOCOL. */
+export function isPaused(state: Buffer): boolean {
+  return statusIn(state) === status.paused;
+}
+
+/** Changes the StateResponse of a running process to "paused". Returns other ones unchanged. Throws E_PROTOCOL. */
+export function pausedState(state: Buffer): Buffer {
+  const current = statusIn(state);
   if (current !== status.running && current !== status.pausing) return state;
   return Buffer.concat([state, numberField(4, status.paused)]);
 }

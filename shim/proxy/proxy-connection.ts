@@ -4,17 +4,10 @@
  */
 
 import type { Socket } from 'node:net';
-import type { Intercept, Upstream } from '../intercept/interception.js';
+import type { Intercept } from '../intercept/interception.js';
 import type { Client } from '../transport/client.js';
 import { Connection } from '../transport/connection.js';
-import {
-  decodeRequest,
-  decodeResponse,
-  encodeResponse,
-  type Response,
-  statusCode,
-  withPayload,
-} from '../transport/envelope.js';
+import { decodeRequest, encodeResponse, type Response, statusCode } from '../transport/envelope.js';
 import {
   encodeFrame,
   type Frame,
@@ -23,15 +16,7 @@ import {
   payloadOf,
   setStreamId,
 } from '../transport/frame.js';
-
-/** Time limit of the stock shim for a call of our own, milliseconds. */
-const askTimeoutMs = 10_000;
-
-const ended: Response = {
-  code: statusCode.unavailable,
-  message: 'the shim ended the call',
-  payload: Buffer.alloc(0),
-};
+import { ended, ForwardedCall } from './forwarded-call.js';
 
 export class ProxyConnection {
   readonly #downstream: Connection;
@@ -68,10 +53,10 @@ export class ProxyConnection {
     if (this.#callerGone && this.#unfinished.size === 0) this.#upstream.close();
   }
 
-  async #keptUntil(call: Promise<Response>, onCallerGone: () => void): Promise<Response> {
+  async #keptUntil(work: Promise<Response>, onCallerGone: () => void): Promise<Response> {
     this.#unfinished.add(onCallerGone);
     try {
-      return await call;
+      return await work;
     } finally {
       this.#unfinished.delete(onCallerGone);
       this.#endUnused();
@@ -115,8 +100,8 @@ export class ProxyConnection {
     let answer: Promise<Response> | undefined;
     try {
       const call = decodeRequest(payloadOf(frame));
-      forwarded = new ForwardedCall(this.#upstream, call.service, frame, (answer, onCallerGone) =>
-        this.#keptUntil(answer, onCallerGone),
+      forwarded = new ForwardedCall(this.#upstream, call, frame, (work, onCallerGone) =>
+        this.#keptUntil(work, onCallerGone),
       );
       answer = this.#intercept(call, forwarded);
     } catch {
@@ -124,7 +109,10 @@ export class ProxyConnection {
     }
     if (answer === undefined) return false;
     answer.then(
-      (response) => this.#downstream.send(forwarded.answerFrame(frame.streamId, response)),
+      (response) => {
+        if (response === ended && this.#upstream.closed) return; // as in #toCaller
+        this.#downstream.send(forwarded.answerFrame(frame.streamId, response));
+      },
       (error: unknown) => this.#answer(frame.streamId, statusCode.internal, String(error)),
     );
     return true;
@@ -170,59 +158,5 @@ export class ProxyConnection {
   #answer(streamId: number, code: number, message: string): void {
     const response = encodeResponse({ code, message, payload: Buffer.alloc(0) });
     this.#downstream.send(encodeFrame(streamId, frameType.response, response));
-  }
-}
-
-type KeptUntil = (call: Promise<Response>, onCallerGone: () => void) => Promise<Response>;
-
-/** The upstream of one intercepted call. An answer that nobody has changed reaches the caller byte for byte. */
-class ForwardedCall implements Upstream {
-  readonly #upstream: Client;
-  readonly #service: string;
-  readonly #request: Frame;
-  readonly #keptUntil: KeptUntil;
-  #response: Response | undefined;
-  #frame: Frame | undefined;
-
-  constructor(upstream: Client, service: string, request: Frame, keptUntil: KeptUntil) {
-    this.#upstream = upstream;
-    this.#service = service;
-    this.#request = request;
-    this.#keptUntil = keptUntil;
-  }
-
-  forward(payload?: Buffer): Promise<Response> {
-    const bytes =
-      payload === undefined
-        ? this.#request.bytes
-        : encodeFrame(0, frameType.request, withPayload(payloadOf(this.#request), payload));
-    return new Promise((resolve, reject) => {
-      this.#upstream.open(bytes, (frame) => {
-        try {
-          this.#frame = frame;
-          this.#response = frame === undefined ? ended : decodeResponse(payloadOf(frame));
-          resolve(this.#response);
-        } catch (error) {
-          reject(error as Error);
-        }
-      });
-    });
-  }
-
-  forwardToEnd(onCallerGone: () => void): Promise<Response> {
-    return this.#keptUntil(this.forward(), onCallerGone);
-  }
-
-  ask(method: string, payload: Buffer): Promise<Response> {
-    return this.#upstream.call({ service: this.#service, method, payload }, askTimeoutMs);
-  }
-
-  /** The frame that carries `response` to the caller. */
-  answerFrame(streamId: number, response: Response): Buffer {
-    if (response !== this.#response || this.#frame === undefined) {
-      return encodeFrame(streamId, frameType.response, encodeResponse(response));
-    }
-    setStreamId(this.#frame.bytes, streamId);
-    return this.#frame.bytes;
   }
 }

@@ -4,13 +4,15 @@
  *   preflight                                CreateTaskRequest. Can its image be restored here?
  *   explain OPERATION BUNDLE SINCE MESSAGE   the request that failed with MESSAGE. SINCE: milliseconds
  *                                            since 1970. OPERATION: dump or restore
+ *   cancel-checkpoint                        CheckpointTaskRequest of a running checkpoint
  *   cancel-restore                           CreateTaskRequest of a running restore
  *   end-leftover                             CreateTaskRequest of a failed restore. Environment: NAMESPACE
  *   publish                                  CheckpointTaskRequest that succeeded, or nothing if it
  *                                            failed. Environment: NAMESPACE, TTRPC_ADDRESS
  *
- * The first two write a ttrpc Response. The others write nothing. A shim of an earlier release may start
- * this program after an upgrade, so names and arguments stay as they are.
+ * The first four write a ttrpc Response; a cancel without a session answers "not found". The others write
+ * nothing. A shim of an earlier release may start this program after an upgrade, so names and arguments
+ * stay as they are.
  */
 
 import { readFileSync, writeSync } from 'node:fs';
@@ -18,8 +20,9 @@ import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/restore/preflight.js';
+import { stage } from '../../src/stages.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
-import { cancelRestore } from './cancel-restore.js';
+import { cancelSession, type RuntimeCall } from './cancel-session.js';
 import {
   checkpointTaskRequest,
   checkpointWorkPath,
@@ -64,10 +67,36 @@ async function explainAnswer(
   return ok(await explain(message, isCheckpoint ? 'dump' : 'restore', log, logDirectory));
 }
 
+async function cancelAnswer(call: RuntimeCall): Promise<Response> {
+  if (await cancelSession(call)) return ok();
+  return { ...ok('no session'), code: statusCode.notFound };
+}
+
+function answerOf(
+  task: string | undefined,
+  args: readonly string[],
+  request: Buffer,
+): Promise<Response> {
+  switch (task) {
+    case 'preflight':
+      return preflightAnswer(request);
+    case 'cancel-checkpoint': {
+      const { path } = checkpointTaskRequest.decode(request);
+      return cancelAnswer({ operation: 'checkpoint', path });
+    }
+    case 'cancel-restore': {
+      const { bundle } = createTaskRequest.decode(request);
+      return cancelAnswer({ operation: 'restore', path: bundle });
+    }
+    default:
+      return explainAnswer(args, request);
+  }
+}
+
 async function main([task, ...args]: readonly string[]): Promise<void> {
   const request = readFileSync(0);
+  stage('shim-task', task ?? '');
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
-  if (task === 'cancel-restore') return cancelRestore(createTaskRequest.decode(request).bundle);
   if (task === 'end-leftover')
     return endRemainingTasks(createTaskRequest.decode(request), namespace);
   if (task === 'publish') {
@@ -75,9 +104,7 @@ async function main([task, ...args]: readonly string[]): Promise<void> {
     const { id, path } = checkpointTaskRequest.decode(request);
     return publishCheckpointed(daemon, namespace, id, path);
   }
-  const answer =
-    task === 'preflight' ? await preflightAnswer(request) : await explainAnswer(args, request);
-  writeSync(1, encodeResponse(answer));
+  writeSync(1, encodeResponse(await answerOf(task, args, request)));
 }
 
 main(process.argv.slice(2)).then(

@@ -10,6 +10,12 @@ export interface Request {
   readonly payload: Buffer;
 }
 
+/** A request that has come. */
+export interface Call extends Request {
+  /** How long the caller waits, nanoseconds. 0: without limit. Negative: no longer. */
+  readonly timeoutNs: bigint;
+}
+
 export interface Response {
   /** A google.rpc.Code. 0 is success. */
   readonly code: number;
@@ -20,17 +26,21 @@ export interface Response {
 const nothing: Buffer = Buffer.alloc(0);
 
 /** Throws E_PROTOCOL. */
-export function decodeRequest(bytes: Buffer): Request {
+export function decodeRequest(bytes: Buffer): Call {
   let service = '';
   let method = '';
   let payload = nothing;
+  let timeoutNs = 0n;
   for (const { number, value } of fieldsOf(bytes)) {
-    if (typeof value === 'bigint') continue;
+    if (typeof value === 'bigint') {
+      if (number === 4) timeoutNs = BigInt.asIntN(64, value);
+      continue;
+    }
     if (number === 1) service = value.toString();
     if (number === 2) method = value.toString();
     if (number === 3) payload = value;
   }
-  return { service, method, payload };
+  return { service, method, payload, timeoutNs };
 }
 
 /** `timeoutNs`: the server may give up after this many nanoseconds. 0: never. */
@@ -47,6 +57,12 @@ export function encodeRequest({ service, method, payload }: Request, timeoutNs =
 export function withPayload(request: Buffer, payload: Buffer): Buffer {
   const others = [...fieldsOf(request)].filter(({ number }) => number !== 3);
   return Buffer.concat([...others.map(({ raw }) => raw), bytesField(3, payload)]);
+}
+
+/** The same request without a deadline. Throws E_PROTOCOL. */
+export function withoutDeadline(request: Buffer): Buffer {
+  const others = [...fieldsOf(request)].filter(({ number }) => number !== 4);
+  return Buffer.concat(others.map(({ raw }) => raw));
 }
 
 /** Throws E_PROTOCOL. */

@@ -47,7 +47,7 @@ export async function readContents(
   options: WalkOptions,
   also?: Visit,
 ): Promise<CheckpointContents> {
-  const texts = new Map<string, string>();
+  const texts = new Map<string, Buffer>();
   const imageFiles = new Map<string, number>();
   const sizes = { total: 0, memoryPages: 0, gpuPages: 0, rootfsDiff: 0 };
   let isCriu = false;
@@ -56,7 +56,7 @@ export async function readContents(
     count(entry, sizes, imageFiles);
     const bound = boundOf(entry.name);
     if (bound !== undefined) {
-      texts.set(entry.name, (await collect(entry, content, bound)).toString('utf8'));
+      texts.set(entry.name, await collect(entry, content, bound));
     } else if (entry.name === smallFiles.inventory) {
       isCriu = isInventory(await collect(entry, content, 1 << 20));
     } else {
@@ -73,12 +73,15 @@ export async function readContents(
       },
     );
   }
-  const documents = { config: texts.get(smallFiles.config), spec: texts.get(smallFiles.spec) };
-  const manifestText = texts.get(imagePrefix + manifestName);
+  const documents = {
+    config: texts.get(smallFiles.config)?.toString('utf8'),
+    spec: texts.get(smallFiles.spec)?.toString('utf8'),
+  };
+  const manifest = texts.get(imagePrefix + manifestName);
   return {
     ...result,
     path,
-    manifest: manifestText === undefined ? undefined : decodeManifest(manifestText),
+    manifest: manifest && decodeManifest(manifest),
     container: containerFacts(documents.config, documents.spec),
     documents,
     imageFiles,
@@ -106,22 +109,22 @@ function count(
   if (/^pages-\d+\.img$/.test(name)) sizes.memoryPages += entry.size;
 }
 
-/** All bytes of an entry. Throws E_IMAGE_CORRUPT before keeping more than `maxBytes`. */
+/** All bytes of an entry. Throws E_IMAGE_CORRUPT for more than `maxBytes`, before it keeps any. */
 export async function collect(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,
   maxBytes: number,
 ): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+  const corrupt = (reason: string) => new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
+  if (entry.size > maxBytes) throw corrupt(`larger than ${maxBytes} bytes`);
+  // Memory that is never written costs nothing, so a cut file costs what is there.
+  const bytes = Buffer.allocUnsafeSlow(entry.size);
   let total = 0;
   for await (const chunk of content) {
-    total += chunk.length;
-    if (total > maxBytes) {
-      throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: larger than ${maxBytes} bytes`);
-    }
-    chunks.push(chunk);
+    if (total + chunk.length > entry.size) throw corrupt('became larger while it was read');
+    total += chunk.copy(bytes, total);
   }
-  return Buffer.concat(chunks, total);
+  return bytes.subarray(0, total);
 }
 
 function isInventory(bytes: Buffer): boolean {

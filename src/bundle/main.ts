@@ -11,7 +11,7 @@ import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { type OutputChunk, rollup } from '@rollup/wasm-node';
 import { notices, packageOf } from './notices.js';
 import { dist, repository } from './places.js';
-import { json, modulePlaces, slim } from './plugins.js';
+import { heldAt, json, modulePlaces, slim, withoutStages } from './plugins.js';
 
 // Its types describe the CommonJS form, where the function is a member.
 const commonjs = commonjsModule as unknown as typeof commonjsModule.default;
@@ -26,11 +26,12 @@ const programs = [
 ];
 
 /** Makes one program. Throws on every warning, and for a module that would be resolved at run time. */
-async function bundle(program: string, folder: string): Promise<OutputChunk> {
+async function bundle(program: string, folder: string, stages?: string): Promise<OutputChunk> {
   const build = await rollup({
     input: join(dist, program),
     plugins: [
       slim(),
+      stages === undefined ? withoutStages() : heldAt(stages),
       json(),
       nodeResolve({ exportConditions: ['node'], preferBuiltins: true }),
       commonjs({ ignoreTryCatch: false, extensions: ['.js', '.json'] }),
@@ -68,13 +69,14 @@ function description(): string {
   return `${JSON.stringify({ ...Object.fromEntries(entries), type: 'commonjs' }, null, 2)}\n`;
 }
 
-const [folder] = process.argv.slice(2);
-if (folder === undefined) throw new Error('usage: main.js FOLDER');
+// The module STAGES makes a build for tests: test/faults.
+const [folder, stages] = process.argv.slice(2);
+if (folder === undefined) throw new Error('usage: main.js FOLDER [STAGES]');
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const modules = new Set<string>();
 for (const program of programs) {
-  for (const id of (await bundle(program, folder)).moduleIds) modules.add(id);
+  for (const id of (await bundle(program, folder, stages)).moduleIds) modules.add(id);
 }
 writeFileSync(join(folder, 'package.json'), description());
 writeFileSync(join(folder, 'THIRD-PARTY-NOTICES'), notices(modules));

@@ -1,5 +1,6 @@
 /** Plugins of rollup for the bundles. */
 
+import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { Plugin } from '@rollup/wasm-node';
 import { packageOf } from './notices.js';
@@ -48,6 +49,23 @@ export function slim(): Plugin {
       return index === -1 ? null : path(index);
     },
     load: (id) => standIns.find((_, index) => path(index) === id)?.code ?? null,
+  };
+}
+
+/** Has the module `stages` in the place of src/stages.ts: the test build's, at whose points programs can be held. */
+export function heldAt(stages: string): Plugin {
+  const empty = join(dist, 'src/stages.js');
+  return { name: 'held-at', load: (id) => (id === empty ? readFileSync(stages, 'utf8') : null) };
+}
+
+/** Leaves out calls of src/stages.ts. Rollup itself keeps those in a `try`. */
+export function withoutStages(): Plugin {
+  return {
+    name: 'without-stages',
+    transform: (code, id) =>
+      packageOf(id) === undefined
+        ? { code: code.replace(/^ *stage\('[a-z-]+', [^()]+\);\n/gm, ''), map: null }
+        : null,
   };
 }
 

@@ -17,6 +17,7 @@ import { runFolder } from '../criu/state-folder.js';
 import { KfdError } from '../errors.js';
 import { archiveNamePattern } from '../manifest/names.js';
 import { processName, processNameIfAny } from '../os/ancestors.js';
+import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
 import { progressOf } from './progress.js';
@@ -70,8 +71,10 @@ async function checkpoint(
     const list: ParentFile = { archive, files };
     writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
     const { runThrough, signal } = context;
+    stage('cli', 'saving');
     const args = ['container', 'checkpoint', container, ...flags];
     const status = await runThrough('podman', args, undefined, signal);
+    stage('cli', 'saved');
     if (status !== 0) throw new ProgramFailure(status);
   } finally {
     rmSync(folder, { recursive: true, force: true });

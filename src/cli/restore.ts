@@ -13,6 +13,7 @@ import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate
 import type { Contents } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { temporaryRoot } from '../os/temporary.js';
+import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
@@ -189,6 +190,8 @@ async function podman(
   fd: number | undefined,
   { runThrough, signal }: CommandContext,
 ): Promise<void> {
+  stage('cli', 'restoring');
   const status = await runThrough('podman', ['container', 'restore', ...args], fd, signal);
+  stage('cli', 'restored');
   if (status !== 0) throw new ProgramFailure(status);
 }

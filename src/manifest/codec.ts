@@ -1,14 +1,16 @@
 /** Text of a manifest to checked document and back. No files here. */
 
-import * as v from 'valibot';
 import { KfdError } from '../errors.js';
 import { inconsistencies } from './consistency.js';
 import { manifestName } from './names.js';
-import { type Manifest, manifestLimits, manifestSchema } from './schema.js';
+import { scanFault } from './scan.js';
+import { type Manifest, manifestLimits } from './schema.js';
 import { sealOf } from './seal.js';
+import { asManifest, shapeFaults } from './shape.js';
 
 const corruptHint = 'the image was damaged or changed after the checkpoint; use another copy';
-/** Problems listed in full in `details.problems`; only this many in the message. */
+/** Of all problems this many are in `details.problems`, and in the message. */
+const problemsKept = 100;
 const problemsShown = 5;
 
 /**
@@ -16,7 +18,8 @@ const problemsShown = 5;
  * invalid document: no unreadable manifest is written.
  */
 export function encodeManifest(manifest: Manifest): string {
-  const problems = problemsOf(manifest);
+  const faults = shapeFaults(manifest);
+  const problems = faults.length > 0 ? faults : inconsistencies(manifest, problemsKept);
   if (problems.length > 0) {
     throw new KfdError(
       'E_INTERNAL',
@@ -38,13 +41,45 @@ function member(value: unknown): string {
 }
 
 /**
- * Parses and checks the text of a manifest: size, JSON, version, seal, shape, consistency.
- * Throws E_IMAGE_CORRUPT with all problems in `details.problems`, E_IMAGE_VERSION for a newer one.
+ * Parses and checks a manifest: size, UTF-8, JSON, version, seal, shape, consistency. Memory is bounded by a small
+ * multiple of the text. Throws E_IMAGE_CORRUPT with the problems in `details.problems`, E_IMAGE_VERSION for a newer
+ * one.
  */
-export function decodeManifest(text: string, subject = manifestName): Manifest {
-  if (text.length > manifestLimits.fileBytes) {
+export function decodeManifest(bytes: Uint8Array, subject = manifestName): Manifest {
+  const document = parsed(bytes, subject);
+  const { seal, ...content } = document;
+  const version = content['schema_version'];
+  if (typeof version === 'number' && Number.isInteger(version) && version > 1) {
+    throw new KfdError('E_IMAGE_VERSION', `${subject}: schema version ${version} is newer than 1`, {
+      hint: 'use the release of kfd-checkpoint that wrote it, or a later one',
+    });
+  }
+  // The shape is checked first: hashing walks the document, which may be hostile.
+  const faults = shapeFaults(content);
+  if (faults.length > 0) throw corrupt(subject, faults);
+  if (seal !== sealOf(content)) {
+    throw corrupt(subject, [
+      seal === undefined ? 'the seal is missing' : 'the seal does not match',
+    ]);
+  }
+  const manifest = asManifest(content);
+  const problems = inconsistencies(manifest, problemsKept);
+  if (problems.length > 0) throw corrupt(subject, problems);
+  return manifest;
+}
+
+function parsed(bytes: Uint8Array, subject: string): Record<string, unknown> {
+  if (bytes.length > manifestLimits.fileBytes) {
     throw corrupt(subject, [`larger than ${manifestLimits.fileBytes} bytes`]);
   }
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw corrupt(subject, ['not UTF-8'], error);
+  }
+  const fault = scanFault(text);
+  if (fault !== undefined) throw corrupt(subject, [fault]);
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -54,40 +89,14 @@ export function decodeManifest(text: string, subject = manifestName): Manifest {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
     throw corrupt(subject, ['not a JSON object']);
   }
-  const { seal, ...document } = json as Record<string, unknown>;
-  const version = document['schema_version'];
-  if (typeof version === 'number' && Number.isInteger(version) && version > 1) {
-    throw new KfdError('E_IMAGE_VERSION', `${subject}: schema version ${version} is newer than 1`, {
-      hint: 'use the release of kfd-checkpoint that wrote it, or a later one',
-    });
-  }
-  // The shape is checked first: hashing walks the document, which may be hostile in depth or size.
-  const shape = v.safeParse(manifestSchema, document);
-  if (!shape.success) throw corrupt(subject, shapeProblems(shape.issues));
-  if (seal !== sealOf(document)) {
-    throw corrupt(subject, [
-      seal === undefined ? 'the seal is missing' : 'the seal does not match',
-    ]);
-  }
-  const problems = inconsistencies(shape.output);
-  if (problems.length > 0) throw corrupt(subject, problems);
-  return shape.output;
-}
-
-function problemsOf(document: unknown): string[] {
-  const shape = v.safeParse(manifestSchema, document);
-  return shape.success ? inconsistencies(shape.output) : shapeProblems(shape.issues);
-}
-
-function shapeProblems(issues: readonly v.BaseIssue<unknown>[]): string[] {
-  return issues.map((issue) => `${v.getDotPath(issue) ?? 'manifest'}: ${issue.message}`);
+  return json as Record<string, unknown>;
 }
 
 function corrupt(subject: string, problems: readonly string[], cause?: unknown): KfdError {
   const more =
     problems.length > problemsShown ? `; and ${problems.length - problemsShown} more` : '';
   const printable = problems
-    .slice(0, 100)
+    .slice(0, problemsKept)
     .map((text) => text.slice(0, 200).replace(/\p{C}/gu, '?'));
   const message = `${subject}: ${printable.slice(0, problemsShown).join('; ')}${more}`;
   return new KfdError('E_IMAGE_CORRUPT', message, {

@@ -41,10 +41,8 @@ export async function imageState(directory: string): Promise<ImageState> {
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
-    return decodeManifest(
-      (await readBounded(path, manifestLimits.fileBytes, 'E_IMAGE_CORRUPT')).toString('utf8'),
-      path,
-    );
+    const bytes = await readBounded(path, manifestLimits.fileBytes, 'E_IMAGE_CORRUPT');
+    return decodeManifest(bytes, path);
   } catch (error) {
     if (!isMissing(error)) throw error;
     throw new KfdError('E_IMAGE_MISSING', `${path}: no such file`, { cause: error });
@@ -60,16 +58,16 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
 }
 
 /**
- * Removes our files from an image directory, or only names that match `only`. The manifest goes first: a partly removed
- * image is unsealed. Other files stay. Returns the removed names.
+ * Removes our files from an image directory. The manifest goes first: a partly removed image is unsealed. Other files
+ * stay. Returns the removed names.
  */
-export async function removeImageFiles(directory: string, only = /(?:)/): Promise<string[]> {
+export async function removeImageFiles(directory: string): Promise<string[]> {
   const names = await readdir(directory);
   const temporary = new RegExp(`^\\.${manifestName.replace('.', '\\.')}\\.\\d+\\.tmp$`);
   const ours = [
     ...names.filter((name) => name === manifestName),
     ...names.filter((name) => imageFilePattern.test(name) || temporary.test(name)).sort(),
-  ].filter((name) => only.test(name));
+  ];
   for (const name of ours) {
     await unlink(join(directory, name)).catch((error: unknown) => {
       if (!isMissing(error)) throw error;

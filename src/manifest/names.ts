@@ -8,14 +8,17 @@ export const parentFeature = 'parent';
 /** A safe file name: without folder and control characters. */
 export const archiveNamePattern = /^(?!\.{1,2}$)[^/\p{C}]{1,255}$/u;
 
-/** The files that a manifest may name. No other file is opened because of a manifest. */
+/** Files that look like ours. Leftovers of a checkpoint are found and removed by this. */
 export const imageFilePattern =
   /^(kfd-state-\d+|render-state-\d+|amdgpu-pages-\d+-[0-9a-f]{4})\.img$/;
-export const statePattern = /^kfd-state-(\d{1,6})\.img$/;
+/** The files that a manifest may name, each in one spelling. No other file is opened because of a manifest. */
+export const namedFilePattern =
+  /^(?:(?:kfd-state|render-state)-(?:0|[1-9]\d{0,5})|amdgpu-pages-(?:0|[1-9]\d{0,5})-[0-9a-f]{4})\.img$/;
+export const statePattern = /^kfd-state-(0|[1-9]\d{0,5})\.img$/;
 /** The number of the render file, counted over the whole image. */
-export const renderStatePattern = /^render-state-(\d{1,6})\.img$/;
+export const renderStatePattern = /^render-state-(0|[1-9]\d{0,5})\.img$/;
 /** Because of the prefix, checkpointctl counts these files as GPU memory. */
-export const pagesPattern = /^amdgpu-pages-(\d{1,6})-([0-9a-f]{4})\.img$/;
+export const pagesPattern = /^amdgpu-pages-(0|[1-9]\d{0,5})-([0-9a-f]{4})\.img$/;
 
 /** State file of one process, by its ordinal in the manifest. */
 export function stateFileName(process: number): string {

@@ -1,7 +1,7 @@
 /** `kfd-manifest.json`, version 1: the shape of the document. docs/image-format.md, "Manifest". */
 
 import * as v from 'valibot';
-import { archiveNamePattern, imageFilePattern } from './names.js';
+import { archiveNamePattern, namedFilePattern } from './names.js';
 
 /** Upper bounds of the numbers in a manifest; far above any real checkpoint. */
 export const manifestLimits = {
@@ -10,6 +10,8 @@ export const manifestLimits = {
   gpus: 256,
   processes: 4096,
   buffers: 500_000,
+  /** Files, and device files. */
+  files: 65_536,
   /** Size of one buffer or one file, bytes: 1 PiB. */
   bytes: 2 ** 50,
   /** Size of a state file, bytes. State files are held in memory. */
@@ -22,6 +24,15 @@ export type Difference = (typeof differences)[number];
 
 const count = (max: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(max));
 const text = (max: number) => v.pipe(v.string(), v.maxLength(max));
+/** The length is checked before the elements. */
+const list = <Item extends v.GenericSchema>(item: Item, max: number, min = 0) =>
+  v.pipe(
+    v.custom<unknown[]>(
+      (value) => Array.isArray(value) && value.length >= min && value.length <= max,
+      `not a list of ${min} to ${max} elements`,
+    ),
+    v.array(item),
+  );
 const u32 = count(0xffff_ffff);
 const bytes = count(manifestLimits.bytes);
 const gpuOrdinal = count(manifestLimits.gpus - 1);
@@ -29,7 +40,7 @@ const processOrdinal = count(manifestLimits.processes - 1);
 const imageFile = v.pipe(
   v.string(),
   v.maxLength(64),
-  v.regex(imageFilePattern, 'not the name of a state or pages file'),
+  v.regex(namedFilePattern, 'not the name of a state or pages file'),
 );
 const hex = (digits: number) =>
   v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${digits}}$`), `not ${digits} hex digits`));
@@ -64,9 +75,9 @@ const process = v.strictObject({
   ns_pid: u32,
   comm: text(64),
   state_file: imageFile,
-  gpus: v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus)),
+  gpus: list(gpuOrdinal, manifestLimits.gpus),
   /** The GPUs on which it has SDMA queues of KFD; missing: not known. */
-  sdma_gpus: v.exactOptional(v.pipe(v.array(gpuOrdinal), v.maxLength(manifestLimits.gpus))),
+  sdma_gpus: v.exactOptional(list(gpuOrdinal, manifestLimits.gpus)),
   num_bos: u32,
   num_queues: v.exactOptional(u32),
   /** Queues + events + SVM ranges in the blob. */
@@ -116,9 +127,9 @@ const digest = v.variant('algo', [
 
 const file = v.strictObject({ name: imageFile, size: bytes, digest });
 
-const featureList = v.pipe(
-  v.array(v.pipe(v.string(), v.regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'not a feature name'))),
-  v.maxLength(64),
+const featureList = list(
+  v.pipe(v.string(), v.regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'not a feature name')),
+  64,
 );
 
 /** The checkpoint that stores the unchanged contents. */
@@ -126,11 +137,7 @@ const parent = v.strictObject({
   /** Name of the archive, without folder. It is a hint for the search. */
   archive: v.pipe(text(255), v.regex(archiveNamePattern, 'not the name of a file')),
   /** Pages files that refer to a pages file of the parent, which its root identifies. */
-  files: v.pipe(
-    v.array(v.strictObject({ name: imageFile, root: hex(32) })),
-    v.minLength(1),
-    v.maxLength(65536),
-  ),
+  files: list(v.strictObject({ name: imageFile, root: hex(32) }), manifestLimits.files, 1),
 });
 
 const microseconds = count(Number.MAX_SAFE_INTEGER);
@@ -186,46 +193,38 @@ export const manifestSchema = v.strictObject({
       v.strictObject({
         model: text(128),
         /** Names in /proc/cpuinfo of what user space may depend on. */
-        flags: v.pipe(
-          v.array(v.pipe(v.string(), v.regex(/^[a-z0-9_]{1,32}$/, 'not a CPU flag'))),
-          v.maxLength(512),
-        ),
+        flags: list(v.pipe(v.string(), v.regex(/^[a-z0-9_]{1,32}$/, 'not a CPU flag')), 512),
         /** Bytes that XSAVE writes at most. Missing: not known. */
         xsave_bytes: v.exactOptional(u32),
       }),
     ),
   }),
-  gpus: v.pipe(v.array(gpu), v.minLength(1), v.maxLength(manifestLimits.gpus)),
+  gpus: list(gpu, manifestLimits.gpus, 1),
   devices: v.strictObject({
     kfd_major: u32,
     kfd_minor: u32,
-    render: v.pipe(
-      v.array(v.strictObject({ minor: u32, major: u32 })),
-      v.maxLength(manifestLimits.gpus),
-    ),
+    render: list(v.strictObject({ minor: u32, major: u32 }), manifestLimits.gpus),
     /**
      * The nodes that replaced recorded nodes when the archive was rewritten for another host. The numbers above
      * are then of that host.
      */
     assigned: v.exactOptional(
-      v.pipe(
-        v.array(
-          v.strictObject({
-            gpu: gpuOrdinal,
-            render_minor: u32,
-            card_minor: v.exactOptional(u32),
-          }),
-        ),
-        v.maxLength(manifestLimits.gpus),
+      list(
+        v.strictObject({
+          gpu: gpuOrdinal,
+          render_minor: u32,
+          card_minor: v.exactOptional(u32),
+        }),
+        manifestLimits.gpus,
       ),
     ),
   }),
-  processes: v.pipe(v.array(process), v.minLength(1), v.maxLength(manifestLimits.processes)),
-  ext_files: v.pipe(v.array(extFile), v.maxLength(65536)),
-  buffers: v.pipe(v.array(buffer), v.maxLength(manifestLimits.buffers)),
+  processes: list(process, manifestLimits.processes, 1),
+  ext_files: list(extFile, manifestLimits.files),
+  buffers: list(buffer, manifestLimits.buffers),
   /** Missing: none. */
-  shares: v.exactOptional(v.pipe(v.array(share), v.maxLength(manifestLimits.buffers))),
-  files: v.pipe(v.array(file), v.maxLength(65536)),
+  shares: v.exactOptional(list(share, manifestLimits.buffers)),
+  files: list(file, manifestLimits.files),
   /** Names of features that a restorer must know (required) or may ignore (optional). */
   features: v.strictObject({ required: featureList, optional: featureList }),
   /** Times of the checkpoint, microseconds. */
@@ -234,10 +233,10 @@ export const manifestSchema = v.strictObject({
     v.pipe(v.number(), v.finite(), v.minValue(0)),
   ),
   /** One entry for each pages file; missing: not known. */
-  transfers: v.exactOptional(v.pipe(v.array(transfer), v.maxLength(65536))),
+  transfers: v.exactOptional(list(transfer, manifestLimits.files)),
   parent: v.nullable(parent),
   /** Differences that were ignored on purpose when the archive was rewritten. Missing: none. */
-  ignored: v.exactOptional(v.pipe(v.array(v.picklist(differences)), v.maxLength(64))),
+  ignored: v.exactOptional(list(v.picklist(differences), 64)),
 });
 
 /** The content of a manifest. The writer adds the seal, the reader checks it. */

@@ -1,17 +1,37 @@
 /** Processes by pid and start time, and their parents. No two processes ever have both in common. */
 
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { isMissing } from '../errors.js';
 
-/**
- * When a process began, in clock ticks since boot, and its parent: fields 22 and 4 of /proc/PID/stat
- * (proc(5)). Throws Node's error when there is no such process: ENOENT, or ESRCH when it ends meanwhile.
- */
-function statOf(pid: number): { readonly start: string; readonly parent: number } {
+/** A process at the moment of a look. */
+export interface ProcessStat {
+  readonly pid: number;
+  /** When it began, in clock ticks since boot. */
+  readonly start: string;
+  readonly parent: number;
+  /** One letter of proc(5). */
+  readonly state: string;
+}
+
+/** From /proc/PID/stat (proc(5)). Throws Node's error when there is no such process: ENOENT, or ESRCH. */
+function statOf(pid: number): ProcessStat {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   // Field 2 is the command's name in parentheses, and may hold anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { start: fields[19] ?? '', parent: Number(fields[1]) };
+  return { pid, start: fields[19] ?? '', parent: Number(fields[1]), state: fields[0] ?? '' };
+}
+
+/** All processes of this pid namespace, as far as they live long enough to be looked at. */
+export function processStats(): ProcessStat[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      return [statOf(Number(name))];
+    } catch (error) {
+      if (isGone(error)) return [];
+      throw error;
+    }
+  });
 }
 
 function isGone(error: unknown): boolean {

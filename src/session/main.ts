@@ -11,6 +11,8 @@ import { SessionContext, type SessionRequest } from './context.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
+import { removeOldLogs } from './old-logs.js';
+import { leaveOwnCgroup, limitSession, peakMemory } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
@@ -33,6 +35,7 @@ function readRequest([operation, criuPid, imageDirectory]: readonly string[]): S
 async function main(): Promise<void> {
   const request = readRequest(process.argv.slice(2));
   const context = new SessionContext(request, await loadConfig());
+  limitSession(context.config, context.log);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);
@@ -54,7 +57,9 @@ async function main(): Promise<void> {
   await criuEnded;
   controlled.end(await session.finish());
   await control.end();
+  context.log.info({ peak_bytes: peakMemory() }, 'memory');
   context.close();
+  removeOldLogs(context.config.log_dir, context.config.keep_logs);
 }
 
 function fail(error: unknown): never {
@@ -65,8 +70,13 @@ function fail(error: unknown): never {
   } catch {
     // The launcher has its answer already, or has ended.
   }
-  process.exit(1);
+  return end(1);
+}
+
+function end(status: number): never {
+  leaveOwnCgroup();
+  process.exit(status);
 }
 
 // Watching native threads must not keep the daemon alive.
-main().then(() => process.exit(0), fail);
+main().then(() => end(0), fail);

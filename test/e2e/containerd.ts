@@ -1,7 +1,7 @@
 /** Containers through containerd: our shim before the stock shim, and the stock shim alone beside it. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,10 +21,13 @@ import {
 } from './support/containerd.js';
 import { cycles } from './support/containerd-cycles.js';
 import { life } from './support/containerd-life.js';
+import { setLinkRate } from './support/gpu.js';
+import { runningSessionThat } from './support/session.js';
 import { assertNothingLeft } from './support/suite.js';
 
 const going = '/tmp/checkpoint-going-on';
 const ended = '/tmp/checkpoint-ended';
+const sessionLogs = '/var/log/kfd-checkpoint';
 
 /** Checkpoint of a GPU container that continues, restore of it under another name. */
 async function gpuRoundTrip(): Promise<Task> {
@@ -88,6 +91,40 @@ async function intoFolders(task: Task): Promise<Task> {
   return again;
 }
 
+/** So slow that the contents take a minute, MB/s. */
+const slowMbps = 1;
+
+/** As the kubelet after its time limit: nobody waits any more, and the client's own resume has no time left. */
+async function givenUp(): Promise<void> {
+  const task = await Task.startWithGpu('slow', '--vram-mib', '64', '--pending-barrier');
+  const save = (name: string, ...flags: string[]) =>
+    ctr(...flags, 'container', 'checkpoint', '--task', task.id, `localhost/${name}`);
+  setLinkRate(slowMbps);
+  try {
+    const saving = save('given-up', '--timeout', '30s');
+    await runningSessionThat('dump', 'draining');
+    const { status, stderr } = await saving;
+    assert.match(`${status} ${stderr}`, /^1 .*deadline exceeded/is);
+    await until('the end of the pause', async () => (await task.status()) === 'RUNNING', 60);
+  } finally {
+    setLinkRate(0);
+  }
+  assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+  const again = await save('not-given-up');
+  assert.equal(again.status, 0, again.stderr);
+  await task.end();
+}
+
+/** Every session has had limits of its own. */
+function assertLimits(): void {
+  const logs = readdirSync(sessionLogs).filter((name) => /-(dump|restore)-\d+\.log$/.test(name));
+  assert.notEqual(logs.length, 0);
+  for (const name of logs) {
+    const text = readFileSync(join(sessionLogs, name), 'utf8');
+    assert.match(text, /"memory_bytes":9663676416,"tasks":4096,"msg":"limits"/, name);
+  }
+}
+
 /** Restores that must not succeed: by our pre-flight, and by CRIU. */
 async function refusals(): Promise<void> {
   const restore = (id: string, from: string) => {
@@ -134,6 +171,8 @@ test('containerd', { concurrency: true }, async (suite) => {
     assert.ok(saved);
     let task = saved;
     await suite.test('containerd: containers come and go', () => cycles(6));
+    await suite.test('containerd: a checkpoint that nobody waits for is cancelled', givenUp);
+    assertLimits();
     const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
     await suite.test('containerd: the daemon is upgraded', { skip }, async () => {
       await containerd.restart(nextRelease);

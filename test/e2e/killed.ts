@@ -2,16 +2,16 @@
  * leaves nothing. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
-import { run, until } from './support/command.js';
+import { attempt, run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import { setLinkRate } from './support/gpu.js';
+import { assertNoImageFiles } from './support/image-files.js';
 import type { Lane } from './support/lanes.js';
 import { configure } from './support/product.js';
-import { sessionLog, sessionThat, startedSession } from './support/session.js';
+import { launcherOf, sessionLog, sessionThat, startedSession } from './support/session.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 import { cancelWhileMoving } from './support/watched.js';
 
@@ -51,16 +51,6 @@ async function assertComputesOn(job: Container): Promise<void> {
   assert.equal(await job.status(), 'running');
   await job.computesOn();
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-}
-
-/** Files of ours that a killed session leaves would travel with the next image taken there. */
-function assertNoImageFiles(job: Container): void {
-  const image = join(job.bundle, 'checkpoint');
-  const left = existsSync(image) ? readdirSync(image) : [];
-  assert.deepEqual(
-    left.filter((name) => /^(kfd|amdgpu)-/.test(name)),
-    [],
-  );
 }
 
 const worker = ['--vram-mib', '32', '--pending-barrier', '--step-ms', '20'];
@@ -146,4 +136,47 @@ scenario('cancelled before anything was read, then CRIU killed during the dump',
     assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
   });
   await assertComputesOn(job);
+  assertNoImageFiles(job);
+});
+
+// CRIU then fails after it has told the plugin of a success.
+scenario('the launcher killed when the image is sealed: no image stays', async (lane) => {
+  const job = await Container.start({ engine: lane.engine, worker });
+  await slowly(lane, async () => {
+    const saving = job.checkpoint();
+    const { criu } = await sessionThat(job, 'dump', 'stage');
+    const launcher = await until('the launcher', () => launcherOf(criu));
+    process.kill(launcher, 'SIGSTOP');
+    await sessionThat(job, 'dump', 'sealed');
+    process.kill(launcher, 'SIGKILL');
+    const saved = await saving;
+    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
+  });
+  assertNoImageFiles(job);
+  await assertComputesOn(job);
+  const saved = await job.checkpoint();
+  assert.equal(saved.status, 0, `a retry: ${saved.stderr}`);
+  const restored = await job.restore(job.name);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
+});
+
+scenario('CRIU killed during a restore: nothing of the container is left', async (lane) => {
+  const archive = archivePath(lane.engine, 'criu-killed.tar');
+  const job = await Container.start({ engine: lane.engine, worker });
+  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
+  assert.equal(saved.status, 0, saved.stderr);
+  await job.remove();
+  await slowly(lane, async () => {
+    const restoring = job.restore('--import', archive);
+    process.kill((await sessionThat(job, 'restore', 'uploading')).criu, 'SIGKILL');
+    const restored = await restoring;
+    assert.notEqual(restored.status, 0, 'the restore should have failed');
+  });
+  assert.equal((await attempt('pgrep', '-f', `^gpu-worker .*|criu.*restore`)).stdout, '');
+  await lane.meet(assertNothingLeft);
+  await job.remove();
+  const again = await job.restore('--import', archive);
+  assert.equal(again.status, 0, `a retry: ${again.stderr}`);
+  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });

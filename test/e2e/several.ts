@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { archivePath } from './support/archive.js';
-import { filterCgroups } from './support/cgroups.js';
+import { sessionCgroups } from './support/cgroups.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { gpuWith } from './support/gpu.js';
@@ -38,7 +38,7 @@ async function killWhileNarrowed(job: Container, archive: string): Promise<void>
   const { daemon } = await until('a session', () => startedSession(job, 'restore'));
   // Until RESTORE has returned: some hundredths of a second.
   const id = basename(dirname(job.bundle));
-  const isNarrowed = () => filterCgroups().some((path) => path.includes(id));
+  const isNarrowed = () => sessionCgroups().some((path) => path.includes(id));
   await until('a task that sees its GPUs alone', isNarrowed, 60, 1);
   process.kill(daemon, 'SIGKILL');
   const restored = await restoring;

@@ -68,6 +68,23 @@ test('bundled programs need no other file and do what the modules do', async (t)
       assert.ok(!text.includes("'http2'"), `${program}: gRPC is loaded on demand alone`);
     }
   });
+  await t.test('no program can be held at a point, but one of the test build', async () => {
+    const held = join(folder, 'held');
+    const stages = join(repository, 'dist/test/faults/stages/hold.js');
+    assert.equal(node(join(repository, 'dist/src/bundle/main.js'), [held, stages]).stderr, '');
+    const text = async (root: string, program: string) =>
+      readFile(join(root, 'dist', program), 'utf8');
+    const names = /kfd-checkpoint-stages|[^#.\w]stage\('/;
+    for (const program of [
+      'shim/main.js',
+      'shim/task/main.js',
+      'src/session/main.js',
+      'src/cli/main.js',
+    ]) {
+      assert.doesNotMatch(await text(folder, program), names, program);
+      assert.match(await text(held, program), names, program);
+    }
+  });
   await t.test('gRPC is a program of its own, and found by the others', async () => {
     await cp(join(repository, 'proto'), join(folder, 'proto'), { recursive: true });
     const session = await FakeSession.start(folder);

@@ -53,7 +53,7 @@ test('inspect prints a table and a tree', async (t) => {
 
 test('inspect shows driver, firmware and CPU of the source host, where they are recorded', async (t) => {
   const golden = join(fixtures, 'manifest-v1/kfd-manifest-ignored.json');
-  const { host, gpus, ignored } = decodeManifest(await readFile(golden, 'utf8'));
+  const { host, gpus, ignored } = decodeManifest(await readFile(golden));
   const path = await archive(
     t,
     checkpointOfHere((manifest) => Object.assign(manifest, { host, gpus, ignored })),
@@ -86,7 +86,7 @@ test('inspect shows driver, firmware and CPU of the source host, where they are 
 
 test('inspect shows where the time of transfers went, where a manifest tells', async (t) => {
   const golden = join(fixtures, 'manifest-v1/kfd-manifest-transfers.json');
-  const { transfers = [] } = decodeManifest(await readFile(golden, 'utf8'));
+  const { transfers = [] } = decodeManifest(await readFile(golden));
   const path = await archive(
     t,
     checkpointOfHere((manifest) => Object.assign(manifest, { transfers })),

@@ -139,11 +139,11 @@ test('a container in place is changed where it lies, and can be again', async (t
   assert.match(await readFile(join(bundle, 'config.json'), 'utf8'), /"major":511/);
   assert.equal((await stat(join(bundle, 'config.json'))).mode & 0o777, 0o600);
   assert.ok(gunzipSync(await readFile(image)).includes('0000777'));
-  assert.equal(decodeManifest(await readFile(manifest, 'utf8')).devices.kfd_major, 511);
+  assert.equal(decodeManifest(await readFile(manifest)).devices.kfd_major, 511);
   // Interrupted before the manifest was written: all is done again.
   await writeFile(manifest, before);
   assert.equal((await again('job')).code, 0);
-  assert.equal(decodeManifest(await readFile(manifest, 'utf8')).devices.kfd_major, 511);
+  assert.equal(decodeManifest(await readFile(manifest)).devices.kfd_major, 511);
 });
 
 test('what is neither a file nor a container is not found; podman that says nonsense is named', async (t) => {

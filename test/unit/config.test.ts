@@ -19,9 +19,12 @@ test('a missing file means the defaults', async (t) => {
     staging_total_mib: 1024,
     short_freeze: true,
     freeze_host_mib: 4096,
+    session_memory_mib: 0,
+    session_tasks: 4096,
     engine: 'auto',
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
+    keep_logs: 1000,
     gpu_map: {},
     ignore_mismatch: [],
   });

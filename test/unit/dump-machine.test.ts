@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KfdError } from '../../src/errors.js';
+import { transition, whyTooLate } from '../../src/session/dump/machine.js';
 import {
   type DumpEvent,
   type DumpState,
   type DumpStep,
   initialDump,
-  transition,
-  whyTooLate,
-} from '../../src/session/dump/machine.js';
+} from '../../src/session/dump/state.js';
 import { begin, type DumpWorld, error, everyEvent, explored, happen } from './dump-world.js';
 import { exploreAll, statesOf, walkAtRandom } from './explore.js';
 
@@ -33,13 +32,16 @@ function assertSafe(before: DumpState, { state, effects, answer }: DumpStep, eve
   assert.ok(!writes || free, `writes: ${where}`);
   if (before.phase === 'over') assert.equal(state.phase, 'over', `comes back: ${where}`);
   const late = before.phase === 'over' && event.type === 'pause';
-  const dies = before.paused && before.phase !== 'over' && event.type === 'criu-dead';
+  const lets = event.type === 'criu-dead' || (event.type === 'result' && !event.success);
+  const dies = before.paused && before.phase !== 'over' && lets;
   assert.equal(effects.includes('unpause'), late || dies, `unpauses: ${where}`);
 }
 
 test('the same in 100,000 walks', () => {
   walkAtRandom(explored, 100_000, 24);
 });
+
+const criuDead = (survived: boolean): DumpEvent => ({ type: 'criu-dead', survived });
 
 function walk(...path: readonly DumpEvent[]): DumpWorld {
   return path.reduce(happen, begin);
@@ -51,15 +53,12 @@ const toGate: readonly DumpEvent[] = [
   { type: 'post-dump', processes: 1 },
 ];
 
-test('a checkpoint: state files when all is drained, then the seal, then the answer; kept when CRIU ends well', () => {
+test('a checkpoint: state files when all is drained, then the seal, then the answer', () => {
   const waiting = walk(...toGate, { type: 'released' });
   assert.equal(waiting.state.phase, 'gate');
   const sealing = [{ type: 'drained' }, { type: 'states-written' }] as const;
   assert.equal(walk(...toGate, ...sealing).state.phase, 'manifest');
-  const sealed = [...toGate, ...sealing, { type: 'manifest-written' } as const];
   assert.equal(walk(...sealed).asked, false);
-  const kept = walk(...sealed, { type: 'end', success: true }, { type: 'criu-dead' });
-  assert.equal(kept.state.outcome, 'sealed');
 });
 
 test('a short freeze: the gate opens when nothing reads the tree; the seal comes when it runs', () => {
@@ -71,7 +70,7 @@ test('a short freeze: the gate opens when nothing reads the tree; the seal comes
   assert.equal(held.asked, false);
   const step = transition(held.state, { type: 'end', success: true });
   assert.equal(step.answer, 'continue');
-  const finishing = transition(step.state, { type: 'seal' });
+  const finishing = transition(step.state, { type: 'result', success: true });
   assert.equal(finishing.state.phase, 'finishing');
   const drained = transition(finishing.state, { type: 'drained' });
   assert.deepEqual(drained.effects, ['close-buffers', 'write-manifest']);
@@ -84,32 +83,60 @@ test('buffers of the tree are closed as soon as they have been read', () => {
   assert.deepEqual(transition(aside.state, { type: 'released' }).effects, ['close-buffers']);
 });
 
-test('an image that was sealed is removed when CRIU failed afterwards, or died before it said how it ended', () => {
-  const sealed = [
+const sealed: readonly DumpEvent[] = [
+  ...toGate,
+  { type: 'drained' },
+  { type: 'states-written' },
+  { type: 'manifest-written' },
+];
+const kept: readonly DumpEvent[] = [...sealed, { type: 'end', success: true }];
+
+test('a sealed image stays when CRIU has succeeded, and is removed when it has failed', () => {
+  const done = walk(...kept, { type: 'result', success: true });
+  assert.equal(done.asked, false);
+  assert.equal(happen(done, { type: 'criu-dead', survived: true }).onDisk, 'sealed');
+  const failed = walk(...kept, { type: 'result', success: false });
+  assert.deepEqual([failed.onDisk, failed.asked, failed.paused], ['nothing', false, false]);
+  assert.equal(walk(...sealed, { type: 'end', success: false }, criuDead(true)).onDisk, 'nothing');
+});
+
+test('without a result a sealed image stays if its tree has ended: nothing else has its memory', () => {
+  for (const path of [sealed, kept]) {
+    assert.equal(walk(...path, criuDead(true)).onDisk, 'nothing');
+    assert.equal(walk(...path, criuDead(false)).onDisk, 'sealed');
+  }
+});
+
+test('CRIU fails while the manifest is being written: the image is removed afterwards, and CRIU waits for it', () => {
+  const writing: readonly DumpEvent[] = [
     ...toGate,
     { type: 'drained' },
     { type: 'states-written' },
-    { type: 'manifest-written' },
-  ] as const;
-  assert.equal(walk(...sealed, { type: 'criu-dead' }).onDisk, 'nothing');
-  const failed = walk(...sealed, { type: 'end', success: false }, { type: 'criu-dead' });
-  assert.equal(failed.onDisk, 'nothing');
+  ];
+  const ended = walk(
+    ...writing,
+    { type: 'end', success: true },
+    { type: 'result', success: false },
+  );
+  assert.deepEqual([ended.writing, ended.asked], ['manifest', true]);
+  const after = happen(ended, { type: 'manifest-written' });
+  assert.deepEqual([after.onDisk, after.asked], ['nothing', false]);
 });
 
 test('GPU processes that ended in time: success, and nothing to save', () => {
-  const end = walk({ type: 'post-dump', processes: 0 }, { type: 'criu-dead' });
+  const end = walk({ type: 'post-dump', processes: 0 }, criuDead(true));
   assert.equal(end.state.outcome, 'no_gpu_state');
 });
 
 test('a process whose pause is heard of when CRIU is dead is unpaused', () => {
-  const dead = walk({ type: 'criu-dead' });
+  const dead = walk(criuDead(true));
   assert.deepEqual(transition(dead.state, { type: 'pause' }).effects, ['unpause']);
 });
 
 test('a message at the wrong time fails the checkpoint by name', () => {
-  const { state } = transition(initialDump, { type: 'seal' });
+  const { state } = transition(initialDump, { type: 'result', success: true });
   assert.equal(state.failure?.code, 'E_PROTOCOL');
-  assert.match(state.failure?.message ?? '', /seal while reading/);
+  assert.match(state.failure?.message ?? '', /success while reading/);
 });
 
 test('the first failure is told, and it can be cancelled as long as it is not being sealed', () => {

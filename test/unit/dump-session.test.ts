@@ -74,11 +74,11 @@ async function started(
 type Started = Awaited<ReturnType<typeof started>>;
 
 /** Processes that use render nodes alone, with nothing in them. */
-async function processes({ send }: Started, count: number): Promise<void> {
+async function processes({ send }: Started, count: number, pid = process.pid): Promise<void> {
   const empty = await readFile(join(fixtures, 'image-v1/state-empty.img'));
   for (let ordinal = 0; ordinal < count; ordinal++) {
-    const pidfd = native().openPidfd(process.pid);
-    await send(messageType.dumpPause, [ordinal, process.pid], 'worker', [pidfd]);
+    const pidfd = native().openPidfd(pid);
+    await send(messageType.dumpPause, [ordinal, pid], 'worker', [pidfd]);
     await send(messageType.dumpState, [ordinal], '', [native().memfd(empty)]);
   }
   await send(messageType.dumpBegin, [count, 0]);
@@ -96,15 +96,49 @@ test('a checkpoint whose GPU processes have ended in time is a success', async (
   );
 });
 
-test('sealed at post-dump, kept when CRIU ends well', async (t) => {
-  const all = await started(t);
-  await processes(all, 1);
+/** Plays a checkpoint of the process `pid` up to exit(DUMP), of which the session hears a success. */
+async function untilSealed(all: Started, pid?: number): Promise<void> {
+  await processes(all, 1, pid);
   await all.send(messageType.stage, [], 'post-dump');
   while (all.replies.length < 2) await delay(5);
   await all.send(messageType.dumpEnd, [0, 0]);
+}
+
+const whole = ['kfd-manifest.json', 'kfd-state-0.img'];
+
+test('sealed at post-dump, kept when CRIU ends well', async (t) => {
+  const all = await started(t);
+  await untilSealed(all);
+  await all.send(messageType.dumpResult, [0]);
+  assert.equal(all.replies.at(-1), messageType.ok);
   assert.equal((await all.session.finish()).outcome, 'sealed');
-  const files = ['kfd-manifest.json', 'kfd-state-0.img'];
-  assert.deepEqual((await readdir(all.image)).sort(), files);
+  assert.deepEqual((await readdir(all.image)).sort(), whole);
+});
+
+test('a sealed image is removed when CRIU fails after exit(DUMP) had been told of a success', async (t) => {
+  const all = await started(t);
+  await untilSealed(all);
+  await all.send(messageType.dumpResult, [1]);
+  while (all.replies.length < 4) await delay(5);
+  assert.equal(all.replies.at(-1), messageType.error);
+  assert.deepEqual(await readdir(all.image), [], 'gone before CRIU ends');
+  assert.equal((await all.session.finish()).outcome, 'abandoned');
+});
+
+test('CRIU dies without a result: a sealed image stays only if its tree has ended', async (t) => {
+  const survivor = await started(t);
+  await untilSealed(survivor);
+  assert.equal((await survivor.session.finish()).outcome, 'abandoned', 'this process lives');
+  assert.deepEqual(await readdir(survivor.image), []);
+
+  const worker = spawn('sleep', ['60']);
+  t.after(() => worker.kill('SIGKILL'));
+  await once(worker, 'spawn');
+  const ended = await started(t);
+  await untilSealed(ended, worker.pid);
+  worker.kill('SIGKILL');
+  assert.equal((await ended.session.finish()).outcome, 'sealed');
+  assert.deepEqual((await readdir(ended.image)).sort(), whole);
 });
 
 test('CRIU dies at any moment after post-dump came: nothing appears in the image afterwards', async (t) => {

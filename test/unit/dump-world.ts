@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { KfdError } from '../../src/errors.js';
+import { transition } from '../../src/session/dump/machine.js';
 import {
   type DumpEffect,
   type DumpEvent,
   type DumpState,
   type DumpStep,
   initialDump,
-  transition,
-} from '../../src/session/dump/machine.js';
+} from '../../src/session/dump/state.js';
 import type { Explored } from './explore.js';
 
 export const error = new KfdError('E_GPU_IO', 'a failure');
@@ -18,6 +18,8 @@ export const error = new KfdError('E_GPU_IO', 'a failure');
 export interface DumpWorld {
   readonly state: DumpState;
   readonly dead: boolean;
+  /** CRIU has let the tree go, and is about to end. */
+  readonly over: boolean;
   readonly paused: boolean;
   readonly asked: boolean;
   readonly writing: 'states' | 'manifest' | 'none';
@@ -29,6 +31,7 @@ export interface DumpWorld {
 export const begin: DumpWorld = {
   state: initialDump,
   dead: false,
+  over: false,
   paused: false,
   asked: false,
   writing: 'none',
@@ -48,13 +51,15 @@ const anywhere: readonly DumpEvent[] = [
   { type: 'unpaused' },
   { type: 'fail', error },
   { type: 'cancel', error },
-  { type: 'criu-dead' },
+  { type: 'criu-dead', survived: true },
+  { type: 'criu-dead', survived: false },
 ];
 /** CRIU asks one thing at a time. */
 const questions: readonly DumpEvent[] = [
   { type: 'post-dump', processes: 0 },
   { type: 'post-dump', processes: 2 },
-  { type: 'seal' },
+  { type: 'result', success: true },
+  { type: 'result', success: false },
 ];
 
 /** Every event, whether it can happen or not. */
@@ -86,8 +91,9 @@ function before(world: DumpWorld, event: DumpEvent, state: DumpState): DumpWorld
     case 'unpaused':
       return { ...next, paused: false };
     case 'post-dump':
-    case 'seal':
       return { ...next, asked: true };
+    case 'result':
+      return { ...next, asked: true, over: true };
     case 'states-written':
       assert.ok(!world.removed, 'state files appear in an image that was removed');
       return { ...next, writing: 'none', onDisk: 'states' };
@@ -119,11 +125,11 @@ function take(world: DumpWorld, effect: DumpEffect, state: DumpState): DumpWorld
       assert.ok(!world.dead && !world.removed && !failed && world.writing === 'none', effect);
       return { ...world, writing: effect === 'write-states' ? 'states' : 'manifest' };
     case 'unpause':
-      assert.ok(world.dead, 'unpauses what CRIU still has');
+      assert.ok(world.dead || world.over, 'unpauses what CRIU still has');
       return { ...world, paused: false };
     case 'remove-image':
-    case 'remove-pages':
-      assert.ok(world.dead && world.writing === 'none', 'removed while it is written');
+      assert.ok(world.dead || world.over, 'removed while CRIU writes there');
+      assert.ok(world.writing === 'none', 'removed while it is written');
       return { ...world, removed: true, onDisk: 'nothing' };
     case 'answer':
       assert.ok(world.asked && !failed, 'success after a failure');
@@ -131,6 +137,8 @@ function take(world: DumpWorld, effect: DumpEffect, state: DumpState): DumpWorld
     case 'refuse':
       assert.ok(world.asked, 'refused what nobody asked');
       assert.equal(world.writing, 'none', 'refused while it is written');
+      return { ...world, asked: false };
+    case 'drop-question':
       return { ...world, asked: false };
     case 'report':
       assert.ok(world.dead && world.writing === 'none', 'told before the end');
@@ -142,7 +150,7 @@ function take(world: DumpWorld, effect: DumpEffect, state: DumpState): DumpWorld
 }
 
 function finish(world: DumpWorld): void {
-  let end = world.dead ? world : happen(world, { type: 'criu-dead' });
+  let end = world.dead ? world : happen(world, { type: 'criu-dead', survived: true });
   if (end.writing !== 'none') end = happen(end, { type: `${end.writing}-written` });
   assert.ok(end.reported, 'never told');
   assert.ok(!end.paused, 'a process stays paused');

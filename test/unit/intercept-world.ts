@@ -8,7 +8,7 @@ import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { type Client, connectTo } from '../../shim/transport/client.js';
-import { encodeResponse, type Request } from '../../shim/transport/envelope.js';
+import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, fieldsOf } from '../../shim/transport/fields.js';
 import { temporaryFolder } from './paths.js';
 import { type Answering, testServer } from './ttrpc-server.js';
@@ -16,8 +16,10 @@ import { type Answering, testServer } from './ttrpc-server.js';
 export const service = 'containerd.task.v2.Task';
 
 export interface World {
+  /** Where containerd unpacks checkpoints. It holds the bundle too. */
+  readonly folder: string;
   readonly bundle: string;
-  readonly seen: Request[];
+  readonly seen: Call[];
   readonly asked: (readonly string[])[];
   readonly troubles: unknown[];
   readonly client: Client;
@@ -33,7 +35,7 @@ export async function world(
     spec?: object;
   },
 ): Promise<World> {
-  const seen: Request[] = [];
+  const seen: Call[] = [];
   const asked: (readonly string[])[] = [];
   const troubles: unknown[] = [];
   const stock = await testServer(t, (request) => {
@@ -44,8 +46,8 @@ export async function world(
     asked.push(args);
     return help(args, await input);
   };
-  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble));
   const folder = await temporaryFolder(t);
+  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder);
   const bundle = join(folder, 'bundle');
   await mkdir(bundle);
   await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));
@@ -59,7 +61,7 @@ export async function world(
   });
   const call = (method: string, ...fields: Buffer[]) =>
     client.call({ service, method, payload: Buffer.concat(fields) }, 5_000);
-  return { bundle, seen, asked, troubles, client, call };
+  return { folder, bundle, seen, asked, troubles, client, call };
 }
 
 /** A field of a message; bytes as text. */

@@ -12,7 +12,7 @@ export function sealedText(document: object): string {
 
 export function problemsOf(document: object): string[] {
   try {
-    decodeManifest(sealedText(document));
+    decodeManifest(Buffer.from(sealedText(document)));
   } catch (error) {
     assert.ok(error instanceof KfdError);
     assert.equal(error.code, 'E_IMAGE_CORRUPT');

@@ -20,7 +20,7 @@ const golden = join(fixtures, 'manifest-v1/kfd-manifest.json');
 
 test('the golden manifest of version 1 is read, and written byte for byte', async () => {
   const text = await readFile(golden, 'utf8');
-  const manifest = decodeManifest(text);
+  const manifest = decodeManifest(Buffer.from(text));
   assert.deepEqual(manifest, sampleManifest());
   assert.equal(encodeManifest(manifest), text);
 });
@@ -43,7 +43,9 @@ test('canonical JSON ignores order and white space, and nothing else', () => {
 test('every truncation of the file is refused', async () => {
   const text = (await readFile(golden, 'utf8')).trimEnd();
   for (let length = 0; length < text.length; length += 37) {
-    assert.throws(() => decodeManifest(text.slice(0, length)), { code: 'E_IMAGE_CORRUPT' });
+    assert.throws(() => decodeManifest(Buffer.from(text.slice(0, length))), {
+      code: 'E_IMAGE_CORRUPT',
+    });
   }
 });
 
@@ -51,13 +53,17 @@ test('a changed value is caught by the seal', async () => {
   const text = await readFile(golden, 'utf8');
   const changed = text.replace('"gpu_id":51966', '"gpu_id":51967');
   assert.notEqual(changed, text);
-  assert.throws(() => decodeManifest(changed), { message: /the seal does not match/ });
+  assert.throws(() => decodeManifest(Buffer.from(changed)), { message: /the seal does not match/ });
   const { ...unsealed } = sampleManifest();
-  assert.throws(() => decodeManifest(JSON.stringify(unsealed)), { message: /the seal is missing/ });
+  assert.throws(() => decodeManifest(Buffer.from(JSON.stringify(unsealed))), {
+    message: /the seal is missing/,
+  });
 });
 
 test('a newer version is refused by name, whatever else it contains', () => {
-  assert.throws(() => decodeManifest('{"schema_version":2,"new":{}}'), { code: 'E_IMAGE_VERSION' });
+  assert.throws(() => decodeManifest(Buffer.from('{"schema_version":2,"new":{}}')), {
+    code: 'E_IMAGE_VERSION',
+  });
 });
 
 test('all problems are listed at once', () => {
@@ -186,7 +192,7 @@ test('a dma-buf is that of a buffer of its process', () => {
 test('hostile documents end in an error, not in a crash', () => {
   const deep = `{"schema_version":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   for (const text of [deep, '[]', 'null', '"x"', '{"__proto__":{"schema_version":1}}', '\u0000']) {
-    assert.throws(() => decodeManifest(text), { code: 'E_IMAGE_CORRUPT' });
+    assert.throws(() => decodeManifest(Buffer.from(text)), { code: 'E_IMAGE_CORRUPT' });
   }
   const hostile = { ...sampleManifest(), created: '\u001b[2J' };
   assert.ok(!problemsOf(hostile).join('').includes('\u001b'));

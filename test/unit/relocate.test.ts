@@ -92,7 +92,9 @@ test('a relocated image fits the host it was made for, as it is', async () => {
     './dri/renderD141 226:141',
     './dri/renderD129 226:141',
   ]);
-  const manifest = decodeManifest(String(replaced.get('checkpoint/kfd-manifest.json')));
+  const manifest = decodeManifest(
+    Buffer.from(String(replaced.get('checkpoint/kfd-manifest.json'))),
+  );
   const { devices: _, ...rest } = manifest;
   const { devices: __, ...was } = sampleManifest();
   assert.deepEqual(rest, was);
@@ -177,7 +179,7 @@ test('the card node of a GPU moves like its render node, and back', async () => 
     String(moved.get('config.dump')),
     `{"spec":${newSpec},"device_host_src":[{"path":"/dev/dri/card3"}]}`,
   );
-  const after = decodeManifest(String(moved.get('checkpoint/kfd-manifest.json')));
+  const after = decodeManifest(Buffer.from(String(moved.get('checkpoint/kfd-manifest.json'))));
   assert.deepEqual(after.devices.assigned?.[0], { gpu: 0, render_minor: 140, card_minor: 3 });
   assert.deepEqual(placeAsIs(after, there).mismatches, []);
   const back = deviceMoves(after, withCard(target, 1), placeOnHost(after, target).pairs);

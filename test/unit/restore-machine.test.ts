@@ -39,12 +39,25 @@ function walk(...path: readonly RestoreEvent[]): RestoreWorld {
   return path.reduce(happen, begin);
 }
 
+const resumed: readonly RestoreEvent[] = [
+  { type: 'post-restore' },
+  { type: 'uploaded' },
+  { type: 'resumed' },
+];
+
 test('a restore: uploads, RESUME, the answer', () => {
-  const done = walk({ type: 'post-restore' }, { type: 'uploaded' }, { type: 'resumed' });
+  const done = walk(...resumed);
   assert.equal(done.state.phase, 'resumed');
   assert.equal(whyTooLate(done.state), 'the GPU is running');
-  const over = transition(done.state, { type: 'criu-dead' });
-  assert.equal(over.state.outcome, 'restored');
+  const over = walk(...resumed, { type: 'running' }, { type: 'criu-dead' }, { type: 'released' });
+  assert.deepEqual([over.state.outcome, over.treeEnded], ['restored', false]);
+});
+
+test('CRIU is killed before the tasks run: they are ended, whatever the session has done', () => {
+  for (let n = 0; n <= resumed.length; n++) {
+    const left = walk(...resumed.slice(0, n), { type: 'criu-dead' });
+    assert.deepEqual([left.state.outcome, left.treeEnded], ['failed', true], `after ${n} events`);
+  }
 });
 
 test('a failure before the gate is told there, with all let go', () => {

@@ -19,6 +19,9 @@ export interface RestoreWorld {
   readonly dead: boolean;
   readonly asked: boolean;
   readonly resuming: boolean;
+  /** CRIU has resumed the tasks. */
+  readonly running: boolean;
+  readonly treeEnded: boolean;
   readonly releasing: boolean;
   readonly released: boolean;
   readonly reported: boolean;
@@ -29,6 +32,8 @@ export const begin: RestoreWorld = {
   dead: false,
   asked: false,
   resuming: false,
+  running: false,
+  treeEnded: false,
   releasing: false,
   released: false,
   reported: false,
@@ -39,6 +44,7 @@ const anywhere: readonly RestoreEvent[] = [
   { type: 'fail', error },
   { type: 'deadline', error },
   { type: 'cancel', error },
+  { type: 'running' },
   { type: 'criu-dead' },
 ];
 
@@ -68,6 +74,7 @@ export function happen(world: RestoreWorld, event: RestoreEvent): RestoreWorld {
     dead: world.dead || event.type === 'criu-dead',
     asked: world.asked || event.type === 'post-restore',
     resuming: world.resuming && event.type !== 'resumed',
+    running: world.running || (event.type === 'running' && !world.dead),
     releasing: world.releasing && event.type !== 'released',
     released: world.released || event.type === 'released',
   };
@@ -84,6 +91,9 @@ function take(world: RestoreWorld, effect: RestoreEffect, event: RestoreEvent): 
     case 'release':
       assert.ok(!world.releasing && !world.released, 'let go twice');
       return { ...world, releasing: true };
+    case 'end-tree':
+      assert.ok(world.dead && !world.running && !world.treeEnded, 'ends tasks that run');
+      return { ...world, treeEnded: true };
     case 'answer':
       assert.ok(world.asked && !failed, 'success after a failure');
       assert.equal(event.type, 'resumed', 'success before the GPU');
@@ -93,6 +103,7 @@ function take(world: RestoreWorld, effect: RestoreEffect, event: RestoreEvent): 
       return { ...world, asked: false };
     case 'report':
       assert.ok(world.dead && world.released, 'told before the end');
+      assert.ok(world.running || world.treeEnded, 'tasks stay that nobody resumes');
       return { ...world, reported: true };
     default:
       return world;

@@ -210,11 +210,11 @@ function shared(): Manifest {
 
 test('shares in a manifest agree with its processes and buffers', () => {
   const manifest = shared();
-  assert.deepEqual(inconsistencies(manifest), []);
+  assert.deepEqual(inconsistencies(manifest, 100), []);
   const [share] = manifest.shares ?? [];
   assert.ok(share !== undefined);
   const broken = (changes: Partial<typeof share>) =>
-    inconsistencies({ ...manifest, shares: [{ ...share, ...changes }] });
+    inconsistencies({ ...manifest, shares: [{ ...share, ...changes }] }, 100);
   assert.match(broken({ process: 99 }).join(), /shares\.0\.process: there is no process 99/);
   assert.match(broken({ bo_index: 9999 }).join(), /shares\.0\.bo_index: process 0 has \d+ BOs/);
   assert.match(broken({ buffer: 9999 }).join(), /shares\.0\.buffer: there is no buffer 9999/);
@@ -224,7 +224,7 @@ test('shares in a manifest agree with its processes and buffers', () => {
     /shares\.0\.bo_index: the same BO twice/,
   );
   assert.match(
-    inconsistencies({ ...manifest, shares: [share, share] }).join(),
+    inconsistencies({ ...manifest, shares: [share, share] }, 100).join(),
     /shares\.1\.bo_index: the same BO twice/,
   );
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pausedState } from '../../shim/intercept/task-fields.js';
+import { isTemporaryImage, temporaryFolder } from '../../shim/intercept/temporary-image.js';
 import { encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { field, id, refusal, world } from './intercept-world.js';
@@ -85,15 +86,21 @@ test('the annotation makes a restore of a plain Create; containerd’s own image
 
 test('the temporary image is removed after a good start, and only then; an image of the user never', async (t) => {
   let fails = true;
-  const { bundle, call } = await world(t, {
+  const { folder, bundle, call } = await world(t, {
     answering: ({ method }) =>
       method === 'Start' && fails ? { code: 2, message: 'criu failed' } : {},
   });
-  const temporary = join(bundle, 'ctrd-checkpoint123');
-  const own = join(bundle, 'image');
-  for (const folder of [temporary, own]) {
-    await mkdir(folder);
-    await writeFile(join(folder, 'inventory.img'), 'x');
+  const temporary = join(folder, 'ctrd-checkpoint123');
+  const own = [
+    join(folder, 'image'),
+    join(folder, 'ctrd-checkpoint-monday'),
+    join(folder, 'ctrd-checkpoint'),
+    join(folder, 'ctrd-checkpoint12-kept'),
+    join(bundle, 'ctrd-checkpoint123'),
+  ];
+  for (const image of [temporary, ...own]) {
+    await mkdir(image);
+    await writeFile(join(image, 'inventory.img'), 'x');
   }
   const restore = async (image: string) => {
     await call('Create', id, bytesField(2, bundle), bytesField(8, image));
@@ -103,11 +110,23 @@ test('the temporary image is removed after a good start, and only then; an image
   await restore(temporary);
   assert.ok(existsSync(join(temporary, 'inventory.img')), 'a failed start');
   fails = false;
-  await restore(own);
+  for (const image of own) await restore(image);
   await restore(temporary);
-  for (let i = 0; i < 100 && existsSync(temporary); i += 1)
-    await new Promise((next) => setTimeout(next, 10));
-  assert.deepEqual([existsSync(temporary), existsSync(own)], [false, true]);
+  for (let i = 0; i < 100 && existsSync(temporary); i += 1) await delay(10);
+  assert.equal(existsSync(temporary), false);
+  assert.deepEqual(
+    own.filter((image) => !existsSync(image)),
+    [],
+  );
+});
+
+test('containerd unpacks into XDG_RUNTIME_DIR, else TMPDIR, else /tmp', () => {
+  const both = { XDG_RUNTIME_DIR: '/run/user/0', TMPDIR: '/big/' };
+  assert.equal(temporaryFolder(both), '/run/user/0');
+  assert.equal(temporaryFolder({ ...both, XDG_RUNTIME_DIR: '' }), '/big/');
+  assert.equal(temporaryFolder({}), '/tmp');
+  assert.ok(isTemporaryImage('/big/ctrd-checkpoint9', '/big/'));
+  assert.ok(!isTemporaryImage('/big/../other/ctrd-checkpoint9', '/big'));
 });
 
 test('a failed restore is told with what the helper finds, by the stock shim’s code', async (t) => {
@@ -125,34 +144,6 @@ test('a failed restore is told with what the helper finds, by the stock shim’s
   );
   // Restored once: a second Start is one like all.
   assert.equal((await call('Start', id)).message, 'criu failed');
-});
-
-test('a restore whose caller goes is cancelled, and what is left of it ended', async (t) => {
-  let fail = () => {};
-  const failed = new Promise<void>((resolve) => {
-    fail = resolve;
-  });
-  const { bundle, call, client, asked, seen } = await world(t, {
-    answering: async ({ method }) => {
-      if (method !== 'Start') return {};
-      await failed;
-      return { code: 2, message: 'no pipes' };
-    },
-    help: ([task]) => {
-      if (task === 'cancel-restore') fail();
-      return Buffer.alloc(0);
-    },
-  });
-  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
-  const start = call('Start', id);
-  while (seen.length < 2) await delay(1);
-  client.close();
-  await assert.rejects(start, { code: 'E_PROTOCOL' });
-  while (asked.length < 3) await delay(1);
-  assert.deepEqual(
-    asked.map(([task]) => task),
-    ['cancel-restore', 'end-leftover', 'explain'],
-  );
 });
 
 /** StateResponse of a process that runs, with a field that we do not know. */
@@ -197,6 +188,49 @@ test('State says paused while a checkpoint runs, and only then', async (t) => {
   assert.equal(field((await call('State', id)).payload, 4), '2');
   assert.deepEqual(asked, [['publish']]);
   assert.equal(field(published, 2), '/image');
+});
+
+test('a container that cannot be deleted is still known; one that is deleted is not', async (t) => {
+  let code = 9;
+  const { bundle, call, seen } = await world(t, {
+    answering: ({ method }) =>
+      method === 'Delete' ? { code, message: 'cannot delete a running process' } : {},
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  assert.equal((await call('Delete', id)).message, 'cannot delete a running process');
+  await call('Start', id);
+  const asked = seen.length;
+  assert.equal(seen.at(-1)?.timeoutNs, 0n, 'its Start is the one that restores');
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  code = 0;
+  await call('Delete', id, bytesField(2, 'an exec'));
+  await call('Delete', id);
+  await call('Start', id);
+  assert.ok(seen.length === asked + 4 && seen.at(-1)?.timeoutNs !== 0n);
+});
+
+test('of two checkpoints at once, the end of the first does not end the pause of the second', async (t) => {
+  const ends: (() => void)[] = [];
+  const { bundle, call, seen } = await world(t, {
+    answering: async ({ method }) => {
+      if (method === 'Checkpoint') await new Promise<void>((resolve) => ends.push(resolve));
+      return method === 'State' ? { payload: running } : {};
+    },
+  });
+  await call('Create', id, bytesField(2, bundle));
+  const first = call('Checkpoint', id, bytesField(2, '/one'));
+  while (ends.length < 1) await delay(1);
+  const second = call('Checkpoint', id, bytesField(2, '/two'));
+  while (ends.length < 2) await delay(1);
+  const status = async () => field((await call('State', id)).payload, 4);
+  ends[0]?.();
+  await first;
+  assert.equal(await status(), '4', 'the other one still runs');
+  ends[1]?.();
+  await second;
+  assert.equal(await status(), '2');
+  const states = seen.filter(({ method }) => method === 'State');
+  assert.equal(states.length, 2, 'before the first, and after both');
 });
 
 test('a failed checkpoint is told with what the helper finds; without a helper as it is', async (t) => {

@@ -160,7 +160,10 @@ test('a call that is to be finished keeps the upstream connection until its answ
   const answers: number[] = [];
   const intercept: Intercept = ({ method }, stock) => {
     if (method !== 'Restore') return undefined;
-    const answer = stock.forwardToEnd(() => answers.push(-1));
+    const answer = stock.forwardToEnd(
+      () => answers.push(-1),
+      (response) => Promise.resolve(response),
+    );
     answer.then(({ code }) => answers.push(code));
     return answer;
   };

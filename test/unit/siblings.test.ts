@@ -27,7 +27,7 @@ const replicas: Contents = [weights, noise(4096, 2), weights.subarray(frame)];
 const manifestEntry = 'checkpoint/kfd-manifest.json';
 
 function bent(files: Files, bend: (manifest: Manifest) => void): Files {
-  const manifest = decodeManifest(files[manifestEntry]?.toString() ?? '');
+  const manifest = decodeManifest(Buffer.from(files[manifestEntry]?.toString() ?? ''));
   bend(manifest);
   return { ...files, [manifestEntry]: encodeManifest(manifest) };
 }
@@ -67,7 +67,7 @@ test('verify refuses contents that the other file has not', async (t) => {
   // A file of another checkpoint that is sound, and that the manifest knows.
   const first = `checkpoint/${names[0]}`;
   const swapped = bent({ ...files, [first]: others[first] ?? '' }, (manifest) => {
-    const known = decodeManifest(others[manifestEntry]?.toString() ?? '');
+    const known = decodeManifest(Buffer.from(others[manifestEntry]?.toString() ?? ''));
     manifest.files = manifest.files.map((file) =>
       file.name === names[0] ? (known.files.find(({ name }) => name === names[0]) ?? file) : file,
     );

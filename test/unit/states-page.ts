@@ -31,6 +31,7 @@ const details: Readonly<Record<string, string>> = {
   'aside true': ' with a short freeze',
   'success true': ' with success',
   'success false': ' with a failure',
+  'survived true': ' and a task runs on',
   'processes 0': ' without a GPU process',
 };
 
@@ -120,7 +121,7 @@ export function statesPage(): string {
     '',
     section('A checkpoint', {
       ...dumped,
-      source: 'src/session/dump/machine.ts',
+      source: 'src/session/dump/state.ts',
       phaseOf: ({ state }) => state.phase,
       transition: ({ state }, event) => dump(state, event),
     }),

@@ -6,10 +6,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import {
+  type Call,
   decodeRequest,
   decodeResponse,
   encodeResponse,
-  type Request,
 } from '../../shim/transport/envelope.js';
 import {
   encodeFrame,
@@ -22,7 +22,7 @@ import { temporaryFolder } from './paths.js';
 
 /** Answers one call; undefined: not at all. */
 export type Answering = (
-  request: Request,
+  request: Call,
 ) => Promise<Partial<Reply> | undefined> | Partial<Reply> | undefined;
 
 interface Reply {
@@ -87,11 +87,11 @@ export class TestServer {
   }
 
   async #answer(socket: Socket, frame: Frame, answering: Answering): Promise<void> {
-    let request: Request;
+    let request: Call;
     try {
       request = decodeRequest(payloadOf(frame));
     } catch {
-      request = { service: '', method: 'damaged', payload: Buffer.alloc(0) };
+      request = { service: '', method: 'damaged', payload: Buffer.alloc(0), timeoutNs: 0n };
     }
     const reply = await answering(request);
     if (reply === undefined) return;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/os/page_memory.h"
+#include "core/os/stage.h"
 #include "core/pages/frame_codec.h"
 #include "core/transfer/slot_workers.h"
 #include "core/transfer/transfer_run.h"
@@ -83,6 +84,7 @@ class Drain {
       place(mine, load);
       turnstile_.leave();
       timed(times.file, [&] { out_.write(mine.placed, mine.encoded); });
+      stage("transfer", "drain");
       for (const Piece& piece : load.pieces) {
         times.code_bytes += piece.bytes;
         progress_.bytes_done.fetch_add(piece.bytes, std::memory_order_relaxed);

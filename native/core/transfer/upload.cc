@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/os/page_memory.h"
+#include "core/os/stage.h"
 #include "core/pages/frame_codec.h"
 #include "core/pages/sibling_files.h"
 #include "core/transfer/slot_workers.h"
@@ -37,6 +38,7 @@ class Upload {
     WorkerTimes& times = times_[worker];
     const Load& load = loads_[slot];
     const std::span<std::byte> memory = engine_.slot(slot);
+    stage("transfer", "upload");
     if (load.kind == Load::Kind::zeros) return timed(times.code, [&] { zero(load, slot); });
     zeros_[slot] = 0;
     const std::span<std::byte> stored = timed(times.file, [&] { return read(mine, load, memory); });

@@ -81,10 +81,7 @@ std::string pages_file_name(std::uint32_t process, std::uint32_t gpu) {
 }
 
 std::size_t remove_unsealed_files(int directory_fd) {
-  // A file that cannot be examined counts as present.
-  if (::faccessat(directory_fd, kManifestName, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) {
-    return 0;
-  }
+  if (has_manifest(directory_fd)) return 0;
   std::size_t removed = 0;
   for (const std::string& name : unsealed_names(directory_fd)) {
     struct stat info {};
@@ -93,6 +90,16 @@ std::size_t remove_unsealed_files(int directory_fd) {
     if (file && ::unlinkat(directory_fd, name.c_str(), 0) == 0) ++removed;
   }
   return removed;
+}
+
+std::size_t remove_image_files(int directory_fd) {
+  const bool removed = ::unlinkat(directory_fd, kManifestName, 0) == 0;
+  return remove_unsealed_files(directory_fd) + (removed ? 1 : 0);
+}
+
+bool has_manifest(int directory_fd) {
+  return ::faccessat(directory_fd, kManifestName, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+         errno != ENOENT;
 }
 
 }  // namespace kfdcp

@@ -23,4 +23,10 @@ std::string pages_file_name(std::uint32_t process, std::uint32_t gpu);
 /// regular files. What cannot be removed stays: no restore takes it, for there is no manifest.
 std::size_t remove_unsealed_files(int directory_fd);
 
+/// The same with the manifest, which goes first: for a checkpoint that has failed after its seal.
+std::size_t remove_image_files(int directory_fd);
+
+/// Whether the image is sealed. A file that cannot be examined counts as present.
+bool has_manifest(int directory_fd);
+
 }  // namespace kfdcp

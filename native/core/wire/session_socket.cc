@@ -68,6 +68,7 @@ bool remove_dead_session(int criu_pid) {
   ::unlink(session_socket(criu_pid).c_str());
   ::unlink(control_socket(criu_pid).c_str());
   ::rmdir(session_directory(criu_pid).c_str());
+  ::rmdir(("/sys/fs/cgroup/kfd-checkpoint/" + std::to_string(criu_pid)).c_str());
   return true;
 }
 

@@ -20,24 +20,25 @@ enum class MessageType : std::uint32_t {
 
   stage = 10,  // launcher: text = CRIU script action; answered when the stage may continue
 
-  dump_refused = 20,   // args: 0, 1 = a fault of the plugin's; text; pauses are undone
-  dump_pause = 21,     // args: ordinal, pid; text: comm; fds: pidfd, then, if it has one, a kfd
-                       // file: a pause comes next
-  dump_buffers = 22,   // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
-  dump_begin = 23,     // args: number of processes, 1 = they continue afterwards; answered once
-                       // draining has begun; answer text: the session's log
-  dump_file = 24,      // args: CRIU file id, FileKind (kfd or render), process ordinal,
-                       // number of the file (render nodes); for a dma-buf: CRIU file id, FileKind,
-                       // inode
-  dump_end = 25,       // args: CRIU result, final state; answer args[0]: 1 = stay paused, 2 = the
-                       // processes may continue, and dump_seal follows
-  dump_state = 26,     // args: ordinal; fds: state memfd
+  dump_refused = 20,  // args: 0, 1 = a fault of the plugin's; text; pauses are undone
+  dump_pause = 21,    // args: ordinal, pid; text: comm; fds: pidfd, then, if it has one, a kfd
+                      // file: a pause comes next
+  dump_buffers = 22,  // args: ordinal; body: u32 BO indices; fds: their dma-bufs, same order
+  dump_begin = 23,  // args: number of processes, 1 = they may continue before the image is sealed;
+                    // answered once draining has begun; answer text: the session's log
+  dump_file = 24,   // args: CRIU file id, FileKind (kfd or render), process ordinal,
+                    // number of the file (render nodes); for a dma-buf: CRIU file id, FileKind,
+                    // inode
+  dump_end = 25,    // args: CRIU result, final state; answer args[0]: 1 = stay paused, 2 = the
+                    // processes may continue before the image is sealed. dump_result follows
+  dump_state = 26,  // args: ordinal; fds: state memfd
   dump_unpaused = 27,  // the plugin undid its pauses; answered, so the session knows in time
   dump_render = 28,    // args: process ordinal, number of the file in the tree, minor, 1 = carries
                        // KFD's memory; fds: memfd of the render state, if it holds any
   dump_dmabuf = 29,    // args: inode, pid, descriptor; text: comm. Comes before dump_begin
-  dump_seal = 40,      // the processes continue; answered when the image is sealed, which may take
-                       // as long as writing all contents
+  dump_result = 40,    // args: CRIU's exit status, when it has let the processes go; answered when
+                       // the image is sealed, which may take as long as writing all contents, or is
+                       // removed
   dump_surveyed = 41,  // args: pid of a process that will be paused; comes before every pause;
                        // answer text: what the session knows against it, in the words of a refusal
 
@@ -64,6 +65,7 @@ enum class MessageType : std::uint32_t {
                       // no further one
   shared_bo = 39,     // args: ordinal, BO index; answer fds: the dma-buf of the buffer that this BO
                       // of a render file shares with another process
+  restore_end = 42,   // args: CRIU's result, 0: the tasks run; answered
 };
 
 /// What a CRIU file id stands for. `drm`: a render file of a process whose render states wait for

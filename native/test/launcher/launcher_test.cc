@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <sstream>
 #include <thread>
 
@@ -14,23 +16,28 @@
 #include "core/os/text_file.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
+#include "launcher/cgroup.h"
 #include "launcher/daemon.h"
 #include "test/os/child_process.h"
 #include "test/os/folder.h"
 // The launcher is a program, not a library: what is tested of it is compiled in here.
+#include "launcher/cgroup.cc"  // NOLINT(bugprone-suspicious-include)
 #include "launcher/daemon.cc"  // NOLINT(bugprone-suspicious-include)
 
 namespace kfdcp::test {
 namespace {
 
+/// Of the daemons' cgroups.
+constexpr char kName[] = "4194999";
+
 /// What a daemon running `script` says on descriptor 3.
 std::string daemon_says(const std::string& script, int timeout_ms = 10'000) {
-  return launcher::start_daemon({"sh", "-c", "{ " + script + "; } >&3"}, timeout_ms);
+  return launcher::start_daemon(kName, {"sh", "-c", "{ " + script + "; } >&3"}, timeout_ms);
 }
 
 /// What `program` says as the daemon.
 std::string daemon_runs(const std::string& program) {
-  return launcher::start_daemon({"sh", "-c", "exec " + program + " >&3"}, 10'000);
+  return launcher::start_daemon(kName, {"sh", "-c", "exec " + program + " >&3"}, 10'000);
 }
 
 /// Root has CAP_SYS_RESOURCE, but not in every container.
@@ -58,7 +65,7 @@ TEST_CASE("launcher: what the daemon writes before it closes descriptor 3 is ret
 TEST_CASE("launcher: a daemon that continues after closing descriptor 3 is not waited for") {
   const auto start = std::chrono::steady_clock::now();
   const std::string pid =
-      launcher::start_daemon({"sh", "-c", "echo $$ >&3; exec 3>&-; exec sleep 30"}, 10'000);
+      launcher::start_daemon(kName, {"sh", "-c", "echo $$ >&3; exec 3>&-; exec sleep 30"}, 10'000);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
   CHECK(::kill(std::stoi(pid), SIGKILL) == 0);
 }
@@ -66,13 +73,13 @@ TEST_CASE("launcher: a daemon that continues after closing descriptor 3 is not w
 TEST_CASE("launcher: a daemon that dies without a word, or cannot start, is an empty answer") {
   CHECK(daemon_says("exit 3").empty());
   CHECK(daemon_says("kill -9 $$").empty());
-  CHECK(launcher::start_daemon({"/nowhere/program"}, 10'000).empty());
+  CHECK(launcher::start_daemon(kName, {"/nowhere/program"}, 10'000).empty());
 }
 
 TEST_CASE("launcher: a daemon that says nothing is given up with ETIMEDOUT") {
   int err = 0;
   try {
-    launcher::start_daemon({"sh", "-c", "exec sleep 2"}, 50);
+    launcher::start_daemon(kName, {"sh", "-c", "exec sleep 2"}, 50);
   } catch (const Error& error) {
     err = error.err;
   }
@@ -111,8 +118,10 @@ TEST_CASE("launcher: nothing of the caller reaches the daemon") {
   CHECK(fds.find("passwd") == std::string::npos);
   int own_cgroups = 0;
   for (const std::string& line : lines(cgroups)) {
-    if (line.ends_with(":/kfd-checkpoint")) ++own_cgroups;
-    CHECK_MESSAGE((line.ends_with(":/kfd-checkpoint") || line.ends_with(":/")), line);
+    const bool is_unified = line.starts_with("0::");
+    const std::string own = is_unified ? ":/kfd-checkpoint/4194999" : ":/kfd-checkpoint";
+    if (line.ends_with(own)) ++own_cgroups;
+    CHECK_MESSAGE((line.ends_with(own) || (!is_unified && line.ends_with(":/"))), line);
   }
   CHECK(own_cgroups > 0);
   CHECK(cwd == "/\n");
@@ -130,9 +139,27 @@ TEST_CASE("launcher: nothing of the caller reaches the daemon") {
   CHECK(hard == (may_raise ? std::stoull(most) : files.rlim_max));
 }
 
+TEST_CASE("launcher: the cgroups of killed sessions are removed, and no other") {
+  const auto mounts = launcher::cgroup_mounts();
+  const auto unified = std::find_if(mounts.begin(), mounts.end(),
+                                    [](const auto& mount) { return mount.is_unified; });
+  if (unified == mounts.end()) {
+    MESSAGE("skipped: no cgroup2 is mounted");
+    return;
+  }
+  const std::string folder = unified->point + "/kfd-checkpoint/";
+  const std::string pid = launcher::start_daemon(
+      "4194997", {"sh", "-c", "echo $$ >&3; exec 3>&-; exec sleep 30"}, 10'000);
+  std::filesystem::create_directory(folder + "4194998");
+  CHECK(daemon_says("echo ready") == "ready\n");
+  CHECK(!std::filesystem::exists(folder + "4194998"));
+  CHECK(std::filesystem::exists(folder + "4194997"));
+  CHECK(::kill(std::stoi(pid), SIGKILL) == 0);
+}
+
 TEST_CASE("launcher: standard output of the daemon is nobody's, its errors are kept") {
   const std::string script = "x=$(readlink /proc/$$/fd/1); echo $x >&3";
-  CHECK(launcher::start_daemon({"sh", "-c", script}, 10'000) == "/dev/null\n");
+  CHECK(launcher::start_daemon(kName, {"sh", "-c", script}, 10'000) == "/dev/null\n");
   CHECK(daemon_says("readlink /proc/$$/fd/2") == "/var/log/kfd-checkpoint/session-stderr.log\n");
 }
 

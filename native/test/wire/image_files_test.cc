@@ -71,6 +71,18 @@ TEST_CASE("image files: a sealed image is never touched") {
   CHECK(names_in(folder).size() == kOurs.size() + 1);
 }
 
+TEST_CASE("image files: the image of a failed checkpoint goes with its manifest") {
+  const Folder folder;
+  for (const std::string& name : kOurs) folder.write(name, "x");
+  for (const std::string& name : kOthers) folder.write(name, "x");
+  folder.write(kManifestName, "{}");
+  const UniqueFd directory(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  CHECK(has_manifest(directory.get()));
+  CHECK(remove_image_files(directory.get()) == kOurs.size() + 1);
+  CHECK(names_in(folder) == kOthers);
+  CHECK_FALSE(has_manifest(directory.get()));
+}
+
 TEST_CASE("image files: only files are removed, and none through a link") {
   const Folder folder, elsewhere;
   elsewhere.write("precious", "x");

@@ -1,7 +1,7 @@
 /** The times of a checkpoint: its phases, and how long the tree was stopped. */
 
 import type { Phases } from '../phases.js';
-import type { DumpPhase } from './machine.js';
+import type { DumpPhase } from './state.js';
 
 /** Names of the machine's phases in timings. A phase without a name counts as part of the phase before it. */
 const names: Partial<Record<DumpPhase, string>> = {
@@ -12,6 +12,7 @@ const names: Partial<Record<DumpPhase, string>> = {
   manifest: 'seal',
   sealed: 'finish',
   kept: 'finish',
+  done: 'finish',
 };
 
 export class DumpClock {

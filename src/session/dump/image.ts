@@ -1,7 +1,6 @@
 /** The image directory of a checkpoint: contents, state files, manifest, removal. */
 
 import { removeImageFiles, writeManifest } from '../../manifest/image.js';
-import { pagesPattern } from '../../manifest/names.js';
 import type { SharedBo } from '../buffers/places.js';
 import { checkSiblings } from '../buffers/siblings.js';
 import type { DrainedFile } from '../contents/drain.js';
@@ -97,15 +96,15 @@ export class DumpImage {
     );
   }
 
-  /** Removes the image after the transfers have stopped. `pages`: removes only pages files and the manifest. */
-  remove(pages: boolean): void {
+  /** Removes the image after the transfers have stopped. */
+  remove(): void {
     const { image, log } = this.#context;
     const remove = async () => {
       try {
         await this.#contents?.end();
-        await removeImageFiles(image, pages ? pagesPattern : undefined);
+        await removeImageFiles(image);
       } catch (err) {
-        log.error({ err }, 'an image that is not complete stays');
+        log.error({ err }, 'the image of a failed checkpoint stays');
       }
     };
     this.#removed = remove();

@@ -1,115 +1,13 @@
 /**
  * What a checkpoint does next: a pure function of where it is and of what has happened. session.ts runs the effects.
  *
- *     reading -> draining -> gate -> states -> manifest -> sealed -> kept
- *                                       \-> unsealed -> resumed -> finishing -> manifest -> kept      (short freeze)
+ *     reading -> draining -> gate -> states -> manifest -> sealed -> kept -> done
+ *                                       \-> unsealed -> resumed -> finishing -> manifest -> done      (short freeze)
  *     reading -> empty;   any of them -> failed;   any -> over, when CRIU has ended
  */
 
 import { KfdError } from '../../errors.js';
-
-export type DumpPhase =
-  /** The plugin pauses processes and sends their states. */
-  | 'reading'
-  /** CRIU dumps host memory; contents are drained. */
-  | 'draining'
-  /** CRIU waits for contents. */
-  | 'gate'
-  /** CRIU waits for the state files. */
-  | 'states'
-  /** CRIU waits for the manifest. */
-  | 'manifest'
-  /** Sealed. CRIU has not reported its result. */
-  | 'sealed'
-  /** Short freeze: the work that needs a stopped tree is done. CRIU has not reported its result. */
-  | 'unsealed'
-  /** Short freeze: the tree runs, and the container engine will get a success. */
-  | 'resumed'
-  /** Short freeze: CRIU's exit waits for the rest of the contents. */
-  | 'finishing'
-  /** The image stays. */
-  | 'kept'
-  /** No process uses a GPU now: there is nothing to save. */
-  | 'empty'
-  /** The next answer to CRIU reports the failure. */
-  | 'failed'
-  /** CRIU has ended. */
-  | 'over';
-
-export interface DumpState {
-  readonly phase: DumpPhase;
-  /** Short freeze: contents are copied, and the tree is resumed before the image is sealed. */
-  readonly aside: boolean;
-  /** A process may be paused. */
-  readonly paused: boolean;
-  readonly contents: 'none' | 'moving' | 'released' | 'drained';
-  /** The current write. Files cannot be removed before it ends. */
-  readonly writing: boolean;
-  /** Post-dump or seal waits for an answer. */
-  readonly asked: boolean;
-  /** The tree was resumed before the seal: states stay, without a manifest. */
-  readonly resumedUnsealed: boolean;
-  readonly outcome?: 'sealed' | 'abandoned' | 'no_gpu_state';
-  readonly failure?: KfdError;
-}
-
-export const initialDump: DumpState = {
-  phase: 'reading',
-  aside: false,
-  paused: false,
-  contents: 'none',
-  writing: false,
-  asked: false,
-  resumedUnsealed: false,
-};
-
-export type DumpEvent =
-  /** A process will be paused, or is paused. */
-  | { readonly type: 'pause' }
-  /** The drains begin. */
-  | { readonly type: 'begin'; readonly aside: boolean }
-  | { readonly type: 'post-dump'; readonly processes: number }
-  /** The tree's buffers have been read. */
-  | { readonly type: 'released' }
-  | { readonly type: 'drained' }
-  | { readonly type: 'states-written' }
-  | { readonly type: 'manifest-written' }
-  | { readonly type: 'write-failed'; readonly error: KfdError }
-  /** The plugin asks whether the tree may stay paused. */
-  | { readonly type: 'end'; readonly success: boolean }
-  | { readonly type: 'seal' }
-  | { readonly type: 'unpaused' }
-  /** A refusal, an invalid message, or a failed transfer. */
-  | { readonly type: 'fail'; readonly error: KfdError }
-  | { readonly type: 'cancel'; readonly error: KfdError }
-  | { readonly type: 'criu-dead' };
-
-export type DumpEffect =
-  | 'write-states'
-  | 'write-manifest'
-  /** Copies are drained from now on. */
-  | 'drain-copies'
-  /** The tree's buffers are no longer needed. */
-  | 'close-buffers'
-  | 'cancel-transfers'
-  | 'unpause'
-  | 'remove-image'
-  | 'remove-pages'
-  /** To post-dump or seal: success. */
-  | 'answer'
-  /** To post-dump or seal: the failure. */
-  | 'refuse'
-  /** The result of the session. */
-  | 'report';
-
-/** To `end`: unpause the tree, leave it paused, or unpause it before the seal. */
-export type EndAnswer = 'unpause' | 'stay' | 'continue';
-
-export interface DumpStep {
-  readonly state: DumpState;
-  readonly effects: readonly DumpEffect[];
-  readonly answer?: EndAnswer;
-}
+import type { DumpEffect, DumpEvent, DumpPhase, DumpState, DumpStep } from './state.js';
 
 export function transition(state: DumpState, event: DumpEvent): DumpStep {
   switch (event.type) {
@@ -130,8 +28,8 @@ export function transition(state: DumpState, event: DumpEvent): DumpStep {
       return state.writing ? written({ ...state, writing: false }, event) : step(state);
     case 'end':
       return end(state, event.success);
-    case 'seal':
-      return seal(state);
+    case 'result':
+      return result(state, event.success);
     case 'unpaused':
       return step({ ...state, paused: false });
     case 'fail':
@@ -139,7 +37,7 @@ export function transition(state: DumpState, event: DumpEvent): DumpStep {
     case 'cancel':
       return whyTooLate(state) === undefined ? fail(state, event.error) : step(state);
     case 'criu-dead':
-      return criuDead(state);
+      return criuDead(state, event.survived);
   }
 }
 
@@ -151,6 +49,7 @@ export function whyTooLate({ phase }: DumpState): string | undefined {
     case 'manifest':
     case 'sealed':
     case 'kept':
+    case 'done':
     case 'empty':
       return 'the image is complete';
     case 'over':
@@ -178,12 +77,41 @@ function postDump(state: DumpState, processes: number): DumpStep {
     : unexpected(asked, 'post-dump');
 }
 
-function seal(state: DumpState): DumpStep {
+function result(state: DumpState, success: boolean): DumpStep {
   const asked = { ...state, asked: true };
-  if (state.phase === 'failed') return refuse(asked);
-  if (state.phase !== 'resumed') return unexpected(asked, 'seal');
-  const { state: next, effects } = moved({ ...asked, phase: 'finishing' });
-  return { state: next, effects: ['drain-copies', ...effects] };
+  if (state.phase === 'over') return refuse(asked);
+  if (!success) return criuFailed(asked);
+  switch (state.phase) {
+    case 'failed':
+      return refuse(asked);
+    case 'kept':
+      return answer({ ...asked, phase: 'done' });
+    case 'empty':
+    case 'done':
+      return answer(asked);
+    case 'resumed': {
+      const { state: next, effects } = moved({ ...asked, phase: 'finishing' });
+      return { state: next, effects: ['drain-copies', ...effects] };
+    }
+    default:
+      return unexpected(asked, 'success');
+  }
+}
+
+/** The tree runs again. A later restore of this image would bring back older memory than the files beside it. */
+function criuFailed(state: DumpState): DumpStep {
+  const { state: failed, effects } = abandon({ ...state, asked: false });
+  const next: DumpState = { ...failed, paused: false, asked: true, criuFailed: true };
+  const unpause: DumpEffect[] = state.paused ? ['unpause'] : [];
+  const removed = removeFailed(next);
+  return { state: removed.state, effects: [...unpause, ...effects, ...removed.effects] };
+}
+
+/** After a write only. */
+function removeFailed(state: DumpState): DumpStep {
+  if (state.writing) return step(state);
+  const { state: next, effects } = refuse(state);
+  return { state: next, effects: ['remove-image', ...effects] };
 }
 
 /** Memory that the tree frees from now on must become free. */
@@ -208,38 +136,44 @@ function write(state: DumpState, phase: 'states' | 'manifest'): DumpStep {
 /** `state`: without the write. */
 function written(state: DumpState, event: DumpEvent): DumpStep {
   if (state.phase === 'over') return { state, effects: [...removal(state), 'report'] };
-  if (state.phase === 'failed') return refuse(state);
+  if (state.phase === 'failed') return state.criuFailed ? removeFailed(state) : refuse(state);
   if (event.type === 'write-failed') return fail(state, event.error);
   if (event.type === 'states-written') {
     return state.aside ? answer({ ...state, phase: 'unsealed' }) : write(state, 'manifest');
   }
   // With a short freeze CRIU has already reported its result.
-  return answer({ ...state, phase: state.aside ? 'kept' : 'sealed' });
+  return answer({ ...state, phase: state.aside ? 'done' : 'sealed' });
 }
 
+/** A question of post-dump that is open now has lost its asker, because CRIU did not wait for the answer. */
 function end(state: DumpState, success: boolean): DumpStep {
   const { phase } = state;
-  if (phase === 'kept') return { ...step(state), answer: 'stay' };
   if (phase === 'over' || (phase === 'empty' && success))
     return { ...step(state), answer: 'unpause' };
-  if (phase === 'sealed' && success)
-    return { ...step({ ...state, phase: 'kept' }), answer: 'stay' };
+  if (mayStay(phase) && success) return { ...step({ ...state, phase: 'kept' }), answer: 'stay' };
   if (phase === 'unsealed' && success) {
-    return { ...step({ ...state, phase: 'resumed', resumedUnsealed: true }), answer: 'continue' };
+    return { ...step({ ...state, phase: 'resumed' }), answer: 'continue' };
   }
-  return { ...fail(state), answer: 'unpause' };
+  const { state: failed, effects } = abandon({ ...state, asked: false });
+  return {
+    state: failed,
+    effects: state.asked ? [...effects, 'drop-question'] : effects,
+    answer: 'unpause',
+  };
 }
 
-/** No process stays paused. An unfinished image is removed, and so is the image of a checkpoint that failed in CRIU. */
-function criuDead(state: DumpState): DumpStep {
+/**
+ * No process stays paused. An image that is not sealed is removed. A sealed one stays when CRIU has succeeded, or has
+ * ended its tree: then nothing else has the tree's memory.
+ */
+function criuDead(state: DumpState, survived: boolean): DumpStep {
   if (state.phase === 'over') return step(state);
-  const outcome = { kept: 'sealed', empty: 'no_gpu_state' } as const;
   const over: DumpState = {
     ...state,
     phase: 'over',
     paused: false,
     asked: false,
-    outcome: outcome[state.phase as keyof typeof outcome] ?? 'abandoned',
+    outcome: outcomeOf(state, survived),
   };
   const effects: DumpEffect[] = state.paused
     ? ['unpause', 'cancel-transfers']
@@ -250,18 +184,30 @@ function criuDead(state: DumpState): DumpStep {
   };
 }
 
-/**
- * A container engine that got a success keeps the image. State files without a manifest show that it is
- * unfinished.
- */
-function removal({ outcome, resumedUnsealed }: DumpState): DumpEffect[] {
-  if (outcome === 'sealed') return [];
-  return [resumedUnsealed ? 'remove-pages' : 'remove-image'];
+function outcomeOf({ phase }: DumpState, survived: boolean): NonNullable<DumpState['outcome']> {
+  if (phase === 'empty') return 'no_gpu_state';
+  const sealed = phase === 'done' || (mayStay(phase) && !survived);
+  return sealed ? 'sealed' : 'abandoned';
+}
+
+/** Sealed, and nobody has said how CRIU ended: it depends on whether the tree has survived. */
+export function mayStay(phase: DumpPhase): boolean {
+  return phase === 'sealed' || phase === 'kept';
+}
+
+function removal({ outcome }: DumpState): DumpEffect[] {
+  return outcome === 'sealed' ? [] : ['remove-image'];
+}
+
+/** A sealed image is complete, whatever comes later: only CRIU's own failure makes it useless. */
+function fail(state: DumpState, error: KfdError): DumpStep {
+  const { phase } = state;
+  const late = phase === 'over' || phase === 'done' || mayStay(phase);
+  return late ? refuse(state) : abandon(state, error);
 }
 
 /** The first failure is the one that counts. Without `error`: CRIU failed by itself. */
-function fail(state: DumpState, error?: KfdError): DumpStep {
-  if (state.phase === 'over' || state.phase === 'kept') return refuse(state);
+function abandon(state: DumpState, error?: KfdError): DumpStep {
   const failure = state.failure ?? error;
   const failed: DumpState = { ...state, phase: 'failed', ...(failure && { failure }) };
   if (state.phase === 'failed') return step(failed);

@@ -7,6 +7,7 @@ import { KfdError } from '../../errors.js';
 import { type Host, readHost } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
 import { native } from '../../native.js';
+import { stage } from '../../stages.js';
 import { parentIndexes } from '../contents/parent.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -24,18 +25,18 @@ import { messageType } from '../plugin/wire.js';
 import { DumpClock } from './clock.js';
 import { DumpImage } from './image.js';
 import { KernelLimits, type KernelSource } from './kernel-limits.js';
+import { mayStay, transition, whyTooLate } from './machine.js';
+import type { DumpedProcess } from './process.js';
+import { DumpRecord } from './record.js';
+import { buffersOf, findShares } from './sharing.js';
 import {
   type DumpEffect,
   type DumpEvent,
   type DumpState,
   type EndAnswer,
   initialDump,
-  transition,
-  whyTooLate,
-} from './machine.js';
-import type { DumpedProcess } from './process.js';
-import { DumpRecord } from './record.js';
-import { buffersOf, findShares } from './sharing.js';
+} from './state.js';
+import { anySurvives } from './survivors.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
 import { wrongBuffers } from './wrong-buffers.js';
@@ -62,10 +63,10 @@ export class DumpSession implements Cancellable {
     'close-buffers': () => this.#record?.closeBuffers(),
     'cancel-transfers': () => this.#context.transfers.cancel(),
     unpause: () => unpauseSurvivors(this.processes, this.#context.log),
-    'remove-image': () => this.#image?.remove(false),
-    'remove-pages': () => this.#image?.remove(true),
+    'remove-image': () => this.#image?.remove(),
     answer: () => this.#pending.give({}),
-    refuse: () => this.#pending.refuse(this.#failure()),
+    refuse: () => void this.#refuse(),
+    'drop-question': () => this.#pending.drop(),
     report: () => void this.#report(),
   };
   #state: DumpState = initialDump;
@@ -108,15 +109,18 @@ export class DumpSession implements Cancellable {
       [messageType.stage, (m) => this.#stage(m)],
       [messageType.dumpEnd, (m) => this.#end(m)],
       [messageType.dumpUnpaused, () => this.#unpaused()],
-      [messageType.dumpSeal, () => this.#pending.ask(() => this.#on({ type: 'seal' }))],
+      [messageType.dumpResult, (m) => this.#result(m)],
     ];
     serveMessages(this.#context, new Map(handlers), (error) => this.#on({ type: 'fail', error }));
     this.#context.phases.enter('wait_for_tree');
+    stage('session-dump', 'ready');
   }
 
   /** Called after CRIU has ended: no process stays paused, no unfinished image stays. */
   async finish(): Promise<SessionResult> {
-    this.#on({ type: 'criu-dead' });
+    // A tree that is being killed needs a moment. One that is paused must not wait for the look.
+    const open = mayStay(this.#state.phase);
+    this.#on({ type: 'criu-dead', survived: open && (await anySurvives(this.processes)) });
     await this.#reported.promise;
     const { outcome = 'abandoned', failure } = this.#state;
     return resultOf(outcome, failure);
@@ -137,7 +141,10 @@ export class DumpSession implements Cancellable {
     const before = this.#state.phase;
     const { state, effects, answer } = transition(this.#state, event);
     this.#state = state;
-    if (state.phase !== before) this.#clock.enter(state.phase);
+    if (state.phase !== before) {
+      this.#clock.enter(state.phase);
+      stage('session-dump', state.phase);
+    }
     for (const effect of effects) this.#effects[effect]();
     return answer;
   }
@@ -155,6 +162,7 @@ export class DumpSession implements Cancellable {
 
   #pause(message: Message, record: DumpRecord): undefined {
     record.addProcess(message);
+    stage('session-dump', 'pause');
     this.#clock.pause();
     this.#on({ type: 'pause' });
   }
@@ -166,6 +174,7 @@ export class DumpSession implements Cancellable {
     limits: KernelLimits,
   ): Answer {
     const { processes } = record;
+    stage('session-dump', 'begin');
     if (processes.length !== count) {
       throw new KfdError('E_PROTOCOL', 'plugin: a process is missing');
     }
@@ -188,9 +197,9 @@ export class DumpSession implements Cancellable {
   }
 
   #stage({ body }: Message): Promise<Answer> | Answer {
-    const stage = body.toString('utf8');
-    this.#context.log.info({ stage }, 'stage');
-    if (stage !== 'post-dump') return {};
+    const script = body.toString('utf8');
+    this.#context.log.info({ stage: script }, 'stage');
+    if (script !== 'post-dump') return {};
     const processes = this.processes.length;
     return this.#pending.ask(() => this.#on({ type: 'post-dump', processes }));
   }
@@ -199,6 +208,17 @@ export class DumpSession implements Cancellable {
     const answer = this.#on({ type: 'end', success: result === 0 }) ?? 'unpause';
     this.#context.log.info({ result, final_state: finalState, answer }, 'dump ends');
     return { args: [endAnswers[answer]] };
+  }
+
+  /** CRIU waits with its answer to the container engine. */
+  #result({ args: [status = -1] }: Message): Promise<Answer> {
+    this.#context.log.info({ status }, "CRIU's result");
+    return this.#pending.ask(() => this.#on({ type: 'result', success: status === 0 }));
+  }
+
+  async #refuse(): Promise<void> {
+    await this.#image?.removed();
+    this.#pending.refuse(this.#failure());
   }
 
   #unpaused(): Answer {

@@ -30,4 +30,9 @@ export class PendingAnswer {
     this.#waiting?.refuse(error);
     this.#waiting = undefined;
   }
+
+  /** Nobody waits for the answer any more. */
+  drop(): void {
+    this.#waiting = undefined;
+  }
 }

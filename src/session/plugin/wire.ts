@@ -16,7 +16,7 @@ export const messageType = {
   dumpUnpaused: 27,
   dumpRender: 28,
   dumpDmabuf: 29,
-  dumpSeal: 40,
+  dumpResult: 40,
   dumpSurveyed: 41,
   openFile: 30,
   restoreBuffers: 31,
@@ -28,6 +28,7 @@ export const messageType = {
   importBuffer: 37,
   renderState: 38,
   sharedBo: 39,
+  restoreEnd: 42,
 } as const;
 
 export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3, dmabuf: 4 } as const;

@@ -2,7 +2,8 @@
  * What a restore does next: a pure function of where it is and of what has happened. session.ts runs the effects.
  *
  *     returning -> gate -> resuming -> resumed
- *     any before resumed -> failed (from the gate on by way of releasing);   any -> over, when CRIU has ended
+ *     any before resumed -> failed (from the gate on by way of releasing);   any -> over, when CRIU has ended.
+ * A CRIU that ends before the tasks run was killed, or has failed: what it has left of them is ended.
  */
 
 import { KfdError } from '../../errors.js';
@@ -27,17 +28,25 @@ export interface RestoreState {
   readonly phase: RestorePhase;
   /** Descriptors and uploads: in use, being released, released. */
   readonly held: 'yes' | 'releasing' | 'no';
+  /** CRIU has resumed the tasks: nobody ends them any more. */
+  readonly running: boolean;
   readonly outcome?: 'restored' | 'failed';
   readonly failure?: KfdError;
 }
 
-export const initialRestore: RestoreState = { phase: 'returning', held: 'yes' };
+export const initialRestore: RestoreState = {
+  phase: 'returning',
+  held: 'yes',
+  running: false,
+};
 
 export type RestoreEvent =
   | { readonly type: 'post-restore' }
   /** The contents of all processes. */
   | { readonly type: 'uploaded' }
   | { readonly type: 'resumed' }
+  /** CRIU has resumed the tasks. */
+  | { readonly type: 'running' }
   /** Everything is released. */
   | { readonly type: 'released' }
   /**
@@ -53,6 +62,8 @@ export type RestoreEffect =
   | 'resume'
   | 'close-buffers'
   | 'cancel-transfers'
+  /** Ends the tasks that CRIU has left. */
+  | 'end-tree'
   /** Ends uploads, closes all descriptors. */
   | 'release'
   /** To post-restore: success. */
@@ -81,6 +92,8 @@ export function transition(state: RestoreState, event: RestoreEvent): RestoreSte
     case 'resumed':
       if (phase !== 'resuming') return step(state);
       return step({ ...state, phase: 'resumed' }, 'close-buffers', 'answer');
+    case 'running':
+      return step({ ...state, running: true });
     case 'released':
       return released({ ...state, held: 'no' });
     case 'fail':
@@ -131,10 +144,15 @@ function released(state: RestoreState): RestoreStep {
 
 function criuDead(state: RestoreState): RestoreStep {
   if (state.phase === 'over') return step(state);
-  const outcome = state.phase === 'resumed' ? 'restored' : 'failed';
+  const outcome = state.phase === 'resumed' && state.running ? 'restored' : 'failed';
   const over: RestoreState = { ...state, phase: 'over', outcome };
-  if (state.held === 'yes') return release(over);
-  return state.held === 'no' ? step(over, 'report') : step(over);
+  const { state: next, effects } = letGo(over);
+  return { state: next, effects: state.running ? effects : ['end-tree', ...effects] };
+}
+
+function letGo(over: RestoreState): RestoreStep {
+  if (over.held === 'yes') return release(over);
+  return over.held === 'no' ? step(over, 'report') : step(over);
 }
 
 function release(state: RestoreState): RestoreStep {

@@ -25,6 +25,8 @@ export interface Returning {
   readonly render: Map<string, Descriptor>;
   /** Host pid of the task that called RESTORE. */
   pid?: number;
+  /** Of that task. It belongs to the tree. */
+  pidfd?: Descriptor;
   readonly dmabufs: Map<number, Descriptor>;
   /** While its task opens /dev/kfd. */
   filter?: DeviceFilter;

@@ -3,9 +3,11 @@
  * restores memory. No task runs before every frame is verified. machine.ts decides the next step.
  */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../../errors.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
-import { fromNative, native } from '../../native.js';
+import { fromNative } from '../../native.js';
+import { stage } from '../../stages.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -20,7 +22,7 @@ import {
 } from '../plugin/serve-messages.js';
 import { messageType } from '../plugin/wire.js';
 import { secondsLeft, withDeadline } from './deadline.js';
-import { type Evicted, evictionsOver, readEvictions } from './evictions.js';
+import { evictionsOver } from './evictions.js';
 import { RestoreFiles } from './files.js';
 import { RestoreImage } from './image.js';
 import {
@@ -32,6 +34,7 @@ import {
   whyTooLate,
 } from './machine.js';
 import { preflight } from './preflight.js';
+import { evictedOf, resumeAll } from './resume.js';
 import {
   checkMappings,
   closeBuffers,
@@ -39,9 +42,11 @@ import {
   type Returning,
   renderFilesOf,
 } from './returning.js';
+import { RestoreTree } from './tree.js';
 
 /** Time for RESUME when the uploads took nearly all of the restore's time. */
 const leastResumeSeconds = 5;
+const lateMessagesMs = 500;
 
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
@@ -53,15 +58,18 @@ export class RestoreSession implements Cancellable {
     resume: () => void this.#resume(),
     'close-buffers': () => closeBuffers(this.processes),
     'cancel-transfers': () => this.#context.transfers.cancel(),
+    'end-tree': () => this.#endTree(),
     release: () => void this.#release(),
     answer: () => this.#pending.give({}),
     refuse: () => this.#pending.refuse(this.#failure()),
-    report: () => this.#report(),
+    report: () => void this.#report(),
   };
   #state: RestoreState = initialRestore;
   #image: RestoreImage | undefined;
   #uploads: Uploads | undefined;
   #gateBegan: number | undefined;
+  #tree: RestoreTree | undefined;
+  #treeEnded: Promise<void> | undefined;
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -73,7 +81,14 @@ export class RestoreSession implements Cancellable {
     const handlers = new Map<number, Handler>([
       [messageType.restoreFailed, (m) => this.#failed(m)],
       [messageType.stage, (m) => this.#stage(m)],
+      [messageType.restoreEnd, (m) => this.#ended(m)],
     ]);
+    const tree = new RestoreTree(this.#context.request.criuPid, directory);
+    this.#tree = tree;
+    const ofTask = (handler: Handler) => (message: Message) => {
+      tree.meet(message.pid);
+      return handler(message);
+    };
     const plan = await preflight(directory, config);
     if (plan !== undefined) {
       const { ignored } = plan;
@@ -86,16 +101,20 @@ export class RestoreSession implements Cancellable {
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
       this.#image = image;
       this.#uploads = uploads;
-      for (const [type, handler] of files.handlers()) handlers.set(type, handler);
-      handlers.set(messageType.restored, (m) => this.#restored(m, image, uploads));
+      for (const [type, handler] of files.handlers()) handlers.set(type, ofTask(handler));
+      const restored = (m: Message) => this.#restored(m, image, uploads, tree);
+      handlers.set(messageType.restored, restored);
       handlers.set(messageType.vmasMapped, (m) => vmasMapped(m, image));
     }
     serveMessages(this.#context, handlers, (error) => this.#on({ type: 'fail', error }));
     phases.enter('wait_for_tasks');
+    stage('session-restore', 'ready');
   }
 
   /** Called after CRIU has ended: releases everything of the GPU. */
   async finish(): Promise<SessionResult> {
+    // A session that was stopped hears of CRIU's end before it reads what CRIU has sent.
+    if (this.#state.phase === 'resumed' && !this.#state.running) await delay(lateMessagesMs);
     this.#on({ type: 'criu-dead' });
     await this.#reported.promise;
     const { outcome = 'failed', failure } = this.#state;
@@ -114,13 +133,21 @@ export class RestoreSession implements Cancellable {
   }
 
   #on(event: RestoreEvent): void {
+    const before = this.#state.phase;
     const { state, effects } = transition(this.#state, event);
     this.#state = state;
+    if (state.phase !== before) stage('session-restore', state.phase);
     for (const effect of effects) this.#effects[effect]();
   }
 
   /** RESTORE zeroes the event page, so contents are uploaded only after it has returned. */
-  async #restored(message: Message, image: RestoreImage, uploads: Uploads): Promise<Answer> {
+  async #restored(
+    message: Message,
+    image: RestoreImage,
+    uploads: Uploads,
+    tree: RestoreTree,
+  ): Promise<Answer> {
+    stage('session-restore', 'restored');
     const process = image.process(message);
     const { config, log, logPath, phases } = this.#context;
     await leaveFilter(process);
@@ -131,6 +158,7 @@ export class RestoreSession implements Cancellable {
     }
     const { ordinal } = process.prepared;
     process.pid = message.pid;
+    process.pidfd = tree.meet(message.pid);
     const upload = () => {
       log.info({ process: ordinal, pid: process.pid }, 'uploading');
       return uploads.start(ordinal, process.dmabufs);
@@ -150,12 +178,29 @@ export class RestoreSession implements Cancellable {
   }
 
   #stage({ body }: Message): Promise<Answer> | Answer {
-    const stage = body.toString('utf8');
-    this.#context.log.info({ stage }, 'stage');
-    if (stage !== 'post-restore') return {};
+    const script = body.toString('utf8');
+    this.#context.log.info({ stage: script }, 'stage');
+    if (script === 'post-resume') this.#on({ type: 'running' });
+    if (script !== 'post-restore') return {};
     this.#gateBegan = performance.now();
     this.#context.phases.enter('gate');
     return this.#pending.ask(() => this.#on({ type: 'post-restore' }));
+  }
+
+  /** At CRIU's end, in case that the action script at `post-resume` was killed. */
+  #ended({ args: [result = -1] }: Message): Answer {
+    this.#context.log.info({ result }, 'restore ends');
+    if (result === 0) this.#on({ type: 'running' });
+    return {};
+  }
+
+  #endTree(): void {
+    this.#treeEnded = this.#tree?.end().then(
+      (pids) => {
+        if (pids.length > 0) this.#context.log.warn({ pids }, 'ended tasks CRIU left behind');
+      },
+      (err: unknown) => this.#context.log.error({ err }, 'tasks may be left behind'),
+    );
   }
 
   async #awaitUploads(): Promise<void> {
@@ -177,7 +222,8 @@ export class RestoreSession implements Cancellable {
       const evicted = await evictedOf(this.#image, this.#context.log);
       // CRIU may have ended meanwhile. RESUME of any other process can crash the kernel.
       if (this.#state.phase !== 'resuming') return;
-      for (const { pid } of evicted) native().kfdResume(pid);
+      resumeAll(this.processes, evicted);
+      stage('session-restore', 'resume-called');
       const seconds = secondsLeft(this.#context.config.gate_timeout_s, leastResumeSeconds);
       await evictionsOver(evicted, seconds);
     } catch (error) {
@@ -203,7 +249,9 @@ export class RestoreSession implements Cancellable {
     this.#on({ type: 'released' });
   }
 
-  #report(): void {
+  async #report(): Promise<void> {
+    await this.#treeEnded;
+    this.#tree?.close();
     const { outcome, failure } = this.#state;
     const timings = this.#context.phases.timings();
     this.#context.log.info(
@@ -237,24 +285,4 @@ async function allUploaded(processes: readonly Returning[]): Promise<void> {
 function vmasMapped(message: Message, image: RestoreImage): Answer {
   image.process(message).vmasMapped = message.args[1] ?? 0;
   return {};
-}
-
-/** Of each process that needs RESUME. */
-async function evictedOf(
-  image: RestoreImage | undefined,
-  log: SessionContext['log'],
-): Promise<Evicted[]> {
-  const all: Evicted[] = [];
-  for (const process of image?.processes.values() ?? []) {
-    const { pid, prepared } = process;
-    if (pid === undefined || !image?.hasKfdState(process)) continue;
-    const gpus = prepared.summary.devices.map(
-      ({ actualGpuId }) => image.pair(actualGpuId).present.record.gpu_id,
-    );
-    const evicted = await readEvictions(pid, gpus);
-    const { unseen: reason } = evicted;
-    if (reason) log.warn({ process: prepared.ordinal, reason }, 'RESUME is not checked');
-    all.push(evicted);
-  }
-  return all;
 }

@@ -1,13 +1,14 @@
-/** Cgroups that sessions make below those of containers. */
+/** Cgroups of sessions, and those that sessions make below the cgroups of containers. */
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Paths of all there are now. */
-export function filterCgroups(folder = '/sys/fs/cgroup'): string[] {
+export function sessionCgroups(folder = '/sys/fs/cgroup'): string[] {
   return foldersIn(folder).flatMap((name) => {
     const path = join(folder, name);
-    return /^kfd-checkpoint-\d+$/.test(name) ? [path] : filterCgroups(path);
+    const isSession = folder.endsWith('/kfd-checkpoint');
+    return isSession || /^kfd-checkpoint-\d+$/.test(name) ? [path] : sessionCgroups(path);
   });
 }
 

@@ -9,13 +9,23 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-const limitMs = 240_000;
+/** Most of them take seconds. */
+const limitS = 240;
 
 /** Runs to the end, whatever its status. Throws when it cannot be started or takes too long. */
 export function attempt(program: string, ...args: string[]): Promise<Outcome> {
+  return attemptWithin(limitS, program, ...args);
+}
+
+/** As attempt(), with another limit. */
+export function attemptWithin(
+  seconds: number,
+  program: string,
+  ...args: string[]
+): Promise<Outcome> {
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: limitMs,
+    timeout: seconds * 1000,
     killSignal: 'SIGKILL',
   });
   let stdout = '';
@@ -29,7 +39,7 @@ export function attempt(program: string, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (status) => {
-      if (child.killed) reject(new Error(`${program} ${args.join(' ')}: over ${limitMs} ms`));
+      if (child.killed) reject(new Error(`${program} ${args.join(' ')}: over ${seconds} s`));
       else resolve({ status, stdout: stdout.trim(), stderr: stderr.trim() });
     });
   });

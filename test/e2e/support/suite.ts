@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { forgetArchives } from './archive.js';
-import { filterCgroups } from './cgroups.js';
+import { sessionCgroups } from './cgroups.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
 import { dangerousCalls, type Gpu, gpuObjects, loadGpu } from './gpu.js';
@@ -93,7 +93,7 @@ export async function assertNothingLeft(): Promise<void> {
   const left = () => (existsSync(runDirectory) ? readdirSync(runDirectory) : []);
   await until('the end of the sessions', async () => (await sessionPids()).length === 0, 30);
   assert.deepEqual(left(), [], 'session directories left');
-  assert.deepEqual(filterCgroups(), [], 'cgroups of sessions left');
+  assert.deepEqual(sessionCgroups(), [], 'cgroups of sessions left');
   if (!existsSync('/sys/kernel/debug/simgpu')) return; // the scenario took the GPU out
   const empty = () => Object.values(gpuObjects()).every((count) => count === 0);
   try {

@@ -5,34 +5,13 @@
  */
 #include "engines/aql.h"
 #include "child.h"
+#include "own_objects.h"
 
 #define RING_VA 0x200000000ull
 #define PAGE_VA 0x208000000ull
 #define DATA_VA 0x209000000ull
 #define DATA_BYTES (2ull << 20)
 #define STEPS 32
-
-static char listing[64 * 1024];
-
-/* The lines of this process, from its own on. */
-static const char *own_objects(void)
-{
-	FILE *f = fopen("/sys/kernel/debug/simgpu/objects", "r");
-	char own[40], *at, *end;
-	size_t n;
-
-	MUST(f);
-	n = fread(listing, 1, sizeof(listing) - 1, f);
-	listing[n] = 0;
-	fclose(f);
-	snprintf(own, sizeof(own), "process pid=%d ", getpid());
-	at = strstr(listing, own);
-	MUST(at);
-	end = strstr(at + 1, "process pid=");
-	if (end)
-		*end = 0;
-	return at;
-}
 
 static void has(const char *want)
 {

@@ -1,0 +1,105 @@
+// CRIU's answer to a container engine, kept back. This process plays the engine, a child CRIU.
+#include "core/wire/held_answer.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "test/os/child_process.h"
+
+namespace kfdcp::test {
+namespace {
+
+struct Pair {
+  explicit Pair(int type = SOCK_SEQPACKET) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, type, 0, ends) == 0);
+    engine = UniqueFd(ends[0]);
+    criu = UniqueFd(ends[1]);
+  }
+  UniqueFd engine;
+  UniqueFd criu;
+};
+
+/// What the engine reads within `ms`; "nothing", or "the end".
+std::string heard(const Pair& pair, int ms) {
+  pollfd poller{pair.engine.get(), POLLIN, 0};
+  if (::poll(&poller, 1, ms) == 0) return "nothing";
+  char packet[64];
+  const ssize_t size = ::recv(pair.engine.get(), packet, sizeof packet, 0);
+  return size <= 0 ? "the end" : std::string(packet, static_cast<std::size_t>(size));
+}
+
+void say(int socket, const std::string& text) {
+  if (::write(socket, text.data(), text.size()) == -1) ::_exit(1);
+}
+
+/// A child that holds its answer, gives two, and goes on with `then`.
+Child criu_of(Pair& pair, const std::function<void(HeldAnswer&)>& then) {
+  return Child([&pair, then] {
+    pair.engine = UniqueFd();
+    // As CRIU keeps one for notifications.
+    const UniqueFd copy(::fcntl(pair.criu.get(), F_DUPFD, 900));
+    auto found = HeldAnswer::find(::getppid());
+    if (!found) ::_exit(1);
+    auto* answer = new HeldAnswer(std::move(*found));  // lives as long as the child
+    answer->hold();
+    say(pair.criu.get(), "first");
+    say(pair.criu.get(), "second");
+    then(*answer);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("held answer: reaches the engine when it is given, whole and in order") {
+  Pair pair;
+  Child criu = criu_of(pair, [](HeldAnswer& answer) { answer.give(); });
+  pair.criu = UniqueFd();
+  CHECK(heard(pair, 5000) == "first");
+  CHECK(heard(pair, 5000) == "second");
+  criu.end();
+  CHECK(heard(pair, 5000) == "the end");
+}
+
+TEST_CASE("held answer: one that is not given is never heard of") {
+  Pair pair;
+  Child criu = criu_of(pair, [](HeldAnswer&) {});
+  pair.criu = UniqueFd();
+  CHECK(heard(pair, 50) == "nothing");
+  criu.end();
+  CHECK(heard(pair, 5000) == "the end");
+}
+
+TEST_CASE("held answer: no other socket is taken for the engine's") {
+  const auto found = [](int type, bool second) {
+    const Pair pair(type);
+    const Pair other(second ? SOCK_SEQPACKET : SOCK_STREAM);
+    int result[2];
+    REQUIRE(::pipe2(result, O_CLOEXEC) == 0);
+    const UniqueFd reader(result[0]), writer(result[1]);
+    const Child child([&] {
+      ::close(pair.engine.get());
+      ::close(other.engine.get());
+      const char is = HeldAnswer::find(::getppid()) ? 'y' : 'n';
+      [[maybe_unused]] const auto n = ::write(writer.get(), &is, 1);
+    });
+    char is = 0;
+    REQUIRE(::read(reader.get(), &is, 1) == 1);
+    return is == 'y';
+  };
+  CHECK(found(SOCK_SEQPACKET, false));
+  CHECK_FALSE(found(SOCK_STREAM, false));
+  CHECK_FALSE(found(SOCK_DGRAM, false));
+  CHECK_FALSE(found(SOCK_SEQPACKET, true));  // which one?
+  CHECK_FALSE(HeldAnswer::find(1));
+}
+
+}  // namespace kfdcp::test

@@ -1,0 +1,29 @@
+/** Cancels the session of a call whose caller has gone. */
+
+import { decodeResponse, statusCode } from '../transport/envelope.js';
+import type { Helper } from './helper.js';
+
+/** Before another attempt, milliseconds. */
+const pauseMs = 250;
+
+/**
+ * Tries until the session has been cancelled, or until the call has ended. There is no other limit,
+ * because CRIU calls our plugin late on a loaded host. `report` receives errors.
+ */
+export async function cancelUntilEnded(
+  { helper, report }: { helper: Helper; report: (error: unknown) => void },
+  task: 'cancel-checkpoint' | 'cancel-restore',
+  request: Buffer,
+  hasEnded: () => boolean,
+): Promise<void> {
+  while (!hasEnded()) {
+    try {
+      // The task waits a while for a session, and then says that there is none.
+      const { code } = decodeResponse(await helper([task], request));
+      if (code !== statusCode.notFound) return;
+    } catch (error) {
+      report(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}

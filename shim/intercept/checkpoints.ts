@@ -1,0 +1,146 @@
+/** Checkpoints of one container, and the pauses of callers who have gone. */
+
+import { existsSync } from 'node:fs';
+import { type Call, type Response, statusCode } from '../transport/envelope.js';
+import { bytesField } from '../transport/fields.js';
+import { cancelUntilEnded } from './cancelling.js';
+import type { Helper } from './helper.js';
+import type { Upstream } from './interception.js';
+import { checkpointPath, isPaused, pausedState } from './task-fields.js';
+import { isTemporaryImage } from './temporary-image.js';
+
+/**
+ * How long a caller's pause may be older than its checkpoint, milliseconds. containerd's clients pause a
+ * container right before. An older pause belongs to somebody who wanted a paused container.
+ */
+const ownPauseMs = 30_000;
+/** How often to look whether containerd has given up a checkpoint, milliseconds. */
+const lookMs = 500;
+
+export interface CheckpointContext {
+  readonly helper: Helper;
+  readonly report: (error: unknown) => void;
+  /** Where containerd makes image directories. */
+  readonly temporaryFolder: string;
+}
+
+export class Checkpoints {
+  readonly #id: string;
+  readonly #context: CheckpointContext;
+  #running = 0;
+  #paused: Buffer | undefined;
+  /** By performance.now(). */
+  #pausedAt: number | undefined;
+  /** The pause of a caller who has gone. */
+  #isAbandoned = false;
+
+  constructor(id: string, context: CheckpointContext) {
+    this.#id = id;
+    this.#context = context;
+  }
+
+  /** A StateResponse while a checkpoint runs. The stock shim does not answer State during a checkpoint. */
+  get state(): Buffer | undefined {
+    return this.#paused;
+  }
+
+  /** Forwards Pause. */
+  async pause(upstream: Upstream): Promise<Response> {
+    const response = await upstream.forward();
+    if (response.code === statusCode.ok) this.#pausedAt = performance.now();
+    return response;
+  }
+
+  /**
+   * Forwards Resume without its deadline. A client of containerd whose time is over ends its own pause
+   * with a call that has no time left (`client/task.go:Checkpoint@2.1`), and the stock shim would fail it.
+   */
+  resume(upstream: Upstream): Promise<Response> {
+    return upstream.forwardToEnd(
+      () => undefined,
+      async (response) => {
+        if (response.code === statusCode.ok) this.#pausedAt = undefined;
+        return response;
+      },
+    );
+  }
+
+  /**
+   * Forwards Checkpoint. When the caller goes, the session is cancelled, and afterwards the caller's pause
+   * is ended. `finish` completes the answer.
+   */
+  async run(
+    call: Call,
+    upstream: Upstream,
+    finish: (response: Response) => Promise<Response>,
+  ): Promise<Response> {
+    const pausedMs = performance.now() - (this.#pausedAt ?? Number.NEGATIVE_INFINITY);
+    let isGone = false;
+    let isOver = false;
+    const gone = () => {
+      if (isGone || isOver) return;
+      isGone = true;
+      this.#isAbandoned ||= pausedMs < ownPauseMs;
+      // The next caller must not take this pause for one that lasts.
+      this.#paused = undefined;
+      void cancelUntilEnded(this.#context, 'cancel-checkpoint', call.payload, () => isOver);
+    };
+    this.#running += 1;
+    let stopLooking: (() => void) | undefined;
+    const end = async () => {
+      if (isOver) return;
+      isOver = true;
+      stopLooking?.();
+      this.#running -= 1;
+      if (this.#running === 0) await this.#end(upstream);
+    };
+    try {
+      if (this.#running === 1) this.#paused = await this.#stateBefore(upstream);
+      stopLooking = this.#whenGivenUp(checkpointPath(call.payload), gone);
+      return await upstream.forwardToEnd(gone, async (response) => {
+        await end();
+        return finish(response);
+      });
+    } finally {
+      await end();
+    }
+  }
+
+  async #stateBefore(upstream: Upstream): Promise<Buffer | undefined> {
+    try {
+      const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
+      return code === statusCode.ok ? pausedState(payload) : undefined;
+    } catch (error) {
+      this.#context.report(error);
+      return undefined;
+    }
+  }
+
+  /**
+   * containerd removes an image directory of its own when its caller goes, and tells the shim nothing.
+   * Returns a function that ends the watch.
+   */
+  #whenGivenUp(image: string, gone: () => void): () => void {
+    if (!isTemporaryImage(image, this.#context.temporaryFolder)) return () => undefined;
+    const timer = setInterval(() => {
+      if (!existsSync(image)) gone();
+    }, lookMs);
+    return () => clearInterval(timer);
+  }
+
+  /** After the last of the checkpoints that ran at once. */
+  async #end(upstream: Upstream): Promise<void> {
+    this.#paused = undefined;
+    if (!this.#isAbandoned) return;
+    this.#isAbandoned = false;
+    try {
+      const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
+      if (code !== statusCode.ok || !isPaused(payload)) return;
+      const resumed = await upstream.ask('Resume', bytesField(1, this.#id));
+      if (resumed.code !== statusCode.ok) throw new Error(`resume: ${resumed.message}`);
+      this.#pausedAt = undefined;
+    } catch (error) {
+      this.#context.report(error);
+    }
+  }
+}

@@ -1,0 +1,102 @@
+/** The stock shim for one intercepted call. */
+
+import type { Upstream } from '../intercept/interception.js';
+import type { Client } from '../transport/client.js';
+import {
+  type Call,
+  decodeResponse,
+  encodeResponse,
+  type Response,
+  statusCode,
+  withoutDeadline,
+  withPayload,
+} from '../transport/envelope.js';
+import { encodeFrame, type Frame, frameType, payloadOf, setStreamId } from '../transport/frame.js';
+
+/** Time limit of the stock shim for a call of our own, milliseconds. */
+const askTimeoutMs = 10_000;
+/** The longest time of setTimeout, milliseconds. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** The answer to a call whose stream has ended without one. */
+export const ended: Response = {
+  code: statusCode.unavailable,
+  message: 'the shim ended the call',
+  payload: Buffer.alloc(0),
+};
+
+/** Keeps the stock shim's connection until `work` ends, and calls `onCallerGone` when the caller's ends. */
+export type KeptUntil = (work: Promise<Response>, onCallerGone: () => void) => Promise<Response>;
+
+/** An answer that nobody has changed reaches the caller byte for byte. */
+export class ForwardedCall implements Upstream {
+  readonly #upstream: Client;
+  readonly #call: Call;
+  readonly #request: Frame;
+  readonly #keptUntil: KeptUntil;
+  #response: Response | undefined;
+  #frame: Frame | undefined;
+
+  /** `request` is the frame of `call`. */
+  constructor(upstream: Client, call: Call, request: Frame, keptUntil: KeptUntil) {
+    this.#upstream = upstream;
+    this.#call = call;
+    this.#request = request;
+    this.#keptUntil = keptUntil;
+  }
+
+  forward(payload?: Buffer): Promise<Response> {
+    return this.#send(
+      payload === undefined
+        ? this.#request.bytes
+        : encodeFrame(0, frameType.request, withPayload(payloadOf(this.#request), payload)),
+    );
+  }
+
+  forwardToEnd(
+    onCallerGone: () => void,
+    finish: (response: Response) => Promise<Response>,
+  ): Promise<Response> {
+    let isOver = false;
+    const gone = () => {
+      if (!isOver) onCallerGone();
+      isOver = true;
+    };
+    const ms = Number(this.#call.timeoutNs / 1_000_000n);
+    const timer = ms === 0 || ms > longestTimerMs ? undefined : setTimeout(gone, ms);
+    const request = encodeFrame(0, frameType.request, withoutDeadline(payloadOf(this.#request)));
+    const answered = this.#send(request).finally(() => {
+      clearTimeout(timer);
+      isOver = true;
+    });
+    return this.#keptUntil(answered.then(finish), gone);
+  }
+
+  ask(method: string, payload: Buffer): Promise<Response> {
+    const { service } = this.#call;
+    return this.#upstream.call({ service, method, payload }, askTimeoutMs);
+  }
+
+  #send(request: Buffer): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      this.#upstream.open(request, (frame) => {
+        try {
+          this.#frame = frame;
+          this.#response = frame === undefined ? ended : decodeResponse(payloadOf(frame));
+          resolve(this.#response);
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
+  /** The frame that carries `response` to the caller. */
+  answerFrame(streamId: number, response: Response): Buffer {
+    if (response !== this.#response || this.#frame === undefined) {
+      return encodeFrame(streamId, frameType.response, encodeResponse(response));
+    }
+    setStreamId(this.#frame.bytes, streamId);
+    return this.#frame.bytes;
+  }
+}

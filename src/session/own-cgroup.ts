@@ -1,0 +1,106 @@
+/**
+ * The session's own cgroup, so that a session cannot take the host down. The launcher has made it
+ * (native/launcher/cgroup.cc) and has moved this process there. Only cgroup v2 has one for each session.
+ */
+
+import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Config } from '../config.js';
+import type { Logger } from '../log.js';
+
+/**
+ * For everything but copies of contents, MiB: Node.js, its heap, state files of all processes, the
+ * manifest, frames of the workers.
+ */
+export const otherMemoryMib = 4096;
+
+/**
+ * The kernel's OOM killer takes a session before other processes (proc_pid_oom_score_adj(5)). An ended
+ * session costs a checkpoint, or a restore whose archive stays. An ended job costs its work. Without this
+ * a session has the value of its container engine, which is often hardly ever killed.
+ */
+const oomScoreAdj = 1000;
+
+type Limits = Pick<
+  Config,
+  'staging_total_mib' | 'freeze_host_mib' | 'session_memory_mib' | 'session_tasks'
+>;
+
+/** Bytes that the session may use: copies of all kinds at their largest, and the rest. */
+export function memoryLimit(config: Limits): number {
+  const {
+    session_memory_mib: wanted,
+    staging_total_mib: staging,
+    freeze_host_mib: copies,
+  } = config;
+  return (wanted || staging + copies + otherMemoryMib) * 2 ** 20;
+}
+
+/** Folders of the kernel. Tests replace them. */
+export interface KernelFolders {
+  readonly cgroups: string;
+  readonly proc: string;
+}
+
+const kernel: KernelFolders = { cgroups: '/sys/fs/cgroup', proc: '/proc/self' };
+
+/**
+ * Limits this process. Never throws: a host without these limits can checkpoint all the same, and the log
+ * says so.
+ *
+ * There is no memory.high: files are written through the page cache, which counts too, and each write
+ * above that mark would be delayed. At memory.max the kernel takes back page cache first.
+ */
+export function limitSession(
+  config: Limits,
+  log: Pick<Logger, 'info' | 'warn'>,
+  { cgroups, proc }: KernelFolders = kernel,
+): void {
+  try {
+    writeFileSync(join(proc, 'oom_score_adj'), String(oomScoreAdj));
+    const own = ownCgroup({ cgroups, proc });
+    if (own === undefined) {
+      log.warn({ reason: 'the session has no cgroup of its own' }, 'no limits');
+      return;
+    }
+    for (const folder of [cgroups, dirname(own)]) {
+      writeFileSync(join(folder, 'cgroup.subtree_control'), '+memory +pids');
+    }
+    const memory = memoryLimit(config);
+    writeFileSync(join(own, 'memory.max'), String(memory));
+    writeFileSync(join(own, 'pids.max'), String(config.session_tasks));
+    log.info({ memory_bytes: memory, tasks: config.session_tasks }, 'limits');
+  } catch (err) {
+    log.warn({ err }, 'no limits');
+  }
+}
+
+/** The most memory that the session has used, bytes. Undefined without limits, and before Linux 5.19. */
+export function peakMemory(folders = kernel): number | undefined {
+  try {
+    return Number(readFileSync(join(ownCgroup(folders) ?? '', 'memory.peak'), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Leaves and removes the cgroup. Never throws: the next launcher removes one that stays. */
+export function leaveOwnCgroup(folders = kernel): void {
+  try {
+    const own = ownCgroup(folders);
+    if (own === undefined) return;
+    writeFileSync(join(folders.cgroups, 'cgroup.procs'), '0');
+    rmdirSync(own);
+  } catch {
+    // The session ends, and has nobody to tell.
+  }
+}
+
+/** Undefined under cgroup v1, and where the launcher could not make one. Throws Node's error. */
+function ownCgroup({ cgroups, proc }: KernelFolders): string | undefined {
+  const text = readFileSync(join(proc, 'cgroup'), 'utf8');
+  const path = /^0::(\/kfd-checkpoint\/\d+)$/m.exec(text)?.[1];
+  return path === undefined || !existsSync(join(cgroups, 'cgroup.controllers'))
+    ? undefined
+    : join(cgroups, path);
+}

@@ -1,0 +1,218 @@
+/** Documents: the manifest, the engine's JSON, configurations, and words of the command line. */
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { containerFacts } from '../../src/archive/container.js';
+import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
+import { parseConfig } from '../../src/config.js';
+import { blockProblems, withBlock, withoutBlock } from '../../src/criu/default-conf.js';
+import { decodeParentFile } from '../../src/criu/parent-folder.js';
+import type { DeviceMove } from '../../src/gpu/device-numbers.js';
+import { parseGpuMap } from '../../src/gpu/gpu-map.js';
+import { parseDifferences } from '../../src/gpu/ignorable.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import { sealOf } from '../../src/manifest/seal.js';
+import { parseContainerdConfig, runtimeText } from '../../src/runtime/containerd-config.js';
+import { withMember } from '../../src/runtime/json-text.js';
+import { parseCrun } from '../../src/runtime/versions.js';
+import { fixtures } from '../unit/paths.js';
+import { type Parser, unlessRefused, unlessSyntax } from './parser.js';
+
+const json = [
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  ':',
+  '"',
+  '\\',
+  'null',
+  '0',
+  '1e999',
+  '-1',
+  '{}',
+  '"__proto__":{},',
+];
+const texts = (...all: string[]) => all.map((text) => Buffer.from(text));
+
+const manifests = join(fixtures, 'manifest-v1');
+const manifestSeeds = readdirSync(manifests).map((name) => readFileSync(join(manifests, name)));
+
+/** With the seal that fits, as a forger would: what is behind it is reached. */
+function resealed(text: string): string {
+  const document = unlessSyntax(() => JSON.parse(text) as unknown);
+  if (document === null || typeof document !== 'object' || Array.isArray(document)) return text;
+  const { seal: _, ...rest } = document as Record<string, unknown>;
+  return JSON.stringify({ ...rest, seal: sealOf(rest) });
+}
+
+const manifest: Parser = {
+  name: 'manifest',
+  seeds: manifestSeeds,
+  tokens: [
+    ...json,
+    '"gpus":',
+    '"buffers":',
+    '"processes":',
+    '"files":',
+    '"size":',
+    '9007199254740993',
+  ],
+  run(input) {
+    for (const text of [input, Buffer.from(resealed(input.toString()))]) {
+      const found = unlessRefused(['E_IMAGE_CORRUPT', 'E_IMAGE_VERSION'], () =>
+        decodeManifest(text),
+      );
+      if (found === undefined) continue;
+      assert.deepEqual(decodeManifest(Buffer.from(encodeManifest(found))), found);
+    }
+  },
+};
+
+const moves: readonly DeviceMove[] = [
+  { what: '/dev/kfd', from: { major: 244, minor: 0 }, to: { major: 511, minor: 0 } },
+  { what: 'gpu 0', gpu: 0, from: { major: 226, minor: 128 }, to: { major: 226, minor: 200 } },
+];
+const annotations = { 'io.kfd-checkpoint.kfd-device': '511:0' };
+const spec = `{"annotations":{"io.kfd-checkpoint.kfd-device":"244:0","io.container.manager":"libpod"},
+"mounts":[{"destination":"/data","type":"bind","source":"/srv/data"}],"big":18446744073709551615,
+"linux":{"cgroupsPath":"a","devices":[{"path":"/dev/kfd","type":"c","major":244,"minor":0},
+{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128}],
+"resources":{"devices":[{"allow":true,"type":"c","major":226,"minor":128,"access":"rwm"}]}}}`;
+const config = `{"id":"x","name":"n","runtime":"crun","spec":${spec},"device_host_src":[{"path":"/dev/kfd"}]}`;
+
+const documents: Parser = {
+  name: 'documents',
+  seeds: texts(spec, config),
+  tokens: [...json, '"linux":', '"devices":', '"annotations":', '"major":', '"device_host_src":'],
+  run(input) {
+    const text = input.toString();
+    for (const rewrite of [rewriteSpec, rewriteConfig]) {
+      const once = unlessRefused(['E_IMAGE_CORRUPT'], () => rewrite(text, moves, annotations));
+      if (once === undefined) continue;
+      JSON.parse(once);
+      assert.equal(rewrite(once, moves, annotations), once, 'a second time changes nothing');
+    }
+    const facts = containerFacts(text, text);
+    for (const { source } of facts?.hostFolders ?? []) assert.ok(source.startsWith('/'));
+    const edited = unlessSyntax(() => withMember(text, 'annotations', annotations));
+    if (edited !== undefined) {
+      assert.deepEqual((JSON.parse(edited) as Record<string, unknown>)['annotations'], annotations);
+    }
+  },
+};
+
+const configuration: Parser = {
+  name: 'configuration',
+  seeds: texts(
+    '{"compress":"zstd","staging_mib":64,"gpu_map":{"renderD128":"0000:03:00.0"},"log_dir":"/var/log"}',
+    '{"parallel":false,"zstd_level":3,"engine":"cpu","ignore_mismatch":["kernel"]}',
+  ),
+  tokens: [...json, '"gpu_map":', '"gate_timeout_s":', '1e3', 'true'],
+  run(input) {
+    const found = unlessRefused(['E_CONFIG'], () => parseConfig(input.toString()));
+    if (found === undefined) return;
+    assert.deepEqual(parseConfig(JSON.stringify(found)), found);
+    assert.ok(found.staging_mib >= 8 && found.gate_timeout_s >= 1);
+  },
+};
+
+const containerd: Parser = {
+  name: 'containerd',
+  seeds: texts(
+    `version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri"]\nx = 1\n`,
+    `version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\na = [1, 2]\nb = 1979-05-27\n`,
+  ),
+  tokens: [
+    '[',
+    ']',
+    '[[',
+    '"',
+    "'",
+    '=',
+    '\n',
+    '.',
+    'imports',
+    'plugins',
+    '0x',
+    '1e9',
+    '{',
+    '}',
+    '#',
+    '"""',
+  ],
+  run(input) {
+    const found = unlessRefused(['E_CONFIG'], () => parseContainerdConfig(input.toString()));
+    for (const major of found === undefined ? [] : [1, 2]) {
+      const { dropIn, lines } = runtimeText(found as NonNullable<typeof found>, major, '/opt/k');
+      parseContainerdConfig(dropIn ?? lines);
+    }
+  },
+};
+
+const defaultConf: Parser = {
+  name: 'default-conf',
+  seeds: texts(withBlock('tcp-established\n'), 'libdir /x\n', 'manage-cgroups ignore # libdir\n'),
+  tokens: ['# BEGIN kfd-checkpoint', '# END kfd-checkpoint', '\n', 'libdir', 'lib', '#', ' ', '='],
+  run(input) {
+    const text = input.toString('latin1');
+    const added = unlessRefused(['E_CONFIG'], () => withBlock(text));
+    blockProblems(text);
+    if (added === undefined) return;
+    assert.deepEqual(blockProblems(added), []);
+    assert.equal(withBlock(added), added);
+    assert.equal(withoutBlock(added), withoutBlock(text));
+  },
+};
+
+const words: Parser = {
+  name: 'words',
+  seeds: texts(
+    'renderD128=0000:03:00.0,51966=renderD129',
+    'kernel,cpu',
+    'crun version 1.27\n+CRIU +SYSTEMD',
+  ),
+  tokens: ['=', ',', 'renderD', '0000:', '.', '+CRIU', '\n', '-'],
+  run(input) {
+    const text = input.toString();
+    const map = unlessRefused(['E_USAGE'], () => parseGpuMap(text));
+    if (map !== undefined) {
+      const again = Object.entries(map).map((pair) => pair.join('='));
+      assert.deepEqual(parseGpuMap(again.join(',')), map);
+    }
+    unlessRefused(['E_USAGE'], () => parseDifferences(text));
+    const crun = parseCrun(text);
+    assert.ok(crun === undefined || Number.isInteger(crun.major));
+  },
+};
+
+const parentFile: Parser = {
+  name: 'parent-file',
+  seeds: texts('{"archive":"a.tar","files":["amdgpu-pages-0-0000.img"]}'),
+  tokens: [...json, '"archive":', '..', '/', '"files":'],
+  run(input) {
+    let found: ReturnType<typeof decodeParentFile>;
+    try {
+      found = decodeParentFile(input.toString());
+    } catch (error) {
+      const { name } = error as Error;
+      assert.ok(name === 'SyntaxError' || name === 'ValiError', name);
+      return;
+    }
+    for (const name of [found.archive, ...found.files]) {
+      assert.ok(!name.includes('/') && name !== '..' && name !== '.', name);
+    }
+  },
+};
+
+export const documentParsers: readonly Parser[] = [
+  manifest,
+  documents,
+  configuration,
+  containerd,
+  defaultConf,
+  words,
+  parentFile,
+];

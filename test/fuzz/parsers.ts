@@ -1,0 +1,8 @@
+/** All parsers that have a fuzzer in TypeScript. */
+
+import { binaryParsers } from './binary-parsers.js';
+import { documentParsers } from './document-parsers.js';
+import { fileParsers } from './file-parsers.js';
+import type { Parser } from './parser.js';
+
+export const parsers: readonly Parser[] = [...documentParsers, ...binaryParsers, ...fileParsers];

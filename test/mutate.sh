@@ -1,0 +1,21 @@
+#!/bin/bash
+# npm run mutate -- PLACE...: what the unit tests notice of faults put into PLACE (test/mutate/main.ts). A mutant may
+# do anything, so as root it runs where only build/mutate can be written, and only its own processes are seen.
+set -euo pipefail
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$repo"
+
+if [ "${1:-}" = native ]; then exec test/mutate/native.sh; fi
+npm run --silent build:ts
+main=(node --no-warnings dist/test/mutate/main.js "$@")
+if [ "$(id -u)" != 0 ]; then exec "${main[@]}"; fi
+mkdir -p build/mutate
+# shellcheck disable=SC2016
+exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private sh -euc '
+	mount --bind build/mutate build/mutate
+	mount -o remount,bind,ro /
+	mount -t tmpfs tmpfs /tmp
+	mount -t tmpfs tmpfs /run
+	cd "$PWD"
+	exec "$@"
+' sh "${main[@]}"

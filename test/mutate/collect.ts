@@ -1,0 +1,51 @@
+/**
+ * Takes the place of node:test in a worker: keeps the tests of one file, and runs each of them as often as asked, in
+ * one process. It has what our unit tests use of node:test.
+ */
+
+type Cleanup = () => unknown;
+
+export interface Context {
+  readonly name: string;
+  after(cleanup: Cleanup): void;
+  diagnostic(message: string): void;
+  test(name: string, body: Body): Promise<void>;
+}
+
+type Body = (t: Context) => unknown;
+
+export interface Collected {
+  readonly name: string;
+  /** Rejects when the test fails. */
+  run(): Promise<void>;
+}
+
+export const collected: Collected[] = [];
+
+/** node:test's function, with or without options. */
+export function test(name: string, ...rest: readonly unknown[]): void {
+  const [options, body] = rest.length === 1 ? [{}, rest[0]] : rest;
+  const { skip } = options as { skip?: unknown };
+  if (skip) return;
+  collected.push({ name, run: () => runBody(name, body as Body) });
+}
+
+async function runBody(name: string, body: Body): Promise<void> {
+  const cleanups: Cleanup[] = [];
+  const context: Context = {
+    name,
+    after: (cleanup) => void cleanups.push(cleanup),
+    diagnostic: () => undefined,
+    test: (inner, innerBody) => runBody(inner, innerBody),
+  };
+  try {
+    await body(context);
+  } finally {
+    for (const cleanup of cleanups) await cleanup();
+  }
+}
+
+/** A worker ends after its last test; there is nothing to clean up before. */
+export function after(_cleanup: Cleanup): void {}
+
+export default test;

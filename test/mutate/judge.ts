@@ -1,0 +1,81 @@
+/** Runs mutants against the tests of one file. */
+
+import type { TestFile } from './coverage.js';
+import type { Order, Report } from './messages.js';
+import { Worker } from './worker-process.js';
+
+/** How a mutant was noticed. */
+export type Verdict = 'failed' | 'late' | 'crashed';
+
+/** Calls `noticed` for each mutant of `alive` that a test of the file notices. */
+export async function judgeFile(
+  file: TestFile,
+  alive: ReadonlySet<number>,
+  noticed: (id: number, verdict: Verdict, by: string) => void,
+): Promise<void> {
+  let worker: Worker | undefined;
+  const fresh = async (): Promise<Worker> => {
+    worker?.end();
+    worker = new Worker(file.path);
+    await worker.loaded();
+    return worker;
+  };
+  try {
+    for (const id of idsOf(file, alive)) {
+      if (!alive.has(id)) continue; // another file's tests noticed it meanwhile
+      const order = orderFor(file, id);
+      let report = await (worker ?? (await fresh())).run(order);
+      if (report.kind === 'failed' && report.reason !== 'Error: late') {
+        // An earlier mutant may have left something behind that fails every test.
+        const sound = await (worker as unknown as Worker).run({ ...order, mutant: -1 });
+        if (sound.kind !== 'passed') report = await (await fresh()).run(order);
+      }
+      if (report.kind === 'passed') continue;
+      noticed(id, verdictOf(report), file.path);
+      if (verdictOf(report) !== 'failed') await fresh();
+    }
+  } finally {
+    worker?.end();
+  }
+}
+
+/** The same for a mutant that is met while the file loads: it is on from the start of the process. */
+export async function judgeLoading(file: TestFile, id: number): Promise<Verdict | undefined> {
+  const worker = new Worker(file.path, id);
+  try {
+    const loaded = await worker.loaded();
+    if (loaded.kind !== 'loaded') return verdictOf(loaded);
+    const report = await worker.run(orderOf(file.tests, id));
+    return report.kind === 'passed' ? undefined : verdictOf(report);
+  } finally {
+    worker.end();
+  }
+}
+
+function idsOf({ tests }: TestFile, alive: ReadonlySet<number>): number[] {
+  const met = new Set(tests.flatMap(({ hits }) => hits));
+  return [...met].filter((id) => alive.has(id)).sort((a, b) => a - b);
+}
+
+function orderFor({ tests }: TestFile, id: number): Order {
+  return orderOf(
+    tests.filter(({ hits }) => hits.includes(id)),
+    id,
+  );
+}
+
+/** The quickest tests first. */
+function orderOf(tests: TestFile['tests'], mutant: number): Order {
+  const sorted = [...tests].sort((a, b) => a.ms - b.ms);
+  return {
+    tests: sorted.map(({ index }) => index),
+    mutant,
+    maximum: 100_000 + 50 * sorted.reduce((sum, { evaluations }) => sum + evaluations, 0),
+    ms: 3000 + 10 * (sorted.at(-1)?.ms ?? 0),
+  };
+}
+
+function verdictOf(report: Report): Verdict {
+  if (report.kind === 'failed') return report.reason === 'Error: late' ? 'late' : 'failed';
+  return report.kind === 'crashed' && report.reason === 'late' ? 'late' : 'crashed';
+}

@@ -1,0 +1,116 @@
+/**
+ * npm run mutate -- PLACE...: switches every condition, operator, result and statement of the compiled files below
+ * PLACE off or over, one at a time, and runs the unit tests that come to it. Prints what no test notices, and the
+ * score. Status 1 below the least score.
+ */
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { coverageOf, type TestFile } from './coverage.js';
+import { judgeFile, judgeLoading, type Verdict } from './judge.js';
+import { testFilesFor } from './test-files.js';
+import { type Mutant, makeTree, work } from './tree.js';
+
+/** Percent of the mutants that tests must notice. */
+const leastScore = 85;
+/** Test files that judge one mutant of code that runs while modules load; each needs a process. */
+const filesForLoading = 4;
+
+const say = (text: string) => process.stderr.write(`${text}\n`);
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const lane = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, lane));
+}
+
+async function testFiles(mutants: readonly Mutant[]): Promise<TestFile[]> {
+  const mutated = new Set(mutants.map(({ file }) => `dist/${file.replace(/\.ts$/, '.js')}`));
+  const files: TestFile[] = [];
+  await inParallel(await testFilesFor(mutated), async (path) => {
+    const file = await coverageOf(path, say);
+    if (file !== undefined) files.push(file);
+  });
+  const time = ({ tests }: TestFile) => tests.reduce((sum, { ms }) => sum + ms, 0);
+  return files.sort((a, b) => time(a) - time(b));
+}
+
+/** `progress` is called after each test file. */
+async function judge(
+  mutants: readonly Mutant[],
+  files: readonly TestFile[],
+  progress: (verdicts: ReadonlyMap<number, Verdict>) => Promise<void>,
+): Promise<void> {
+  const alive = new Set(mutants.map(({ id }) => id));
+  const verdicts = new Map<number, Verdict>();
+  const noticed = (id: number, verdict: Verdict) => {
+    alive.delete(id);
+    verdicts.set(id, verdict);
+  };
+  await inParallel(files, async (file) => {
+    const before = alive.size;
+    await judgeFile(file, alive, noticed);
+    if (alive.size < before) say(`${alive.size} of ${mutants.length} are left: ${file.path}`);
+    await progress(verdicts);
+  });
+  await inParallel([...alive], async (id) => {
+    const loading = files.filter((file) => file.loading.has(id) && file.tests.length > 0);
+    for (const file of loading.slice(0, filesForLoading)) {
+      const verdict = await judgeLoading(file, id);
+      if (verdict !== undefined) return noticed(id, verdict);
+    }
+  });
+  await progress(verdicts);
+}
+
+/** Every mutant that no test notices, the score of each file, and the whole score. */
+function reportOf(
+  mutants: readonly Mutant[],
+  files: readonly TestFile[],
+  verdicts: ReadonlyMap<number, Verdict>,
+): string {
+  const met = new Set(
+    files.flatMap(({ loading, tests }) => [...loading, ...tests.flatMap(hitsOf)]),
+  );
+  const lines = mutants
+    .filter(({ id }) => !verdicts.has(id))
+    .map(({ id, file, line, from, to }) => {
+      const never = met.has(id) ? '' : ' (no test comes here)';
+      return `${file}:${line}: ${from} -> ${to === '' ? 'nothing' : to}${never}`;
+    });
+  const scores = [...new Set(mutants.map(({ file }) => file))].map((file) => {
+    const own = mutants.filter((mutant) => mutant.file === file);
+    const killed = own.filter(({ id }) => verdicts.has(id)).length;
+    return `${String(killed).padStart(5)} of ${String(own.length).padStart(5)}  ${file}`;
+  });
+  const late = [...verdicts.values()].filter((verdict) => verdict === 'late').length;
+  const score = scoreOf(mutants, verdicts).toFixed(1);
+  const last = `${verdicts.size} of ${mutants.length} mutants noticed (${late} by a deadline): ${score} %`;
+  return [...lines, '', ...scores, last, ''].join('\n');
+}
+
+const hitsOf = ({ hits }: TestFile['tests'][number]) => hits;
+
+function scoreOf(mutants: readonly Mutant[], verdicts: ReadonlyMap<number, Verdict>): number {
+  return (100 * verdicts.size) / mutants.length;
+}
+
+const places = process.argv.slice(2).map((place) => place.replace(/\/$/, ''));
+if (places.length === 0) {
+  say('usage: npm run mutate -- PLACE... (for example src/os), or npm run mutate -- native');
+  process.exit(2);
+}
+const mutants = await makeTree(places);
+say(`${mutants.length} mutants`);
+const files = await testFiles(mutants);
+const reportPath = join(work, 'report.txt');
+let score = 0;
+await judge(mutants, files, async (verdicts) => {
+  score = scoreOf(mutants, verdicts);
+  await writeFile(reportPath, reportOf(mutants, files, verdicts));
+});
+process.stdout.write(await readFile(reportPath));
+process.exitCode = score >= leastScore ? 0 : 1;

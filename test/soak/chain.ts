@@ -1,0 +1,52 @@
+/** One container that is saved into an archive, removed and restored, again and again. */
+
+import assert from 'node:assert/strict';
+import { rmSync, statSync } from 'node:fs';
+import { seconds } from '../bench/timing.js';
+import { archivePath } from '../e2e/support/archive.js';
+import { run } from '../e2e/support/command.js';
+import { Container } from '../e2e/support/container.js';
+import { Progress } from './progress.js';
+import { gpuSample, hostSample, processSample, type Sample, sessionSample } from './sample.js';
+
+/** A program without ROCr starts fast and knows the number of everything it has. */
+export const smallProgram = ['kfd-worker', '--memory', '--ordered'];
+
+export async function chain(count: number): Promise<Sample[]> {
+  const job = await Container.start({ engine: 'crun', command: smallProgram });
+  const progress = new Progress('chain', count);
+  const samples: Sample[] = [];
+  while (samples.length < count) {
+    samples.push(await cycle(job));
+    progress.tell(samples.length);
+  }
+  await job.remove();
+  return samples;
+}
+
+async function cycle(job: Container): Promise<Sample> {
+  const archive = archivePath('crun', 'chain.tar');
+  const flags = ['--compress', 'none', '--export', archive];
+  const checkpoint_s = await seconds('podman', 'container', 'checkpoint', ...flags, job.name);
+  const archive_bytes = statSync(archive).size;
+  const report = JSON.parse(await run('kfd-checkpoint', 'inspect', '--format', 'json', archive));
+  await run('podman', 'rm', job.name);
+  const gone = gpuSample();
+  assert.ok(
+    Object.values(gone).every((value) => value === 0),
+    `objects between two lives: ${JSON.stringify(gone)}`,
+  );
+  const restore_s = await seconds('podman', 'container', 'restore', '--import', archive);
+  rmSync(archive);
+  assert.match(await job.control.ask('verify'), /^verified /);
+  return {
+    checkpoint_s,
+    restore_s,
+    archive_bytes,
+    contents_bytes: report.checkpoint_size.amd_gpu_memory_pages_size,
+    ...processSample(job.pid()),
+    ...hostSample(),
+    ...gpuSample(),
+    ...sessionSample(),
+  };
+}

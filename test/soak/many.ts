@@ -1,0 +1,113 @@
+/** Many containers whose sessions run at once, on a host that gives all of them little memory for copies. */
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { attemptWithin } from '../e2e/support/command.js';
+import { Container } from '../e2e/support/container.js';
+import { configure } from '../e2e/support/product.js';
+import { sessionPids } from '../e2e/support/session.js';
+import { smallProgram } from './chain.js';
+import { gpuSample, hostSample, type Sample } from './sample.js';
+
+/** For all sessions together, MiB: every one of them gets its turn. */
+const stagingMib = 64;
+const rounds = 3;
+const limit = 3600;
+
+/** The greatest values while `body` runs. */
+class Watch {
+  sessions = 0;
+  sessions_mib = 0;
+  pinned_pages = 0;
+
+  async during(body: Promise<unknown>): Promise<void> {
+    let ended = false;
+    const end = body.finally(() => {
+      ended = true;
+    });
+    while (!ended) {
+      await this.#look();
+      await Promise.race([end, delay(500)]);
+    }
+    await end;
+  }
+
+  async #look(): Promise<void> {
+    const pids = await sessionPids();
+    this.sessions = Math.max(this.sessions, pids.length);
+    this.sessions_mib = Math.max(this.sessions_mib, sum(pids.map(ownMib)));
+    this.pinned_pages = Math.max(this.pinned_pages, gpuSample()['gpu_pinned_pages'] ?? 0);
+  }
+}
+
+const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
+
+/** Memory of a process that no other one has, MiB; 0 when it has just ended. */
+function ownMib(pid: number): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    const kib = [...text.matchAll(/^Private_\w+: +(\d+)/gm)].map(([, value]) => Number(value));
+    return Math.round(sum(kib) / 1024);
+  } catch {
+    return 0;
+  }
+}
+
+/** `count` containers go through all rounds; a sample for each round. */
+export async function many(count: number): Promise<Sample[]> {
+  configure({ staging_total_mib: stagingMib, staging_mib: 8, gate_timeout_s: limit });
+  const jobs: Container[] = [];
+  while (jobs.length < count)
+    jobs.push(await Container.start({ engine: 'crun', command: smallProgram }));
+  const samples: Sample[] = [];
+  while (samples.length < rounds) {
+    samples.push(await round(jobs));
+    process.stderr.write(
+      `many: ${samples.length} of ${rounds}: ${JSON.stringify(samples.at(-1))}\n`,
+    );
+  }
+  await Promise.all(jobs.map((job) => job.remove()));
+  configure({});
+  return samples;
+}
+
+async function round(jobs: readonly Container[]): Promise<Sample> {
+  const saving = new Watch();
+  const checkpoint_s = await timed(saving, jobs, 'checkpoint');
+  const between = gpuSample();
+  assert.ok(
+    Object.values(between).every((value) => value === 0),
+    `objects while all are saved: ${JSON.stringify(between)}`,
+  );
+  const restoring = new Watch();
+  const restore_s = await timed(restoring, jobs, 'restore');
+  for (const job of jobs) assert.match(await job.control.ask('verify', 600), /^verified /);
+  return {
+    checkpoint_s,
+    restore_s,
+    sessions_at_once: Math.max(saving.sessions, restoring.sessions),
+    sessions_peak_mib: Math.max(saving.sessions_mib, restoring.sessions_mib),
+    pinned_pages_peak: Math.max(saving.pinned_pages, restoring.pinned_pages),
+    ...hostSample(),
+    ...gpuSample(),
+  };
+}
+
+/** Seconds until the last of them is done. */
+async function timed(
+  watch: Watch,
+  jobs: readonly Container[],
+  verb: 'checkpoint' | 'restore',
+): Promise<number> {
+  const began = performance.now();
+  await watch.during(
+    Promise.all(
+      jobs.map(async (job) => {
+        const done = await attemptWithin(limit, 'podman', 'container', verb, job.name);
+        assert.equal(done.status, 0, `${job.name}: ${done.stderr}`);
+      }),
+    ),
+  );
+  return (performance.now() - began) / 1000;
+}

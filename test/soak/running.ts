@@ -1,0 +1,44 @@
+/** A container whose GPU works without a pause and that is saved while it continues, again and again. */
+
+import assert from 'node:assert/strict';
+import { rmSync, statSync } from 'node:fs';
+import { seconds } from '../bench/timing.js';
+import { archivePath } from '../e2e/support/archive.js';
+import { run } from '../e2e/support/command.js';
+import { Container } from '../e2e/support/container.js';
+import { Progress } from './progress.js';
+import { gpuSample, hostSample, processSample, type Sample, sessionSample } from './sample.js';
+
+/** After so many checkpoints the newest is verified; the last one is restored. */
+const every = 50;
+const worker = ['--vram-mib', '16', '--step-ms', '5', '--pending-barrier'];
+
+export async function running(count: number): Promise<Sample[]> {
+  const job = await Container.start({ engine: 'crun', worker });
+  const archive = archivePath('crun', 'running.tar');
+  const flags = ['--leave-running', '--compress', 'none', '--export', archive];
+  const progress = new Progress('running', count);
+  const samples: Sample[] = [];
+  while (samples.length < count) {
+    const checkpoint_s = await seconds('podman', 'container', 'checkpoint', ...flags, job.name);
+    await job.computesOn();
+    samples.push({
+      checkpoint_s,
+      archive_bytes: statSync(archive).size,
+      ...processSample(job.pid()),
+      ...hostSample(),
+      ...gpuSample(),
+      ...sessionSample(),
+    });
+    progress.tell(samples.length);
+    if (samples.length % every === 0) await run('kfd-checkpoint', 'verify', archive);
+  }
+  assert.match(await job.control.ask('verify'), /^verified /);
+  await job.remove();
+  const restored = await job.restore('--import', archive);
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(await job.control.ask('verify'), /^verified /);
+  await job.remove();
+  rmSync(archive);
+  return samples;
+}

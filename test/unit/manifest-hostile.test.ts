@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { KfdError } from '../../src/errors.js';
+import { decodeManifest } from '../../src/manifest/codec.js';
+import { manifestLimits } from '../../src/manifest/schema.js';
+import { sampleManifest } from './manifest-sample.js';
+import { problemsOf, sealedText } from './manifest-sealed.js';
+import { temporaryFolder } from './paths.js';
+
+function refusal(bytes: Buffer): string {
+  try {
+    decodeManifest(bytes);
+  } catch (error) {
+    assert.ok(error instanceof KfdError, String(error));
+    assert.equal(error.code, 'E_IMAGE_CORRUPT');
+    return error.message;
+  }
+  throw new Error('the manifest was accepted');
+}
+
+/** The sealed sample, with its text changed. */
+function bent(change: (text: string) => string): Buffer {
+  const text = sealedText(sampleManifest());
+  const changed = change(text);
+  assert.notEqual(changed, text);
+  return Buffer.from(changed);
+}
+
+/** The megabytes that decoding `text` takes at most, in a process of its own with a small heap. */
+async function peakOf(t: TestContext, text: string): Promise<number> {
+  const path = join(await temporaryFolder(t), 'manifest');
+  await writeFile(path, text);
+  const codec = new URL('../../src/manifest/codec.js', import.meta.url).href;
+  const program = `
+    const { decodeManifest } = await import(${JSON.stringify(codec)});
+    const { readFileSync } = await import('node:fs');
+    try { decodeManifest(readFileSync(${JSON.stringify(path)})); }
+    catch (error) { if (error.code === 'E_IMAGE_CORRUPT') console.log(process.resourceUsage().maxRSS); }`;
+  const node = ['--max-old-space-size=256', '--input-type=module', '-e', program];
+  const { status, stdout, stderr } = spawnSync(process.execPath, node, { encoding: 'utf8' });
+  assert.equal(status, 0, stderr.slice(0, 300));
+  return Number(stdout) / 1024;
+}
+
+test('a member that comes twice is refused, also deep inside and in another spelling', () => {
+  const twice = /is there twice in one object/;
+  assert.match(refusal(bent((text) => text.replace('{', '{"schema_version":1,'))), twice);
+  assert.match(refusal(bent((text) => text.replace('"pid":', '"pid":4711,"pid":'))), twice);
+  assert.match(refusal(bent((text) => text.replace('"pid":', '"p\\u0069d":4711,"pid":'))), twice);
+});
+
+test('names that every object has are unknown members', () => {
+  for (const name of [
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    '\\u005f_proto__',
+  ]) {
+    const inside = bent((text) => text.replace('"pid":', `"${name}":{"x":1},"pid":`));
+    assert.match(refusal(inside), /unknown member/, name);
+    const document = JSON.parse(`{"${name}":1}`) as object;
+    assert.match(problemsOf({ ...sampleManifest(), ...document }).join(), /unknown member/, name);
+  }
+});
+
+test('bytes that are no UTF-8 are refused, in whatever place', () => {
+  const bytes = bent((text) => text.replace('"worker"', '"work\u00e9r"'));
+  const at = bytes.indexOf('work') + 4;
+  bytes[at] = 0xff;
+  assert.match(refusal(bytes), /not UTF-8/);
+  const overlong = bent((text) => text.replace('"worker"', '"XXrker"'));
+  overlong.set([0xc0, 0xaf], overlong.indexOf('XXrker'));
+  assert.match(refusal(overlong), /not UTF-8/);
+  assert.match(refusal(Buffer.from(`\ufeff${sealedText(sampleManifest())}`)), /not complete JSON/);
+});
+
+test('a file has one name: ordinals have no leading zeros', () => {
+  for (const name of ['kfd-state-00.img', 'render-state-007.img', 'amdgpu-pages-00-0000.img']) {
+    const bad = sampleManifest();
+    Object.assign(bad.files[1] as object, { name });
+    assert.match(problemsOf(bad).join(), /files\.1\.name: not the name of a state or pages/, name);
+  }
+});
+
+test('a manifest above its limit is not parsed', () => {
+  const padding = ' '.repeat(manifestLimits.fileBytes);
+  assert.match(
+    refusal(Buffer.from(padding + sealedText(sampleManifest()))),
+    /larger than 67108864/,
+  );
+});
+
+test('lists and documents are bounded before they are objects', async (t) => {
+  const list = (member: string, item: string, count: number) =>
+    `{"schema_version":1,"${member}":[${Array(count).fill(item).join(',')}]}`;
+  const cases: readonly [string, string][] = [
+    ['empty buffers', list('buffers', '{}', 1_500_000)],
+    ['numbers for buffers', list('buffers', '1', 2_000_000)],
+    ['as many empty buffers as there may be', list('buffers', '{}', manifestLimits.buffers)],
+    ['lists for files', list('files', '[]', 3_000_000)],
+    ['unknown members', list('buffers', '{"a":1,"b":2}', 400_000)],
+    ['depth', '['.repeat(4 << 20)],
+    ['names', `{${Array.from({ length: 300_000 }, (_, i) => `"n${i}":0`).join(',')}}`],
+    ['contradictions', sealedText({ ...sampleManifest(), shares: manyShares(300_000) })],
+  ];
+  for (const [name, text] of cases) {
+    assert.ok((await peakOf(t, text)) < 400, name);
+  }
+});
+
+function manyShares(count: number): object[] {
+  return Array.from({ length: count }, () => ({ process: 3, bo_index: 99, buffer: 77 }));
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { defaultConfig, parseConfig } from '../../src/config.js';
+import {
+  leaveOwnCgroup,
+  limitSession,
+  memoryLimit,
+  peakMemory,
+} from '../../src/session/own-cgroup.js';
+import { temporaryFolder } from './paths.js';
+
+/** Folders that look like the kernel's. Without `path` as under cgroup v1. */
+async function kernel(t: TestContext, path = '/kfd-checkpoint/4711') {
+  const root = await temporaryFolder(t);
+  const folders = { cgroups: join(root, 'cgroups'), proc: join(root, 'proc') };
+  const own = join(folders.cgroups, path);
+  await mkdir(own, { recursive: true });
+  await mkdir(folders.proc);
+  await writeFile(join(folders.cgroups, 'cgroup.controllers'), 'memory pids');
+  await writeFile(join(folders.proc, 'cgroup'), `1:name=systemd:/\n0::${path}\n`);
+  const lines: [unknown, string][] = [];
+  const note = (fields: unknown, message: string) => void lines.push([fields, message]);
+  return { folders, own, lines, log: { info: note, warn: note } as never };
+}
+
+test('a session limits its memory and its tasks, and is the first that the kernel ends', async (t) => {
+  const { folders, own, lines, log } = await kernel(t);
+  limitSession(defaultConfig(), log, folders);
+  const read = (path: string) => readFileSync(join(folders.cgroups, path), 'utf8');
+  const bytes = (1024 + 4096 + 4096) * 2 ** 20;
+  assert.equal(read('cgroup.subtree_control'), '+memory +pids');
+  assert.equal(read('kfd-checkpoint/cgroup.subtree_control'), '+memory +pids');
+  assert.equal(readFileSync(join(own, 'memory.max'), 'utf8'), String(bytes));
+  assert.equal(readFileSync(join(own, 'pids.max'), 'utf8'), '4096');
+  assert.equal(existsSync(join(own, 'memory.high')), false, 'it would delay writes');
+  assert.equal(readFileSync(join(folders.proc, 'oom_score_adj'), 'utf8'), '1000');
+  assert.deepEqual(lines, [[{ memory_bytes: bytes, tasks: 4096 }, 'limits']]);
+  await writeFile(join(own, 'memory.peak'), '123\n');
+  assert.equal(peakMemory(folders), 123);
+});
+
+test('the limits grow with the memory for copies, or are those of the configuration', () => {
+  const mib = 2 ** 20;
+  const limit = (text: string) => memoryLimit(parseConfig(text)) / mib;
+  assert.equal(limit('{"staging_total_mib":2048,"freeze_host_mib":0}'), 2048 + 4096);
+  assert.equal(limit('{"session_memory_mib":700,"freeze_host_mib":9000}'), 700);
+  assert.throws(() => parseConfig('{"session_memory_mib":255}'), {
+    code: 'E_CONFIG',
+    message: /"session_memory_mib" must be 0, or a whole number from 256 to 16777216/,
+  });
+  assert.throws(() => parseConfig('{"session_tasks":63}'), { code: 'E_CONFIG' });
+});
+
+test('a host without cgroups of version 2 has no limits, and the log says so', async (t) => {
+  for (const path of ['/', '/kfd-checkpoint', '/user.slice/4711']) {
+    const { folders, own, lines, log } = await kernel(t, path);
+    limitSession(defaultConfig(), log, folders);
+    assert.deepEqual(lines, [[{ reason: 'the session has no cgroup of its own' }, 'no limits']]);
+    assert.equal(existsSync(join(own, 'memory.max')), false);
+    leaveOwnCgroup(folders);
+    assert.ok(existsSync(own), 'not its own');
+    assert.equal(peakMemory(folders), undefined);
+  }
+});
+
+test('limits that the kernel refuses stop no session', async (t) => {
+  const { folders, own, lines, log } = await kernel(t);
+  await mkdir(join(own, 'memory.max'));
+  limitSession(defaultConfig(), log, folders);
+  assert.deepEqual(
+    lines.map(([, message]) => message),
+    ['no limits'],
+  );
+  await rm(folders.proc, { recursive: true });
+  limitSession(defaultConfig(), log, folders);
+  leaveOwnCgroup(folders);
+  assert.equal(lines.length, 2);
+});
+
+test('at its end a session removes its cgroup from outside', async (t) => {
+  const { folders, own } = await kernel(t);
+  leaveOwnCgroup(folders);
+  assert.equal(readFileSync(join(folders.cgroups, 'cgroup.procs'), 'utf8'), '0');
+  assert.equal(existsSync(own), false);
+});

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
+import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { field, id, service, type World, world } from './intercept-world.js';
+
+const state = (status: number) => Buffer.concat([id, numberField(4, status)]);
+const noSession = encodeResponse({ code: 5, message: 'no session', payload: Buffer.alloc(0) });
+
+interface Stage extends World {
+  /** Names of calls that the stock shim has seen, without State. */
+  readonly names: () => string[];
+  readonly tasks: () => (string | undefined)[];
+  status: number;
+}
+
+/** A stock shim whose Checkpoint and Start end, with a failure, when the session has been cancelled. */
+async function stage(t: TestContext, sessionAt = 1): Promise<Stage> {
+  let cancel = () => {};
+  const cancelled = new Promise<void>((resolve) => {
+    cancel = resolve;
+  });
+  let attempts = 0;
+  const one = {
+    status: 2,
+    names: () => made.seen.map(({ method }) => method).filter((method) => method !== 'State'),
+    tasks: () => made.asked.map(([task]) => task),
+  };
+  const made = await world(t, {
+    answering: async ({ method }: Call) => {
+      if (method === 'State') return { payload: state(one.status) };
+      if (method === 'Pause') one.status = 4;
+      if (method === 'Resume') one.status = 2;
+      if (method !== 'Checkpoint' && method !== 'Start') return {};
+      await cancelled;
+      return { code: 2, message: 'criu failed' };
+    },
+    help: ([task]) => {
+      if (!task?.startsWith('cancel-')) return Buffer.alloc(0);
+      attempts += 1;
+      if (attempts < sessionAt) return noSession;
+      cancel();
+      return Buffer.alloc(0);
+    },
+  });
+  await made.call('Create', id, bytesField(2, made.bundle));
+  return Object.assign(one, made);
+}
+
+async function until(what: string, isTrue: () => boolean): Promise<void> {
+  for (let i = 0; !isTrue(); i += 1) {
+    assert.ok(i < 400, what);
+    await delay(10);
+  }
+}
+
+test('a checkpoint whose caller goes is cancelled, and the pause that came with it ends', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  const saved = one.call('Checkpoint', id, bytesField(2, '/image'));
+  await until('a checkpoint', () => one.names().includes('Checkpoint'));
+  one.client.close();
+  await assert.rejects(saved, { code: 'E_PROTOCOL' });
+  await until('the end of the pause', () => one.status === 2);
+  assert.deepEqual(one.names(), ['Create', 'Pause', 'Checkpoint', 'Resume']);
+  await until('an explanation', () => one.tasks().includes('explain'));
+  assert.deepEqual(one.tasks(), ['publish', 'cancel-checkpoint', 'explain']);
+  assert.deepEqual(one.troubles, []);
+});
+
+test('a caller whose time is over has gone, and runc is not killed for it', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  const payload = Buffer.concat([id, bytesField(2, '/image')]);
+  const call = one.client.call({ service, method: 'Checkpoint', payload }, 300);
+  await assert.rejects(call, { code: 'E_TIMEOUT' });
+  await until('the end of the pause', () => one.status === 2);
+  assert.deepEqual(one.names(), ['Create', 'Pause', 'Checkpoint', 'Resume']);
+  const { timeoutNs } = one.seen.find(({ method }) => method === 'Checkpoint') as Call;
+  assert.equal(timeoutNs, 0n, 'the stock shim would kill runc');
+  assert.equal((await one.call('Checkpoint', id, bytesField(2, '/image'))).code, 2, 'the next one');
+});
+
+test('an image directory that containerd has removed says that the caller has gone', async (t) => {
+  const one = await stage(t);
+  const image = join(one.folder, 'ctrd-checkpoint42');
+  await mkdir(image);
+  await one.call('Pause', id);
+  const saved = one.call('Checkpoint', id, bytesField(2, image));
+  await until('a checkpoint', () => one.names().includes('Checkpoint'));
+  await rm(image, { recursive: true });
+  assert.equal((await saved).code, 2);
+  assert.deepEqual([one.status, one.tasks()[1]], [2, 'cancel-checkpoint']);
+});
+
+test('a pause that the caller has not made stays', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'] });
+  const clock = t.mock.method(performance, 'now', () => 0);
+  const one = await stage(t);
+  await one.call('Pause', id);
+  clock.mock.mockImplementation(() => 60_000);
+  const saved = one.call('Checkpoint', id, bytesField(2, '/image'));
+  await until('a checkpoint', () => one.names().includes('Checkpoint'));
+  one.client.close();
+  await assert.rejects(saved);
+  await until('an explanation', () => one.tasks().includes('explain'));
+  assert.deepEqual([one.status, one.names()], [4, ['Create', 'Pause', 'Checkpoint']]);
+});
+
+test('State says no longer paused for the next caller when the first has gone', async (t) => {
+  const one = await stage(t, Number.POSITIVE_INFINITY);
+  const payload = Buffer.concat([id, bytesField(2, '/image')]);
+  const saved = one.client.call({ service, method: 'Checkpoint', payload }, 200);
+  await until('a checkpoint', () => one.names().includes('Checkpoint'));
+  assert.equal(field((await one.call('State', id)).payload, 4), '4');
+  await assert.rejects(saved, { code: 'E_TIMEOUT' });
+  await until('a cancel', () => one.tasks().includes('cancel-checkpoint'));
+  assert.equal(field((await one.call('State', id)).payload, 4), '2', 'of the stock shim');
+});
+
+test('a Resume whose time is over is still made', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  await one.client.call({ service, method: 'Resume', payload: id }, 200);
+  assert.equal(one.seen.at(-1)?.timeoutNs, 0n);
+});
+
+test('a restore whose caller goes is cancelled, however late its session comes, and its rest ended', async (t) => {
+  const one = await stage(t, 4);
+  await one.call('Create', id, bytesField(2, one.bundle), bytesField(8, '/image'));
+  const start = one.call('Start', id);
+  await until('a restore', () => one.names().includes('Start'));
+  one.client.close();
+  await assert.rejects(start, { code: 'E_PROTOCOL' });
+  await until('an explanation', () => one.tasks().includes('explain'));
+  const cancels = Array.from({ length: 4 }, () => 'cancel-restore');
+  assert.deepEqual(one.tasks(), [...cancels, 'end-leftover', 'explain']);
+  await delay(50);
+  assert.equal(one.tasks().length, 6, 'nothing is cancelled after the end');
+});
