@@ -1,4 +1,7 @@
-/** `/etc/kfd-checkpoint/config.json`: unknown keys are refused, every key is optional. */
+/**
+ * `/etc/kfd-checkpoint/config.json`: every option is optional. Unknown options have no effect, so that a
+ * file for another release does not stop every checkpoint. `check` and the session's log name them.
+ */
 
 import * as v from 'valibot';
 import { KfdError } from './errors.js';
@@ -26,7 +29,7 @@ function wholeOrNone(min: number, max: number) {
   return v.pipe(v.number(range), v.integer(range), v.check(isMeant, range));
 }
 
-const configSchema = v.strictObject({
+const configSchema = v.object({
   /** true: uploads run during CRIU's own restore. false: they run after it, while CRIU waits. */
   parallel: v.optional(v.boolean(), true),
   /** Codecs that are tried on each frame of content. auto: a codec that saves space and costs no time. */
@@ -64,8 +67,14 @@ export function defaultConfig(): Config {
   return v.parse(configSchema, {});
 }
 
-/** Parses the text of a configuration file. Throws E_CONFIG naming every wrong key at once. */
-export function parseConfig(text: string, path = defaultConfigPath): Config {
+export interface ConfigFile {
+  readonly config: Config;
+  /** Names in the file that this release does not know. */
+  readonly unknownOptions: readonly string[];
+}
+
+/** Parses the text of a configuration file. Throws E_CONFIG naming every wrong value at once. */
+export function parseConfig(text: string, path = defaultConfigPath): ConfigFile {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -77,14 +86,19 @@ export function parseConfig(text: string, path = defaultConfigPath): Config {
   }
   if (Array.isArray(json)) throw new KfdError('E_CONFIG', `${path}: must be an object`);
   const result = v.safeParse(configSchema, json);
-  if (result.success) return result.output;
+  if (result.success) {
+    const names = Object.keys(json as object);
+    return {
+      config: result.output,
+      unknownOptions: names.filter((name) => !Object.hasOwn(configSchema.entries, name)),
+    };
+  }
   const problems = result.issues.map((issue) => {
     const key = v.getDotPath(issue) ?? '';
-    if (issue.type === 'strict_object' && issue.expected === 'never') return `unknown key "${key}"`;
     return key === '' ? 'must be an object' : `"${key}" ${reason(issue)}`;
   });
   throw new KfdError('E_CONFIG', `${path}: ${problems.join('; ')}`, {
-    hint: `known keys: ${Object.keys(configSchema.entries).join(', ')}`,
+    hint: `correct ${path}, or remove the option: then its default applies`,
     details: { problems },
   });
 }
@@ -94,8 +108,13 @@ function reason(issue: v.BaseIssue<unknown>): string {
   return `must be ${issue.expected ?? 'something else'}, is ${issue.received}`;
 }
 
-/** Reads the configuration; a missing file means the defaults. Throws E_CONFIG or E_IO. */
+/** The configuration of `readConfig`. */
 export async function loadConfig(path = defaultConfigPath): Promise<Config> {
+  return (await readConfig(path)).config;
+}
+
+/** Reads the configuration; a missing file means the defaults. Throws E_CONFIG. */
+export async function readConfig(path = defaultConfigPath): Promise<ConfigFile> {
   let text: string | undefined;
   try {
     text = await readTextIfAny(path, 64 << 10);
@@ -104,5 +123,7 @@ export async function loadConfig(path = defaultConfigPath): Promise<Config> {
       cause: error,
     });
   }
-  return text === undefined ? defaultConfig() : parseConfig(text, path);
+  return text === undefined
+    ? { config: defaultConfig(), unknownOptions: [] }
+    : parseConfig(text, path);
 }

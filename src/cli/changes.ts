@@ -2,7 +2,6 @@
 
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { defaultConfig, defaultConfigPath } from '../config.js';
 import { defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.js';
 import { actionScriptPath, launcherPath, loadedPlugin, stateFolder } from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
@@ -28,10 +27,8 @@ export interface FileChange {
  */
 export async function planConfigure(roots: Roots): Promise<FileChange[]> {
   const parts = await wholePackage(roots);
-  const config = await read(roots, defaultConfigPath);
   const conf = await read(roots, defaultConfPath);
   return [
-    { path: defaultConfigPath, before: config, after: config ?? initialConfig() },
     { path: hookFilePath, before: await read(roots, hookFilePath), after: parts.hook },
     ...(await copies(roots, parts)),
     { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
@@ -70,7 +67,6 @@ export async function noCopies(roots: Roots): Promise<FileChange[]> {
 /** The changes of `configure --undo`. CRIU's lines are removed first, because they name files that follow. */
 export async function planUndo(roots: Roots): Promise<FileChange[]> {
   const conf = await read(roots, defaultConfPath);
-  const config = await read(roots, defaultConfigPath);
   const rest = conf === undefined ? undefined : withoutBlock(conf);
   const stillNeeded = (await read(roots, dropInPath)) !== undefined;
   return [
@@ -78,12 +74,6 @@ export async function planUndo(roots: Roots): Promise<FileChange[]> {
     { path: defaultConfPath, before: conf, after: rest === '' && conf !== '' ? undefined : rest },
     { path: hookFilePath, before: await read(roots, hookFilePath), after: undefined },
     ...(stillNeeded ? [] : await noCopies(roots)),
-    // An edited configuration belongs to the user.
-    {
-      path: defaultConfigPath,
-      before: config,
-      after: config === initialConfig() ? undefined : config,
-    },
   ];
 }
 
@@ -114,10 +104,6 @@ export async function apply(roots: Roots, change: FileChange): Promise<void> {
       ...(hint !== undefined && { hint }),
     });
   }
-}
-
-function initialConfig(): string {
-  return `${JSON.stringify(defaultConfig(), null, 2)}\n`;
 }
 
 /** A file with another owner or other permissions counts as missing, so it is written again. */

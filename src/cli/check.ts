@@ -6,31 +6,50 @@
 import { Argument, Command, Option } from 'commander';
 import { asKfdError, KfdError } from '../errors.js';
 import { checkArchive } from './check-archive.js';
-import { type Check, type CheckContext, type Finding, fail } from './checks/finding.js';
+import { containerd } from './checks/containerd.js';
+import { engines, enginesOf } from './checks/engines.js';
+import {
+  type Check,
+  type CheckContext,
+  type Engines,
+  type Finding,
+  fail,
+} from './checks/finding.js';
 import { addon, cgroup, gpus, node } from './checks/gpu.js';
-import { criuConfiguration, folders, hook } from './checks/installation.js';
+import { copies, criuConfiguration, folders, hook, packaged } from './checks/installation.js';
 import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
 import { json, printable, table } from './format.js';
+import { unlessInterrupted } from './interrupted.js';
 
-const checks: readonly Check[] = [
-  node,
-  addon,
-  gpus,
-  kernel,
-  criu,
-  runtimes,
-  podman,
-  criuConfiguration,
-  hook,
-  cgroup,
-  folders,
-];
+/** In the order of the output. */
+function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines): readonly Check[] {
+  const usesAny = usesPodman || usesContainerd;
+  return [
+    node,
+    addon,
+    gpus,
+    kernel,
+    criu,
+    engines,
+    ...(usesAny ? [runtimes] : []),
+    ...(usesPodman ? [podman, criuConfiguration] : []),
+    ...(usesContainerd ? [containerd] : []),
+    ...(usesAny ? [copies] : []),
+    packaged,
+    ...(usesPodman ? [hook] : []),
+    cgroup,
+    folders,
+  ];
+}
 
-/** All findings, in a fixed order. One failing check never hides another. */
-export async function findingsOf(context: CheckContext): Promise<Finding[]> {
-  const findings = checks.map((check) => check(context).catch((error) => [broken(check, error)]));
+/** All findings about the host and the engines that are set up. One failing check never hides another. */
+export async function findingsOf(host: Omit<CheckContext, 'engines'>): Promise<Finding[]> {
+  const context = { ...host, engines: await enginesOf(host) };
+  const findings = checksFor(context.engines).map((check) =>
+    check(context).catch((error) => [broken(check, error)]),
+  );
   return (await Promise.all(findings)).flat();
 }
 
@@ -77,13 +96,13 @@ export function checkCommand(context: CommandContext): Command {
       if (options.ignoreMismatch !== undefined) {
         throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');
       }
-      const findings = await findingsOf({
-        root: options.root,
-        prefix: options.prefix,
-        run: context.run,
-        native: context.native,
-        nodeVersion: process.versions.node,
-      });
+      const { run, native, signal } = context;
+      const { root, prefix } = options;
+      const nodeVersion = process.versions.node;
+      const findings = await unlessInterrupted(
+        signal,
+        findingsOf({ root, prefix, run, native, nodeVersion }),
+      );
       const failed = findings.filter((finding) => finding.status === 'fail');
       context.out(
         options.format === 'json'

@@ -6,6 +6,7 @@ import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
+import { failIfInterrupted, unlessInterrupted } from './interrupted.js';
 import type { Roots } from './roots.js';
 
 interface ConfigureOptions {
@@ -43,6 +44,7 @@ export function configureCommand(context: CommandContext): Command {
           ? await forContainerd(roots, options, context)
           : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
       for (const change of changes) {
+        failIfInterrupted(context.signal);
         if (options.dryRun) {
           context.out(diff(change.path, change.before, change.after));
           continue;
@@ -57,10 +59,12 @@ export function configureCommand(context: CommandContext): Command {
 async function forContainerd(
   roots: Roots,
   options: ConfigureOptions,
-  { run }: CommandContext,
+  { run, signal }: CommandContext,
 ): Promise<ContainerdPlan> {
   if (options.undo) return planUndoContainerd(roots);
-  const release = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
+  const release =
+    options.containerd ??
+    (await unlessInterrupted(signal, run('containerd', ['--version'])))?.stdout;
   // "containerd github.com/containerd/containerd/v2 v2.1.9 REVISION", or only a release.
   const major = /(?:^|\s)v?(\d+)\.\d/.exec(release ?? '')?.[1];
   if (major === undefined) {

@@ -10,7 +10,7 @@ import {
   runtimeText,
 } from '../runtime/containerd-config.js';
 import { copies, type FileChange, noCopies, wholePackage } from './changes.js';
-import { type Roots, read } from './roots.js';
+import { type Roots, read, readUtf8 } from './roots.js';
 
 export interface ContainerdPlan {
   readonly changes: readonly FileChange[];
@@ -21,7 +21,7 @@ export interface ContainerdPlan {
 /** For this major release of containerd. Throws as planConfigure, and E_CONFIG when its own file is not TOML. */
 export async function planContainerd(roots: Roots, major: number): Promise<ContainerdPlan> {
   const parts = await wholePackage(roots);
-  const main = parseContainerdConfig(asUtf8(await read(roots, containerdConfigPath)));
+  const main = parseContainerdConfig(await readUtf8(roots, containerdConfigPath));
   const before = await read(roots, dropInPath);
   const { dropIn, lines } = runtimeText(main, major, roots.prefix);
   const notes: string[] = [];
@@ -53,9 +53,4 @@ export async function planUndoContainerd(roots: Roots): Promise<ContainerdPlan> 
     ...(stillNeeded ? [] : await noCopies(roots)),
   ];
   return { changes, notes: [] };
-}
-
-/** Text as `read` returns it. A byte order mark is removed. */
-function asUtf8(latin1: string | undefined): string | undefined {
-  return latin1 === undefined ? undefined : new TextDecoder().decode(Buffer.from(latin1, 'latin1'));
 }

@@ -6,8 +6,9 @@ import { SessionClient, sessionPids } from '../session/control/client.js';
 import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { duration, json, rate, size, table } from './format.js';
+import { unlessInterrupted } from './interrupted.js';
 
-export function sessionsCommand({ out, err }: CommandContext): Command {
+export function sessionsCommand({ out, err, signal }: CommandContext): Command {
   return new Command('sessions')
     .description('list the running checkpoints and restores')
     .addOption(
@@ -15,7 +16,7 @@ export function sessionsCommand({ out, err }: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
-      const { sessions, failures } = await statuses(root);
+      const { sessions, failures } = await unlessInterrupted(signal, statuses(root));
       if (format === 'json') {
         out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
       } else if (sessions.length > 0) out(sessionsTable(sessions));
@@ -92,15 +93,19 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
   );
 }
 
-/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE. */
-export async function chosenSession(root: string, pid: string | undefined): Promise<number> {
+/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE, E_CANCELLED. */
+export async function chosenSession(
+  root: string,
+  pid: string | undefined,
+  signal: AbortSignal,
+): Promise<number> {
   if (pid !== undefined) {
     if (sessionPids(root).includes(Number(pid))) return Number(pid);
     throw new KfdError('E_NOT_FOUND', `session ${pid}: does not exist`, {
       hint: 'see "kfd-checkpoint sessions"',
     });
   }
-  const { sessions, failures } = await statuses(root);
+  const { sessions, failures } = await unlessInterrupted(signal, statuses(root));
   if (failures.length > 0) throw failures[0];
   const [first, ...more] = sessions;
   if (first === undefined) {

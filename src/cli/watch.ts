@@ -5,6 +5,7 @@ import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
+import { ProgramFailure } from './failure.js';
 import { printable, rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
@@ -29,7 +30,7 @@ export function watchCommand(context: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid);
+      const criuPid = await chosenSession(options.root, pid, signal);
       const progress = progressOf(context);
       const shown =
         options.format === 'json'
@@ -43,7 +44,9 @@ export function watchCommand(context: CommandContext): Command {
         }
         return newest;
       }).finally(progress.end);
-      if (!signal.aborted) failUnlessDone(criuPid, last);
+      // Whoever ends the watch needs no message.
+      if (signal.aborted) throw new ProgramFailure(1);
+      failUnlessDone(criuPid, last);
     });
 }
 

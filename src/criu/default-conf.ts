@@ -34,6 +34,11 @@ export function withoutBlock(text: string): string {
   return before + after;
 }
 
+/** Whether `configure` has written to this text, and has not undone it. */
+export function hasOurMarks(text: string): boolean {
+  return /^# (?:BEGIN|END) kfd-checkpoint\b/m.test(text);
+}
+
 /** Why CRIU would not read our settings from this text; empty when it would. */
 export function blockProblems(text: string): string[] {
   try {

@@ -1,5 +1,6 @@
 /** The runtime `kfd` in containerd's configuration for Kubernetes. `ctr` and nerdctl need none. */
 
+import { basename } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
 import { KfdError } from '../errors.js';
 
@@ -51,17 +52,33 @@ export interface ContainerdConfig {
   readonly imports: readonly unknown[];
   /** Names of the plugins that have settings. */
   readonly plugins: readonly string[];
+  /** The runtimes for Kubernetes, of all plugins. */
+  readonly runtimes: readonly Runtime[];
 }
 
-/** Parses containerd's own file; undefined: the host has none. Throws E_CONFIG. */
-export function parseContainerdConfig(text: string | undefined): ContainerdConfig {
+/** A runtime for Kubernetes. Values that are no strings are left out. */
+export interface Runtime {
+  readonly name: string;
+  /** `runtime_type`. */
+  readonly type: string | undefined;
+  /** `runtime_path`. */
+  readonly path: string | undefined;
+  /** `BinaryName` of its options: the OCI runtime. */
+  readonly binary: string | undefined;
+}
+
+/** Parses containerd's own file, or the drop-in; undefined: the host has none. Throws E_CONFIG. */
+export function parseContainerdConfig(
+  text: string | undefined,
+  path = containerdConfigPath,
+): ContainerdConfig {
   let table: TomlTable;
   try {
     // Numbers above 2^53 are kept: the default is an error.
     table = parse(text ?? '', { integersAsBigInt: 'asNeeded' });
   } catch (error) {
     const [reason] = (error as Error).message.split('\n');
-    throw new KfdError('E_CONFIG', `${containerdConfigPath}: ${reason}`, {
+    throw new KfdError('E_CONFIG', `${path}: ${reason}`, {
       cause: error,
       hint: 'correct the file: containerd does not start with it either',
     });
@@ -69,8 +86,35 @@ export function parseContainerdConfig(text: string | undefined): ContainerdConfi
   const { imports, plugins } = table;
   return {
     imports: Array.isArray(imports) ? imports : [],
-    plugins: typeof plugins === 'object' ? Object.keys(plugins) : [],
+    plugins: Object.keys(tableIn(plugins)),
+    runtimes: Object.values(tableIn(plugins)).flatMap((plugin) =>
+      Object.entries(tableIn(tableIn(tableIn(plugin)['containerd'])['runtimes'])).map(runtimeOf),
+    ),
   };
+}
+
+function tableIn(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
+}
+
+function runtimeOf([name, value]: [string, unknown]): Runtime {
+  const table = tableIn(value);
+  const text = (one: unknown) => (typeof one === 'string' ? one : undefined);
+  return {
+    name,
+    type: text(table['runtime_type']),
+    path: text(table['runtime_path']),
+    binary: text(tableIn(table['options'])['BinaryName']),
+  };
+}
+
+/** Whether containerd starts our shim for the runtime: by its path, or by the last parts of its name. */
+export function startsOurShim({ type, path }: Runtime, prefix: string): boolean {
+  return path === undefined || path === ''
+    ? type?.endsWith('.kfd.v2') === true
+    : path === shimProgram(prefix) || basename(path) === basename(shimProgram(prefix));
 }
 
 /**

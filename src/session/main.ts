@@ -5,7 +5,7 @@
 
 import { closeSync, writeSync } from 'node:fs';
 import { inspect } from 'node:util';
-import { loadConfig } from '../config.js';
+import { readConfig } from '../config.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
 import { ControlledSession } from './control/report.js';
@@ -34,8 +34,10 @@ function readRequest([operation, criuPid, imageDirectory]: readonly string[]): S
 
 async function main(): Promise<void> {
   const request = readRequest(process.argv.slice(2));
-  const context = new SessionContext(request, await loadConfig());
-  limitSession(context.config, context.log);
+  const { config, unknownOptions } = await readConfig();
+  const context = new SessionContext(request, config);
+  if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
+  limitSession(config, context.log);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);

@@ -45,6 +45,7 @@ const installations = [
       overwritePrograms('#!/bin/sh\necho garbage\n');
       writeFileSync(join(prefix, 'hooks/criu-action'), '');
       writeFileSync(join(prefix, 'libexec/kfd-checkpoint-launch'), '');
+      mkdirSync('/etc/kfd-checkpoint', { recursive: true });
       writeFileSync('/etc/kfd-checkpoint/config.json', '{');
     },
   },

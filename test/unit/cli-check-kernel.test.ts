@@ -9,6 +9,8 @@ import { fakeNative, fakeRun } from './cli-context.js';
 import { fixtures } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
+const engines = { podman: true, containerd: false };
+
 const nodes = 'sys/class/kfd/kfd/topology/nodes';
 
 /** Both GPUs of the fixture with other properties. */
@@ -33,7 +35,7 @@ async function checked(
   const root = await bentHost(t, 'two-gpus', files);
   const kfdRestoreTakes = typeof taken === 'string' ? () => taken : taken;
   const native = { ...fakeNative, kfdRestoreTakes };
-  const context = { root, prefix: '/', run: fakeRun({}), native, nodeVersion: '20.0.0' };
+  const context = { root, prefix: '/', run: fakeRun({}), native, nodeVersion: '20.0.0', engines };
   const findings = await kernel(context);
   return (name) => {
     const found = findings.find((one) => one.name === name);
@@ -134,6 +136,13 @@ test('on several dies the kernel is asked', async (t) => {
 
 test('a host without a GPU has nothing to say here', async (t) => {
   const root = await bentHost(t, 'cpu-only', {});
-  const context = { root, prefix: '/', run: fakeRun({}), native: fakeNative, nodeVersion: '20' };
+  const context = {
+    root,
+    prefix: '/',
+    run: fakeRun({}),
+    native: fakeNative,
+    nodeVersion: '20',
+    engines,
+  };
   assert.deepEqual(await kernel(context), []);
 });

@@ -1,57 +1,13 @@
 import assert from 'node:assert/strict';
-import { appendFile, chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { appendFile, chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
 import type { Finding } from '../../src/cli/checks/finding.js';
 import { KfdError } from '../../src/errors.js';
 import { parseCrun, parseVersion } from '../../src/runtime/versions.js';
+import { ableHost, check, crunVersion, prefix, programs, state } from './able-host.js';
 import { cli, fakeNative, fakeRun } from './cli-context.js';
 import { elf } from './elf.js';
-import { repository } from './paths.js';
-import { bentHost } from './sysfs-tree.js';
-
-const prefix = '/usr/lib/kfd-checkpoint';
-const state = '/var/lib/kfd-checkpoint';
-const crunVersion = 'crun version 1.21\n+SYSTEMD +SELINUX +CRIU +YAJL\n';
-const programs = {
-  'criu --version': 'Version: 4.1.1\n',
-  'criu check': 'Looks good.\n',
-  'crun --version': crunVersion,
-  'runc --version': 'runc version 1.1.15+ds1\ncommit: 1\n',
-  'podman --version': 'podman version 5.4.2\n',
-  'ldconfig -p': '\tlibcriu.so.2 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcriu.so.2\n',
-};
-
-/** A host that is able, with GPUs from the fixture and the product installed and configured. */
-async function ableHost(t: TestContext): Promise<string> {
-  const root = await bentHost(t, 'two-gpus', { 'sys/fs/cgroup/cgroup.controllers': 'memory\n' });
-  const files = {
-    'criu/kfd_checkpoint.so': elf('plugin'),
-    'libexec/kfd-checkpoint-launch': elf('launcher'),
-    'dist/hooks/precreate.js': '',
-    'hooks/x': '',
-  };
-  for (const [path, data] of Object.entries(files)) {
-    await mkdir(dirname(join(root, prefix, path)), { recursive: true });
-    await writeFile(join(root, prefix, path), data);
-  }
-  for (const name of ['criu-action', 'precreate', '50-kfd-checkpoint.json']) {
-    await cp(join(repository, 'hooks', name), join(root, prefix, 'hooks', name));
-  }
-  const configured = await cli(['configure', '--root', root]);
-  assert.equal(configured.code, 0, configured.stderr);
-  return root;
-}
-
-async function check(root: string, over: Parameters<typeof cli>[1] = {}) {
-  const result = await cli(['check', '--format', 'json', '--root', root], {
-    run: fakeRun(programs),
-    ...over,
-  });
-  const report = JSON.parse(result.stdout) as { able: boolean; findings: Finding[] };
-  const status = (name: string) => report.findings.find((one) => one.name === name)?.status;
-  return { ...result, ...report, status };
-}
 
 test('an able host has only ok, and exit code 0', async (t) => {
   const { code, able, findings } = await check(await ableHost(t));
@@ -99,6 +55,11 @@ test('each program is judged by itself', async (t) => {
     assert.equal(status(name), expected, `${name} ${JSON.stringify(changes)}`);
   }
 });
+
+async function writeConfig(root: string, text: string): Promise<void> {
+  await mkdir(join(root, 'etc/kfd-checkpoint'));
+  await writeFile(join(root, 'etc/kfd-checkpoint/config.json'), text);
+}
 
 test('the installation is judged file by file', async (t) => {
   const cases: [string, Finding['status'], (root: string) => Promise<void>][] = [
@@ -156,11 +117,8 @@ test('the installation is judged file by file', async (t) => {
       'warn',
       (root) => appendFile(join(root, prefix, 'hooks/50-kfd-checkpoint.json'), '\n'),
     ],
-    [
-      'configuration',
-      'fail',
-      (root) => writeFile(join(root, 'etc/kfd-checkpoint/config.json'), '{"x":1}'),
-    ],
+    ['configuration', 'warn', (root) => writeConfig(root, '{"x":1}')],
+    ['configuration', 'fail', (root) => writeConfig(root, '{"engine":1}')],
     ['cgroup', 'warn', (root) => rm(join(root, 'sys/fs'), { recursive: true })],
     ['kfd', 'fail', (root) => rm(join(root, 'dev/kfd'))],
     ['gpus', 'fail', (root) => rm(join(root, 'sys/class/kfd/kfd/topology'), { recursive: true })],

@@ -12,7 +12,6 @@ import { repository, temporaryFolder } from './paths.js';
 
 const prefix = '/usr/lib/kfd-checkpoint';
 const written = [
-  'etc/kfd-checkpoint/config.json',
   'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json',
   'var/lib/kfd-checkpoint/criu/kfd_checkpoint.so',
   'var/lib/kfd-checkpoint/kfd-checkpoint-launch',

@@ -159,10 +159,10 @@ test('watch: interrupted, it says nothing more', async (t) => {
   await delay(500);
   interrupted.abort();
   const { code, stdout, stderr } = await watching;
-  assert.equal(code, 0); // main.ts makes it that of the signal
+  assert.equal(code, 1); // main.ts makes it that of the signal
   assert.equal(stdout, '');
   assert.ok(stderr.endsWith('(25%)\r\u001b[K'), stderr); // the bar, gone
-  assert.equal((await cli(['watch', '--root', root], over)).stderr, '');
+  assert.equal((await cli(['watch', '--root', root], over)).code, 1, 'before it began');
 });
 
 test('cancel: the reason reaches the session; too late is 1 and says so', async (t) => {

@@ -86,7 +86,9 @@ test('names of differences are checked, on the command line and in the configura
   for (const text of ['', 'cpu,', 'kernel', 'cpu driver']) {
     assert.throws(() => parseDifferences(text), { code: 'E_USAGE' }, text);
   }
-  assert.deepEqual(parseConfig('{"ignore_mismatch":["driver"]}').ignore_mismatch, ['driver']);
+  assert.deepEqual(parseConfig('{"ignore_mismatch":["driver"]}').config.ignore_mismatch, [
+    'driver',
+  ]);
   for (const text of ['["kernel"]', '"cpu"', '[1]']) {
     const config = `{"ignore_mismatch":${text}}`;
     assert.throws(() => parseConfig(config), { code: 'E_CONFIG', message: /"ignore_mismatch/ });

@@ -44,7 +44,7 @@ test('a session limits its memory and its tasks, and is the first that the kerne
 
 test('the limits grow with the memory for copies, or are those of the configuration', () => {
   const mib = 2 ** 20;
-  const limit = (text: string) => memoryLimit(parseConfig(text)) / mib;
+  const limit = (text: string) => memoryLimit(parseConfig(text).config) / mib;
   assert.equal(limit('{"staging_total_mib":2048,"freeze_host_mib":0}'), 2048 + 4096);
   assert.equal(limit('{"session_memory_mib":700,"freeze_host_mib":9000}'), 700);
   assert.throws(() => parseConfig('{"session_memory_mib":255}'), {

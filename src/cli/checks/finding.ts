@@ -15,6 +15,12 @@ export interface Finding {
   readonly rows?: readonly string[];
 }
 
+/** The container engines that were set up. */
+export interface Engines {
+  readonly podman: boolean;
+  readonly containerd: boolean;
+}
+
 export interface CheckContext {
   /** The folder that has `/etc`, `/sys`, `/proc`, `/dev` and so on. */
   readonly root: string;
@@ -24,6 +30,7 @@ export interface CheckContext {
   readonly native: NativeServices;
   /** `process.versions.node`. */
   readonly nodeVersion: string;
+  readonly engines: Engines;
 }
 
 export type Check = (context: CheckContext) => Promise<Finding[]>;

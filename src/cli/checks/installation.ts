@@ -2,7 +2,7 @@
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type Config, loadConfig } from '../../config.js';
+import { type ConfigFile, readConfig } from '../../config.js';
 import { isWholeElf, isWholeScript } from '../../criu/damage.js';
 import { blockProblems, defaultConfPath } from '../../criu/default-conf.js';
 import {
@@ -13,7 +13,6 @@ import {
   runFolder,
 } from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
-import { readTextIfAny } from '../../os/files.js';
 import { assertHookFile, hookFilePath, precreateProgram } from '../../runtime/hook-file.js';
 import { type PackageParts, readPackage } from '../package-parts.js';
 import { type Roots, read } from '../roots.js';
@@ -22,20 +21,34 @@ import { type Check, type Finding, fail, ok, warn } from './finding.js';
 const configure = 'run "kfd-checkpoint configure"';
 const reinstall = 'install the package again';
 
+/** What makes CRIU load the plugin for podman. For containerd the shim does. */
 export const criuConfiguration: Check = async ({ root, prefix }) => {
-  const problems = blockProblems((await readTextIfAny(join(root, defaultConfPath))) ?? '');
-  const conf =
+  const problems = blockProblems((await read({ root, prefix }, defaultConfPath)) ?? '');
+  return [
     problems.length === 0
       ? ok('default.conf', defaultConfPath)
-      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure);
+      : fail('default.conf', `${defaultConfPath}: ${problems.join('; ')}`, configure),
+  ];
+};
+
+/** What CRIU loads and runs, for every container engine. */
+export const copies: Check = async ({ root, prefix }) => {
   const roots = { root, prefix };
   const parts = await readPackage(roots);
   return [
-    conf,
     await pluginFinding(roots, parts),
     await launcherFinding(roots, parts),
     await actionFinding(roots, parts),
-    packageFinding(parts),
+  ];
+};
+
+/** The files that `configure` copies. */
+export const packaged: Check = async ({ root, prefix }) => {
+  const { unusable } = await readPackage({ root, prefix });
+  return [
+    unusable.length === 0
+      ? ok('package', 'complete')
+      : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall),
   ];
 };
 
@@ -103,13 +116,6 @@ async function actionFinding(roots: Roots, { action }: PackageParts): Promise<Fi
     : ok(name, actionScriptPath);
 }
 
-/** Checks the files that `configure` copies. */
-function packageFinding({ unusable }: PackageParts): Finding {
-  return unusable.length === 0
-    ? ok('package', 'complete')
-    : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall);
-}
-
 /** False when the packaged file is damaged. The finding of the package reports that. */
 function isOld(installed: string | undefined, packaged: string | undefined): boolean {
   return packaged !== undefined && installed !== packaged;
@@ -145,14 +151,23 @@ export const hook: Check = async ({ root, prefix }) => {
 };
 
 export const folders: Check = async ({ root }) => {
-  let config: Config;
+  let file: ConfigFile;
   try {
-    config = await loadConfig(join(root, 'etc/kfd-checkpoint/config.json'));
+    file = await readConfig(join(root, 'etc/kfd-checkpoint/config.json'));
   } catch (error) {
     const known: KfdError = asKfdError(error, 'config.json');
     return [fail('configuration', known.message, known.hint ?? 'correct the file')];
   }
-  const findings = [ok('configuration', 'valid')];
+  const { config, unknownOptions } = file;
+  const findings = [
+    unknownOptions.length === 0
+      ? ok('configuration', 'valid')
+      : warn(
+          'configuration',
+          `options without effect, unknown to this release: ${unknownOptions.join(', ')}`,
+          'correct or remove them',
+        ),
+  ];
   for (const folder of [runFolder, config.log_dir]) {
     const existing = await existingAncestor(join(root, folder));
     findings.push(

@@ -26,15 +26,22 @@ export const criu: Check = async ({ run }) => {
   return [ok('criu', version.text), fail('criu check', line ?? 'failed', hint)];
 };
 
-/** One OCI runtime that can checkpoint is enough. A failure of the other one becomes a warning. */
+/**
+ * podman needs one OCI runtime that can checkpoint, so a failure of the other one becomes a warning.
+ * containerd needs runc.
+ */
 export const runtimes: Check = async (context) => {
-  const crun = await crunFinding(context);
   const runc = await runcFinding(context);
+  if (!context.engines.podman) return [runc];
+  const crun = await crunFinding(context);
+  if (context.engines.containerd && runc.status === 'fail') return [asWarning(crun), runc];
   if (crun.status === 'fail' && runc.status === 'fail') return [crun, runc];
-  return [crun, runc].map((finding) =>
-    finding.status === 'fail' ? { ...finding, status: 'warn' as const } : finding,
-  );
+  return [crun, runc].map(asWarning);
 };
+
+function asWarning(finding: Finding): Finding {
+  return finding.status === 'fail' ? { ...finding, status: 'warn' } : finding;
+}
 
 async function crunFinding({ root, run }: CheckContext): Promise<Finding> {
   const output = await run('crun', ['--version']);

@@ -1,6 +1,7 @@
 /** This product as installed in the guest. */
 
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { run } from './command.js';
 
 export const prefix = '/usr/lib/kfd-checkpoint';
@@ -26,5 +27,6 @@ export function sessionCount(): number {
 }
 
 export function configure(settings: Readonly<Record<string, unknown>>): void {
+  mkdirSync(dirname(configPath), { recursive: true });
   writeFileSync(configPath, JSON.stringify(settings));
 }
