@@ -37,7 +37,7 @@ async function runIn(folder: string, input: HostileInput): Promise<Outcome> {
   const probe = join(repository, 'dist/test/hostile/programs/probe.js');
   const node = [process.execPath, '--import', probe, program, ...args];
   const start = process.hrtime.bigint();
-  const child = spawn('bash', ['-c', `exec "$@" ${input.streams ?? ''}`, 'bash', ...node], {
+  const child = spawn('/bin/bash', ['-c', `exec "$@" ${input.streams ?? ''}`, 'bash', ...node], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: `${place('bin')}:/usr/bin:/bin`,
