@@ -24,8 +24,8 @@ import type { Visit } from './walk.js';
 export type Replacements = ReadonlyMap<string, Buffer>;
 
 /**
- * Bytes of an image of /dev, which holds hardly more than nodes. A larger image is another mount and is not read. `kept`
- * is for all images with device nodes together.
+ * Bytes of an image of /dev, which holds hardly more than nodes. A larger image is another mount and is not read.
+ * `kept` is for all images with device nodes together.
  */
 const limits = { packed: 1 << 20, unpacked: 16 << 20, kept: 8 << 20 } as const;
 
