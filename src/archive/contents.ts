@@ -5,12 +5,13 @@ import { decodeManifest } from '../manifest/codec.js';
 import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
 import { type ContainerFacts, containerFacts } from './container.js';
+import { documentText } from './document.js';
 import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
 import { walkCheckpoint } from './source.js';
 import type { CheckpointEntry, Visit, WalkOptions, WalkResult } from './walk.js';
 
 /** Bytes of the largest config.dump or spec.dump that is read. */
-export const maxJsonBytes = 16 << 20;
+export const maxJsonBytes = 4 << 20;
 /** Bytes of the header of a state file. */
 const headBytes = 128;
 /** First four bytes of inventory.img, little endian. It is the only image without the common magic. */
@@ -76,8 +77,8 @@ export async function readContents(
     );
   }
   const documents = {
-    config: texts.get(smallFiles.config)?.toString('utf8'),
-    spec: texts.get(smallFiles.spec)?.toString('utf8'),
+    config: documentText(smallFiles.config, texts.get(smallFiles.config)),
+    spec: documentText(smallFiles.spec, texts.get(smallFiles.spec)),
   };
   const manifest = texts.get(imagePrefix + manifestName);
   return {

@@ -1,6 +1,9 @@
 /** All subjects by name. A new file of inputs gets a line here. */
 
+import { compression } from './compression.js';
+import { documentInputs } from './documents.js';
 import { environment } from './environment.js';
+import { links } from './links.js';
 import { manifest } from './manifest.js';
 import { manifestText } from './manifest-text.js';
 import { pages } from './pages.js';
@@ -12,6 +15,8 @@ import type { HostileInput } from './suite.js';
 import { tar } from './tar.js';
 
 export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
+  compression,
+  documents: documentInputs,
   environment,
   manifest,
   'manifest-text': manifestText,
@@ -20,5 +25,6 @@ export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   preflight,
   siblings,
   state,
+  links,
   tar,
 };
