@@ -29,9 +29,6 @@ namespace kfdcp::criu {
 
 namespace {
 
-// The session only has to open files and start a thread before it answers.
-constexpr int kAnswerTimeoutMs = 60'000;
-
 // Answer to dump_end.
 constexpr std::uint64_t kStayPaused = 1;
 
@@ -64,7 +61,7 @@ bool seems_to_use_gpu(int root_pid) noexcept {
 Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 4>& args) {
   try {
     send_message(state.session.get(), type, args, "", {});
-    return expect_message(state.session.get(), kAnswerTimeoutMs);
+    return expect_answer(state.session.get(), kSilenceMs);
   } catch (const Error& error) {
     state.session_lost = true;
     const LostSession lost = give_up_session(::getpid(), error);

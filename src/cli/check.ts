@@ -4,7 +4,7 @@
  */
 
 import { Argument, Command, Option } from 'commander';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
 import { containerd } from './checks/containerd.js';
 import { engines, enginesOf } from './checks/engines.js';
@@ -20,7 +20,7 @@ import { copies, criuConfiguration, folders, hook, packaged } from './checks/ins
 import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
-import { json, printable, table } from './format.js';
+import { json, table } from './format.js';
 
 /** In the order of the output. */
 function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines): readonly Check[] {

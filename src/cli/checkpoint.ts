@@ -15,13 +15,12 @@ import {
   parentFolderPid,
 } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
-import { KfdError } from '../errors.js';
+import { KfdError, printable } from '../errors.js';
 import { archiveNamePattern, manifestName } from '../manifest/names.js';
 import { processName, processNameIfAny } from '../os/ancestors.js';
 import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
-import { printable } from './format.js';
 import { progressOf } from './progress.js';
 import { containerOf } from './restore-target.js';
 import { failOnProblems } from './verify.js';

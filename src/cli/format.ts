@@ -1,5 +1,7 @@
 /** Text for people: sizes, times, tables and trees. */
 
+import { printable } from '../errors.js';
+
 /** Binary units with one decimal, as in checkpointctl. Below 1 KiB, whole bytes. */
 export function size(bytes: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
@@ -27,7 +29,7 @@ export function rate(bytesPerSecond: number): string {
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [heads, ...rows].map((row) => row.map(printable));
   const widths = heads.map((_, column) =>
-    Math.max(...cells.map((row) => (row[column] ?? '').length)),
+    cells.reduce((width, row) => Math.max(width, (row[column] ?? '').length), 0),
   );
   return cells
     .map((row) =>
@@ -85,11 +87,11 @@ export function fitted(text: string, columns: number): string {
   return kept + mark;
 }
 
-/** Replaces control characters, because text from an archive must not control the terminal. */
-export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
-}
-
+/** Control characters are escaped, also those that JSON allows in text. */
 export function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
+  const escaped = (char: string): string =>
+    Array.from({ length: char.length }, (_, at) => char.charCodeAt(at).toString(16))
+      .map((unit) => `\\u${unit.padStart(4, '0')}`)
+      .join('');
+  return `${JSON.stringify(value, null, 2).replace(/[^\P{C}\n]/gu, escaped)}\n`;
 }

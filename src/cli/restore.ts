@@ -12,14 +12,14 @@ import { readBundleSpec, replaceInPlace, replaceSpec } from '../archive/in-place
 import { exchangeImage, recoverImage } from '../archive/in-place-image.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { temporaryRoot } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
 import { appendParent, chainOf, inWorkFolder } from './flatten.js';
-import { printable, size } from './format.js';
+import { size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';

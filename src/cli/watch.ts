@@ -1,12 +1,12 @@
 /** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
 import { Argument, Command, Option } from 'commander';
-import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
+import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
-import { printable, rate, size } from './format.js';
+import { rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
   chosenSession,
@@ -30,7 +30,11 @@ export function watchCommand(context: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid);
+      const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
+        if (signal.aborted) return undefined;
+        throw error;
+      });
+      if (criuPid === undefined) return;
       const progress = progressOf(context);
       const shown =
         options.format === 'json'

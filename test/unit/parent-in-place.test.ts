@@ -84,7 +84,7 @@ test('the command that failed says how the container comes back, and that brings
   assert.ok(taken.stderr.includes(`kfd-checkpoint restore --parent ${base} job\n`), taken.stderr);
   await mkdir(join(image, 'folder'));
   await writeFile(join(image, 'folder/file'), 'x');
-  await symlink('../nowhere', join(image, 'link'));
+  await symlink('../pre-checkpoint', join(image, 'parent')); // as CRIU makes it after a pre-dump
   const before = (await readdir(image)).sort();
   const alone = await restore();
   assert.deepEqual([alone.code, alone.given], [4, undefined]);
@@ -93,7 +93,7 @@ test('the command that failed says how the container comes back, and that brings
   assert.equal(code, 0, stderr);
   assert.deepEqual(given, ['container', 'restore', '--keep', id]);
   assert.deepEqual((await readdir(image)).sort(), before);
-  await rm(join(image, 'link'));
+  await rm(join(image, 'parent'));
   await assertWhole(t, bundle);
   assert.equal(await readFile(join(image, 'folder/file'), 'utf8'), 'x');
   assert.deepEqual(
