@@ -74,7 +74,9 @@ function plant(): Planted[] {
 /** Whether a test fails with this guard taken away. `only`: folders of native/test; none: all. */
 function isNoticed(id: number, only?: readonly string[]): boolean {
   const filter = only?.map((folder) => `*/test/${folder}/*`).join(',');
-  const args = ['-aa=1', ...(filter === undefined ? [] : [`-sf=${filter}`])];
+  // Only core_test is built: those start other programs.
+  const others = '-sfe=*/test/criu-plugin/*,*/test/launcher/*,*/held_answer_test.cc';
+  const args = ['-aa=1', others, ...(filter === undefined ? [] : [`-sf=${filter}`])];
   const env = {
     ...process.env,
     KFD_MUTANT: String(id),
@@ -100,12 +102,14 @@ if (isNoticed(-1)) {
   console.error(`mutate: ${basename(build)}: the native tests fail without a fault`);
   process.exit(1);
 }
-const unnoticed = planted.filter(({ id, folder }, index) => {
+let unnoticed = 0;
+for (const [index, { id, folder, place, condition }] of planted.entries()) {
   if (index % 20 === 0) process.stderr.write(`${index} of ${planted.length} guards\n`);
-  return !isNoticed(id, folders[folder]) && !isNoticed(id);
-});
-for (const { place, condition } of unnoticed) console.log(`${place}: ${condition}`);
-const noticed = planted.length - unnoticed.length;
+  if (isNoticed(id, folders[folder]) || isNoticed(id)) continue;
+  unnoticed += 1;
+  console.log(`${place}: ${condition}`);
+}
+const noticed = planted.length - unnoticed;
 const score = (100 * noticed) / planted.length;
 console.log(`${noticed} of ${planted.length} guards noticed: ${score.toFixed(1)} %`);
 process.exitCode = score >= leastScore ? 0 : 1;
