@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suffix=${1:+-$1}
-stage=$PWD/build/stage$suffix native=build/native$suffix bundle=build/bundle$suffix
+stage=$PWD/build/stage$suffix native=build/native${1:+/$1} bundle=build/bundle$suffix
 stages=${1:+dist/test/faults/stages/hold.js}
 
 # Where each part is in the built tree, and where in the installation.

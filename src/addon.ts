@@ -8,9 +8,11 @@ import type {
   ChainPart,
   FlattenJob,
   PagesCheck,
-  PagesSummary,
+  PagesListing,
+  RenderStateFacts,
   RenderStateSummary,
   SiblingCheck,
+  StateFacts,
   StateSummary,
   ZstdDecoder,
 } from './addon/images.js';
@@ -80,6 +82,9 @@ export interface Native {
    */
   checkPrivateData(bytes: Buffer): void;
   renderStateSummary(bytes: Buffer): RenderStateSummary;
+  /** The same files for verifying, in columns. Throws KFD_CORRUPT. */
+  stateFacts(bytes: Buffer): StateFacts;
+  renderStateFacts(bytes: Buffer): RenderStateFacts;
   /**
    * A render state as a memfd for the plugin. The BOs at the positions `shared` become references to buffers of other
    * processes, by `firstBo` and position.
@@ -101,7 +106,7 @@ export interface Native {
   /** The buffers behind `dmabufs`, as the GPU of `renderNode` calls them. Throws KFD_GPU, KFD_IO. */
   buffersBehind(renderNode: string, dmabufs: readonly Descriptor[]): readonly BufferName[];
   /** The index of a pages file, checked; frames are not read. */
-  listPages(path: string): PagesSummary;
+  listPages(path: string): PagesListing;
   /**
    * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, and so on to the first
    * without parent. A frame that `frames` (the image of `target`) has becomes a reference. Rejects with KFD_CORRUPT

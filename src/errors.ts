@@ -132,3 +132,8 @@ export function asKfdError(error: unknown, subject: string): KfdError {
   }
   return new KfdError('E_INTERNAL', `${subject}: ${reason}`, { cause: error });
 }
+
+/** Replaces control characters, because text of others must not control a terminal or forge a line of a log. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}

@@ -51,6 +51,14 @@ std::string to_string(const Napi::Value& value, const char* what) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+std::span<const std::byte> to_bytes(const Napi::Value& value, const char* what) {
+  if (!value.IsBuffer()) {
+    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not a Buffer");
+  }
+  const auto buffer = value.As<Napi::Buffer<char>>();
+  return {reinterpret_cast<const std::byte*>(buffer.Data()), buffer.Length()};
+}
+
 Napi::Object to_object(const Napi::Value& value, const char* what) {
   if (!value.IsObject()) {
     throw Napi::TypeError::New(value.Env(), std::string(what) + ": not an object");

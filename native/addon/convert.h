@@ -3,8 +3,10 @@
 
 #include <napi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 
 #include "core/os/error.h"
@@ -24,6 +26,8 @@ Napi::BigInt to_bigint(Napi::Env env, std::uint64_t value);
 std::uint64_t to_uint64(const Napi::Value& value, const char* what);
 std::uint32_t to_uint32(const Napi::Value& value, const char* what);
 std::string to_string(const Napi::Value& value, const char* what);
+/// The bytes of a Buffer, as long as that lives. Throws TypeError, which names `what`.
+std::span<const std::byte> to_bytes(const Napi::Value& value, const char* what);
 Napi::Object to_object(const Napi::Value& value, const char* what);
 /// An object of the class `type`, which `name` calls by its article ("a Descriptor").
 Napi::Object to_instance(const Napi::Value& value, const Napi::FunctionReference& type,

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <array>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
@@ -23,9 +25,13 @@ namespace kfdcp::addon {
 
 namespace {
 
+/// A pages file as a manifest names it.
 struct Part {
   std::string path;
   FileRange range;
+  std::uint32_t process;
+  std::uint32_t gpu;
+  std::array<std::uint8_t, 16> root;
 };
 
 UniqueFd open_at(const std::string& path, int flags) {
@@ -45,7 +51,8 @@ struct Link {
       throw Error(ErrorCode::corrupt,
                   pages_file_name(process, gpu) + ": is missing, but another file refers to it");
     }
-    return {open_at(found->second.path, O_RDONLY), found->second.range};
+    const Part& part = found->second;
+    return {open_at(part.path, O_RDONLY), part.range, part.root};
   }
 };
 
@@ -56,13 +63,24 @@ struct OpenLink {
         reader(fd.get(), link.file.range),
         siblings([&link](std::uint32_t process, std::uint32_t gpu) {
           return link.open(process, gpu);
-        }) {}
+        }) {
+    const auto require = [&](bool ok, const char* reason) {
+      if (ok) return;
+      const std::string name = pages_file_name(link.file.process, link.file.gpu);
+      throw Error(ErrorCode::corrupt, name + ": " + reason);
+    };
+    require(reader.summary().root == link.file.root,
+            "its index does not match the digest in the manifest");
+    require(reader.options().process == link.file.process && reader.options().gpu == link.file.gpu,
+            "belongs to another process or GPU");
+  }
   UniqueFd fd;
   PagesReader reader;
   SiblingFiles siblings;
 };
 
-PagesSummary flatten(const std::vector<Link>& links, const std::string& target, ImageFrames* frames,
+/// The new file, with the buffers of the first.
+PagesListing flatten(const std::vector<Link>& links, const std::string& target, ImageFrames* frames,
                      std::stop_token stop) {
   std::vector<std::unique_ptr<OpenLink>> open;
   std::vector<ChainFile> chain;
@@ -70,23 +88,39 @@ PagesSummary flatten(const std::vector<Link>& links, const std::string& target, 
     open.push_back(std::make_unique<OpenLink>(link));
     chain.emplace_back(&open.back()->reader, &open.back()->siblings);
   }
-  return flatten_pages(chain, open_at(target, O_RDWR | O_CREAT | O_EXCL).get(), stop, frames);
+  const UniqueFd fd = open_at(target, O_RDWR | O_CREAT | O_EXCL);
+  const PagesReader& first = open.front()->reader;
+  return {first.options(), flatten_pages(chain, fd.get(), stop, frames), first.buffers()};
+}
+
+std::array<std::uint8_t, 16> to_root(const Napi::Value& value) {
+  const std::string hex = to_string(value, "chain.root");
+  std::array<std::uint8_t, 16> root;
+  const bool is_hex = hex.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (hex.size() != 2 * root.size() || !is_hex) {
+    throw Napi::TypeError::New(value.Env(), "chain.root: not 32 hex digits");
+  }
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    root[i] = static_cast<std::uint8_t>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
+  }
+  return root;
 }
 
 Part to_part(const Napi::Object& object) {
   return {to_string(object.Get("path"), "chain.path"),
           {to_uint64(object.Get("offset"), "chain.offset"),
-           to_uint64(object.Get("size"), "chain.size")}};
+           to_uint64(object.Get("size"), "chain.size")},
+          to_uint32(object.Get("process"), "chain.process"),
+          to_uint32(object.Get("gpu"), "chain.gpu"),
+          to_root(object.Get("root"))};
 }
 
 Link to_link(const Napi::Object& object) {
   Link link{to_part(object), {}};
   const auto siblings = object.Get("siblings").As<Napi::Array>();
   for (std::uint32_t i = 0; i < siblings.Length(); ++i) {
-    const Napi::Object sibling = to_object(siblings.Get(i), "siblings");
-    link.siblings.insert_or_assign({to_uint32(sibling.Get("process"), "siblings.process"),
-                                    to_uint32(sibling.Get("gpu"), "siblings.gpu")},
-                                   to_part(sibling));
+    Part sibling = to_part(to_object(siblings.Get(i), "siblings"));
+    link.siblings.insert_or_assign({sibling.process, sibling.gpu}, std::move(sibling));
   }
   return link;
 }
@@ -108,7 +142,7 @@ class FlattenWorker : public Napi::AsyncWorker {
  private:
   void Execute() override {
     try {
-      summary_ = flatten(chain_, target_, frames_.get(), stop_.get_token());
+      made_ = flatten(chain_, target_, frames_.get(), stop_.get_token());
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -116,7 +150,7 @@ class FlattenWorker : public Napi::AsyncWorker {
   void OnOK() override {
     try {
       if (failure_) std::rethrow_exception(failure_);
-      deferred_.Resolve(summary_to_js(Env(), summary_));
+      deferred_.Resolve(listing_to_js(Env(), made_));
     } catch (const Napi::Error& error) {
       deferred_.Reject(error.Value());
     } catch (const std::exception& error) {
@@ -129,7 +163,7 @@ class FlattenWorker : public Napi::AsyncWorker {
   std::string target_;
   std::shared_ptr<ImageFrames> frames_;
   std::stop_source stop_;
-  PagesSummary summary_;
+  PagesListing made_;
   std::exception_ptr failure_;
 };
 

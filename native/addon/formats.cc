@@ -1,6 +1,5 @@
 #include "addon/formats.h"
 
-#include <amdgpu_drm.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
 
@@ -9,6 +8,7 @@
 
 #include "addon/convert.h"
 #include "addon/descriptor.h"
+#include "addon/image_facts.h"
 #include "addon/pages_check_js.h"
 #include "addon/zstd_decoder.h"
 #include "core/drm/render_state.h"
@@ -21,28 +21,6 @@ namespace kfdcp::addon {
 
 namespace {
 
-std::span<const std::byte> bytes_of(const Napi::Value& value) {
-  if (!value.IsBuffer()) throw Napi::TypeError::New(value.Env(), "bytes: not a Buffer");
-  const auto buffer = value.As<Napi::Buffer<char>>();
-  return {reinterpret_cast<const std::byte*>(buffer.Data()), buffer.Length()};
-}
-
-const char* kind_of(const kfd_criu_bo_bucket& bo) {
-  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) != 0) return "vram";
-  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT) != 0) return "gtt";
-  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) != 0) return "userptr";
-  if ((bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL) != 0) return "doorbell";
-  return "mmio";
-}
-
-/// Mappings of a GPU's render node. An image of a process with one GPU need not name it in them.
-std::uint32_t render_vmas(const ProcessState& state, std::uint32_t gpu_id) {
-  const bool alone = state.devices.size() == 1;
-  return static_cast<std::uint32_t>(std::ranges::count_if(state.vmas, [&](const VmaRecord& vma) {
-    return vma.kind == VmaRecord::render && (vma.gpu_id == gpu_id || (alone && vma.gpu_id == 0));
-  }));
-}
-
 /// Others have no memory of their own, and an offset of another kind (doorbells) or none of use.
 bool has_memory(const kfd_criu_bo_bucket& bo) {
   return (bo.alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) != 0;
@@ -51,28 +29,15 @@ bool has_memory(const kfd_criu_bo_bucket& bo) {
 Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
-    const ProcessState state = decode_state(bytes_of(info[0]));
+    const ProcessState state = decode_state(to_bytes(info[0], "bytes"));
     Napi::Object object = Napi::Object::New(env);
-    object.Set("ordinal", state.ordinal);
-    object.Set("nsPid", state.ns_pid);
-    object.Set("numObjects", state.num_objects);
-    object.Set("privBytes", to_number(env, state.priv.size()));
-    object.Set("vmas", to_number(env, state.vmas.size()));
-    Napi::Array devices = Napi::Array::New(env, state.devices.size());
-    for (std::uint32_t i = 0; i < state.devices.size(); ++i) {
-      Napi::Object device = Napi::Object::New(env);
-      device.Set("userGpuId", state.devices[i].user_gpu_id);
-      device.Set("actualGpuId", state.devices[i].actual_gpu_id);
-      device.Set("renderVmas", render_vmas(state, state.devices[i].user_gpu_id));
-      devices[i] = device;
-    }
-    object.Set("devices", devices);
+    set_process(object, state);
     Napi::Array bos = Napi::Array::New(env, state.bos.size());
     for (std::uint32_t i = 0; i < state.bos.size(); ++i) {
       Napi::Object bo = Napi::Object::New(env);
       bo.Set("gpuId", state.bos[i].gpu_id);
       bo.Set("size", to_number(env, state.bos[i].size));
-      bo.Set("kind", kind_of(state.bos[i]));
+      bo.Set("kind", name_of(kind_of(state.bos[i])));
       bo.Set("allocFlags", state.bos[i].alloc_flags);
       if (has_memory(state.bos[i])) bo.Set("mmapOffset", to_bigint(env, state.bos[i].offset));
       bos[i] = bo;
@@ -83,18 +48,13 @@ Napi::Value js_state_summary(const Napi::CallbackInfo& info) {
 }
 
 void js_check_private_data(const Napi::CallbackInfo& info) {
-  guarded(info.Env(), [&] { blob_bos(decode_state(bytes_of(info[0]))); });
-}
-
-const char* kind_of(const GemBo& bo) {
-  if (bo.original != kOwnBo) return "handle";
-  return (bo.domains & AMDGPU_GEM_DOMAIN_VRAM) != 0 ? "vram" : "gtt";
+  guarded(info.Env(), [&] { blob_bos(decode_state(to_bytes(info[0], "bytes"))); });
 }
 
 Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
-    const RenderState state = decode_render_state(bytes_of(info[0]));
+    const RenderState state = decode_render_state(to_bytes(info[0], "bytes"));
     Napi::Object object = Napi::Object::New(env);
     object.Set("ordinal", state.ordinal);
     object.Set("contexts", to_number(env, state.contexts.size()));
@@ -105,7 +65,7 @@ Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
       Napi::Object bo = Napi::Object::New(env);
       bo.Set("handle", state.bos[i].handle);
       bo.Set("size", to_number(env, state.bos[i].size));
-      bo.Set("kind", kind_of(state.bos[i]));
+      bo.Set("kind", name_of(kind_of(state.bos[i])));
       const std::uint64_t offset = state.bos[i].mmap_offset;
       if (offset != 0) bo.Set("mmapOffset", to_bigint(env, offset));
       bos[i] = bo;
@@ -120,7 +80,7 @@ Napi::Value js_render_state_for_restore(const Napi::CallbackInfo& info) {
   const std::uint32_t first = to_uint32(info[1], "firstBo");
   const auto shared = info[2].As<Napi::Array>();
   return guarded(info.Env(), [&] {
-    RenderState state = decode_render_state(bytes_of(info[0]));
+    RenderState state = decode_render_state(to_bytes(info[0], "bytes"));
     for (std::uint32_t i = 0; i < shared.Length(); ++i) {
       const std::uint32_t position = to_uint32(shared.Get(i), "shared");
       state.bos.at(position).original = first + position;
@@ -132,7 +92,7 @@ Napi::Value js_render_state_for_restore(const Napi::CallbackInfo& info) {
 
 Napi::Value js_memfd(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const auto bytes = bytes_of(info[0]);
+    const auto bytes = to_bytes(info[0], "bytes");
     return Descriptor::wrap(info.Env(), make_memfd("state", bytes.data(), bytes.size()));
   });
 }
@@ -144,7 +104,7 @@ Napi::Value js_state_for_restore(const Napi::CallbackInfo& info) {
   const auto ids = info[1].As<Napi::Array>();
   const auto shared = info[2].As<Napi::Array>();
   return guarded(info.Env(), [&] {
-    ProcessState state = decode_state(bytes_of(info[0]));
+    ProcessState state = decode_state(to_bytes(info[0], "bytes"));
     if (ids.Length() != state.devices.size()) {
       throw Error(ErrorCode::unsupported, "KFD state: one GPU id per recorded GPU is needed");
     }
@@ -162,9 +122,9 @@ Napi::Value js_state_for_restore(const Napi::CallbackInfo& info) {
 Napi::Value js_list_pages(const Napi::CallbackInfo& info) {
   const std::string path = to_string(info[0], "path");
   return guarded(info.Env(), [&] {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file) throw io_error(path);
-    return summary_to_js(info.Env(), list_pages(file.get()).summary);
+    return listing_to_js(info.Env(), list_pages(file.get()));
   });
 }
 
@@ -193,6 +153,21 @@ Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
   return object;
 }
 
+Napi::Object listing_to_js(Napi::Env env, const PagesListing& listing) {
+  Napi::Object object = summary_to_js(env, listing.summary);
+  object.Set("process", listing.options.process);
+  object.Set("gpu", listing.options.gpu);
+  auto ids = Napi::Uint32Array::New(env, listing.buffers.size());
+  auto sizes = Napi::Float64Array::New(env, listing.buffers.size());
+  for (std::size_t i = 0; i < listing.buffers.size(); ++i) {
+    ids[i] = listing.buffers[i].id;
+    sizes[i] = static_cast<double>(listing.buffers[i].size);
+  }
+  object.Set("bufferIds", ids);
+  object.Set("bufferSizes", sizes);
+  return object;
+}
+
 void init_formats(Napi::Env env, Napi::Object exports) {
   exports.Set("stateSummary", Napi::Function::New(env, js_state_summary));
   exports.Set("checkPrivateData", Napi::Function::New(env, js_check_private_data));
@@ -201,6 +176,7 @@ void init_formats(Napi::Env env, Napi::Object exports) {
   exports.Set("memfd", Napi::Function::New(env, js_memfd));
   exports.Set("stateForRestore", Napi::Function::New(env, js_state_for_restore));
   exports.Set("listPages", Napi::Function::New(env, js_list_pages));
+  init_image_facts(env, exports);
   PagesCheckJs::init(env, exports);
   ZstdDecoder::init(env, exports);
 }

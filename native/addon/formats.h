@@ -12,6 +12,10 @@ namespace kfdcp::addon {
 /// (hex, where there is one)}
 Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary);
 
+/// As summary_to_js(), and process, gpu (ordinals), bufferIds (Uint32Array), bufferSizes
+/// (Float64Array, bytes).
+Napi::Object listing_to_js(Napi::Env env, const PagesListing& listing);
+
 /// JS: stateSummary(bytes), stateForRestore(bytes, actualGpuIds): Descriptor, listPages(path),
 /// PagesCheck, ZstdDecoder.
 void init_formats(Napi::Env env, Napi::Object exports);

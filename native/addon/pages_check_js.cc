@@ -20,7 +20,9 @@ void PagesCheckJs::init(Napi::Env env, Napi::Object exports) {
 }
 
 PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<PagesCheckJs>(info), check_(sink(info), links(info)) {}
+    : Napi::ObjectWrap<PagesCheckJs>(info) {
+  check_.emplace(sink(info), links(info));
+}
 
 PagesStreamCheck::FrameSink PagesCheckJs::links(const Napi::CallbackInfo& info) {
   if (info[1].IsUndefined()) return {};
@@ -42,23 +44,25 @@ PagesStreamCheck::IndexSink PagesCheckJs::sink(const Napi::CallbackInfo& info) {
 }
 
 void PagesCheckJs::feed(const Napi::CallbackInfo& info) {
-  if (!info[0].IsBuffer()) throw Napi::TypeError::New(info.Env(), "chunk: not a Buffer");
-  const auto chunk = info[0].As<Napi::Buffer<char>>();
-  guarded(info.Env(), [&] {
-    check_.feed({reinterpret_cast<const std::byte*>(chunk.Data()), chunk.Length()});
-  });
+  const std::span<const std::byte> chunk = to_bytes(info[0], "chunk");
+  using_check(info.Env(), [&](PagesStreamCheck& check) { check.feed(chunk); });
 }
 
 Napi::Value PagesCheckJs::finish(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const PagesListing listing = check_.finish();
-    if (siblings_) std::exchange(siblings_, nullptr)->add(listing.options, std::move(links_));
-    Napi::Object object = summary_to_js(info.Env(), listing.summary);
-    object.Set("process", listing.options.process);
-    object.Set("gpu", listing.options.gpu);
-    object.Set("buffers", to_number(info.Env(), listing.buffers.size()));
+  return using_check(info.Env(), [&](PagesStreamCheck& check) {
+    const PagesListing listing = check.finish();
+    if (siblings_) siblings_->add(listing.options, std::move(links_));
+    const Napi::Object object = listing_to_js(info.Env(), listing);
+    release();
     return object;
   });
+}
+
+void PagesCheckJs::release() {
+  check_.reset();
+  links_ = {};
+  siblings_ = nullptr;
+  index_ = {};
 }
 
 }  // namespace kfdcp::addon

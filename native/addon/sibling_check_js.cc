@@ -30,7 +30,7 @@ SiblingCheckJs::SiblingCheckJs(const Napi::CallbackInfo& info)
 void SiblingCheckJs::add_file(const Napi::CallbackInfo& info) {
   const std::string path = to_string(info[0], "path");
   guarded(info.Env(), [&] {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file) throw io_error(path);
     check_->add(PagesReader(file.get()));
   });

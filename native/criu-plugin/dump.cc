@@ -29,9 +29,6 @@ namespace kfdcp::criu {
 
 namespace {
 
-// The session only has to open files and start a thread before it answers.
-constexpr int kAnswerTimeoutMs = 60'000;
-
 // Answer to dump_end.
 constexpr std::uint64_t kStayPaused = 1;
 
@@ -47,6 +44,7 @@ struct DumpState {
 std::unique_ptr<DumpState> dump;
 bool begun = false;
 bool surveyed = false;
+bool session_started = false;
 
 /// A look that fails is no reason to stop a dump: the survey of the stopped tree comes later.
 bool seems_to_use_gpu(int root_pid) noexcept {
@@ -63,7 +61,7 @@ bool seems_to_use_gpu(int root_pid) noexcept {
 Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 4>& args) {
   try {
     send_message(state.session.get(), type, args, "", {});
-    return expect_message(state.session.get(), kAnswerTimeoutMs);
+    return expect_answer(state.session.get(), kSilenceMs);
   } catch (const Error& error) {
     state.session_lost = true;
     const LostSession lost = give_up_session(::getpid(), error);
@@ -116,6 +114,15 @@ Survey survey_or_report(int root_pid) {
   }
 }
 
+/// A session that was killed before it was connected to.
+void clear_dead_session() noexcept {
+  try {
+    remove_dead_session(::getpid());
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
+}
+
 void report_end(bool stays_paused) noexcept {
   log_info(stays_paused ? "the GPU stays paused" : "the GPU runs again");
   if (stays_paused) return;
@@ -160,6 +167,7 @@ void begin_dump(int root_pid) {
   if (std::exchange(begun, true) || !seems_to_use_gpu(root_pid)) return;
   add_action_script();
   stage("plugin-dump", "looked");
+  session_started = true;
   run_pre_dump_script();
 }
 
@@ -221,7 +229,9 @@ bool dump_file(int fd, int id) {
 }
 
 void finish_dump(int result) noexcept {
+  const bool started = std::exchange(session_started, false);
   begun = surveyed = false;
+  if (started && (!dump || !dump->session)) clear_dead_session();
   if (!dump) return;
   bool stay_paused = false;
   const bool known = dump->draining || !dump->paused.empty();

@@ -23,11 +23,6 @@ namespace kfdcp::criu {
 
 namespace {
 
-// A session that writes to a slow disk takes its time; one that dies closes its end.
-constexpr int kForever = -1;
-// Otherwise it has no more to do than to remove files.
-constexpr int kAnswerTimeoutMs = 60'000;
-
 struct Hold {
   pid_t holder = -1;
   std::optional<HeldAnswer> answer;
@@ -55,11 +50,9 @@ bool image_without_session(bool success) {
 
 bool ask_session(int status) {
   stage("plugin-dump", "sealing");
-  const bool finishing = status == 0 && !has_manifest(hold->image.get());
   send_message(hold->session.get(), MessageType::dump_result, {static_cast<std::uint64_t>(status)},
                "", {});
-  const Message answer =
-      expect_message(hold->session.get(), finishing ? kForever : kAnswerTimeoutMs);
+  const Message answer = expect_answer(hold->session.get(), kSilenceMs);
   stage("plugin-dump", "sealed");
   if (answer.type == MessageType::ok) return true;
   if (status == 0) log_error("the container runs, but its image is not complete: " + answer.text);

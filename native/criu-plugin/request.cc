@@ -4,18 +4,10 @@
 
 namespace kfdcp::criu {
 
-namespace {
-
-// The session may upload everything before it answers (parallel = false); it keeps its own
-// deadline.
-constexpr int kAnswerTimeoutMs = 600'000;
-
-}  // namespace
-
 Message request(int socket, MessageType type, const std::array<std::uint64_t, 4>& args,
                 const std::vector<int>& fds) {
   send_message(socket, type, args, "", fds);
-  Message answer = expect_message(socket, kAnswerTimeoutMs);
+  Message answer = expect_answer(socket, kSilenceMs);
   if (answer.type == MessageType::error) throw Error(ErrorCode::protocol, answer.text);
   return answer;
 }

@@ -23,8 +23,6 @@ constexpr int kStop = 11;  // the reason is on standard error
 constexpr int kNotAsked = 1;
 
 constexpr int kStartTimeoutMs = 120'000;
-// Longer than the session's own deadline for its gate, which should fire first.
-constexpr int kStageTimeoutMs = 3'600'000;
 
 struct Stage {
   std::string name;
@@ -69,7 +67,7 @@ int ask_session(const Stage& stage) {
     kfdcp::stage("launcher", "asking");
     send_message(socket.get(), MessageType::stage, {}, stage.name, {});
     kfdcp::stage("launcher", "asked");
-    answer = expect_message(socket.get(), kStageTimeoutMs);
+    answer = expect_answer(socket.get(), kSilenceMs);
   } catch (const Error& error) {
     throw Error(error.code, give_up_session(stage.criu_pid, error).why, error.err);
   }

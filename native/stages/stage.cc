@@ -1,4 +1,4 @@
-// The test build alone (CMake option KFD_STAGES). A file SIDE.POINT in the folder holds whoever comes
+// The test build alone (CMake target held). A file SIDE.POINT in the folder holds whoever comes
 // to that point, until the file is gone. SIDE.POINT.reached then has the pid, as that process sees
 // it. In restored tasks the folder is a bind mount of the container.
 #include "core/os/stage.h"

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../../src/errors.js';
 import { lineage } from '../../src/os/ancestors.js';
-import { SessionClient, sessionPids } from '../../src/session/control/client.js';
+import { SessionClient } from '../../src/session/control/client.js';
+import { sessionPids } from '../../src/session/control/folders.js';
 
 /** How long to wait for the session, milliseconds. The caller asks again while its call runs. */
 const waitMs = 20_000;

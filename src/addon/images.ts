@@ -17,6 +17,16 @@ export interface PagesSummary {
   readonly parent?: string;
 }
 
+/** A pages file by its header and its table of buffers, which are in the order of the file. */
+export interface PagesListing extends PagesSummary {
+  /** Ordinals, as in the manifest. */
+  readonly process: number;
+  readonly gpu: number;
+  /** For each buffer: the id in the manifest, and the bytes of its content. */
+  readonly bufferIds: Uint32Array;
+  readonly bufferSizes: Float64Array;
+}
+
 /** A file or a part of a file, in bytes. */
 export interface FilePart {
   readonly path: string;
@@ -24,19 +34,23 @@ export interface FilePart {
   readonly size: number;
 }
 
-/** A pages file of an image, by its ordinals. */
-export interface SiblingPart extends FilePart {
+/** A pages file as the manifest of its image names it. */
+export interface PagesPart extends FilePart {
+  /** Ordinals. */
   readonly process: number;
   readonly gpu: number;
+  /** The root in the manifest, hex. */
+  readonly root: string;
 }
 
-/** A pages file, and the other files of its image, to which it may refer. */
-export interface ChainPart extends FilePart {
-  readonly siblings: readonly SiblingPart[];
+/** A pages file, and all pages files of its image, to which it may refer. */
+export interface ChainPart extends PagesPart {
+  readonly siblings: readonly PagesPart[];
 }
 
 export interface FlattenJob {
-  readonly done: Promise<PagesSummary>;
+  /** The new file, with the buffers of the first file of the chain. */
+  readonly done: Promise<PagesListing>;
   /** `done` rejects with KFD_CANCELLED soon after. */
   cancel(): void;
 }
@@ -48,7 +62,20 @@ export interface BufferName {
   readonly mmapOffset?: bigint;
 }
 
-export interface StateSummary {
+/** Kinds of BOs, by the numbers in BoColumns. `handle`: a second handle of an earlier BO. */
+export const boKinds = ['vram', 'gtt', 'userptr', 'doorbell', 'mmio', 'handle'] as const;
+export type BoKind = (typeof boKinds)[number];
+
+/** BOs in columns: a hostile file has a million of them. */
+export interface BoColumns {
+  /** Bytes. */
+  readonly sizes: Float64Array;
+  /** Indices of `boKinds`. */
+  readonly kinds: Uint8Array;
+}
+
+/** A state file without its BOs. */
+export interface ProcessFacts {
   readonly ordinal: number;
   readonly nsPid: number;
   readonly numObjects: number;
@@ -60,14 +87,33 @@ export interface StateSummary {
     /** Mappings of its render node. */
     readonly renderVmas: number;
   }[];
+}
+
+/** A state file that somebody else may have made. */
+export interface StateFacts extends ProcessFacts {
+  readonly bos: BoColumns;
+}
+
+/** What verifying and reports need of a render state file. */
+export interface RenderStateFacts {
+  readonly ordinal: number;
+  readonly contexts: number;
+  readonly boLists: number;
+  readonly mappings: number;
+  readonly bos: BoColumns;
+  /** The GEM handles of the BOs, ascending. */
+  readonly handles: Uint32Array;
+}
+
+/** A state file of this host's kernel. */
+export interface StateSummary extends ProcessFacts {
   readonly bos: readonly {
     /** The id the process knows (device.userGpuId). */
     readonly gpuId: number;
     readonly size: number;
     /** As BufferName's, of VRAM and GTT. */
     readonly mmapOffset?: bigint;
-    /** `handle`: a second handle of an earlier BO. */
-    readonly kind: 'vram' | 'gtt' | 'userptr' | 'doorbell' | 'mmio' | 'handle';
+    readonly kind: BoKind;
     /** KFD_IOC_ALLOC_MEM_FLAGS_*, unsigned; missing for a BO of a render file. */
     readonly allocFlags?: number;
   }[];
@@ -88,16 +134,13 @@ export interface RenderStateSummary {
   }[];
 }
 
-export interface PagesCheckResult extends PagesSummary {
-  readonly process: number;
-  readonly gpu: number;
-  readonly buffers: number;
-}
-
-/** Verifies a pages file from a stream. feed() throws as soon as the bytes show damage. */
+/**
+ * Verifies a pages file from a stream. feed() throws as soon as the bytes show damage. After an error and after
+ * finish() it holds no memory, and throws.
+ */
 export interface PagesCheck {
   feed(chunk: Buffer): void;
-  finish(): PagesCheckResult;
+  finish(): PagesListing;
 }
 
 /** Checks the references between the pages files of an image. */

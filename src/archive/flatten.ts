@@ -2,25 +2,34 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { ChainPart, FilePart } from '../addon.js';
+import type { ChainPart, PagesPart } from '../addon.js';
 import { isMissing, KfdError } from '../errors.js';
+import { type BufferTable, groupedBy, tableFault } from '../manifest/buffers.js';
 import { encodeManifest } from '../manifest/codec.js';
 import { manifestName, pagesPattern, parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.js';
 import { imagePrefix } from './names.js';
-import { type CheckpointWithPages, readWithPages } from './pages-parts.js';
+import {
+  assertRoom,
+  bytesToUnpack,
+  type CheckpointWithPages,
+  type CheckpointWithPlaces,
+  type PagesOptions,
+  readWithPlaces,
+  withPages,
+} from './pages-parts.js';
 import type { Contents } from './rewrite.js';
-import type { WalkOptions } from './walk.js';
 
 /**
  * Writes the new pages file `target` from `chain`: a file, its parent, its grandparent and so on. Sizes are bytes. All
- * targets belong to one image: a frame that an earlier target has is not stored again.
+ * targets belong to one image: a frame that an earlier target has is not stored again. Throws E_IMAGE_CORRUPT for a
+ * file with another root or other ordinals than its manifest says, and for damage.
  */
 export type FlattenPages = (
   chain: readonly ChainPart[],
   target: string,
   signal: AbortSignal | undefined,
-) => Promise<{ readonly fileBytes: number; readonly root: string }>;
+) => Promise<BufferTable & { readonly fileBytes: number; readonly root: string }>;
 
 /** The longest chain. It also ends a circle of hostile archives. */
 const maxChain = 64;
@@ -37,34 +46,58 @@ export type Chain = readonly CheckpointWithPages[];
 
 /**
  * Finds the ancestors of the checkpoint at `path`. Each is the next element of `parents`; after the last element it
- * lies beside the archive that names it. Throws E_IMAGE_MISSING for a missing or wrong ancestor, E_USAGE for unused
- * elements, and the errors of `readContents`.
+ * lies beside the archive that names it. Nothing is unpacked into `folder` before all of them are known. Throws
+ * E_IMAGE_MISSING for a missing or wrong ancestor, E_IMAGE_CORRUPT for a circle, E_USAGE for unused elements, E_IO
+ * without room, and the errors of `readContents` and `withPages`.
  */
 export async function findChain(
   path: string,
   parents: readonly string[],
-  options: WalkOptions,
+  options: PagesOptions,
   folder: string,
 ): Promise<Chain> {
-  const chain: CheckpointWithPages[] = [];
+  const found: CheckpointWithPlaces[] = [];
+  const seen = new Set<string>();
   const left = [...parents];
   for (let at = path; ; ) {
-    const one = await readWithPages(at, options, folder, `${chain.length}-`);
-    const child = chain.at(-1)?.contents.manifest?.parent;
+    const { dev, ino } = await identityOf(at);
+    if (seen.has(`${dev}:${ino}`)) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${at}: is its own ancestor`);
+    }
+    seen.add(`${dev}:${ino}`);
+    const one = await readWithPlaces(at, options);
+    const child = found.at(-1)?.contents.manifest?.parent;
     if (child) assertParent(child, one, at);
-    chain.push(one);
+    found.push(one);
     const parent = one.contents.manifest?.parent;
     if (!parent) break;
-    if (chain.length > maxChain) {
+    if (found.length > maxChain) {
       throw new KfdError('E_IMAGE_CORRUPT', `${path}: more than ${maxChain} ancestors`);
     }
     at = left.shift() ?? (await beside(at, parent));
   }
   const [extra] = left;
   if (extra !== undefined) {
-    throw new KfdError('E_USAGE', `${extra}: ${path} needs ${chain.length - 1} parents, not more`);
+    throw new KfdError('E_USAGE', `${extra}: ${path} needs ${found.length - 1} parents, not more`);
+  }
+  await assertRoom(
+    folder,
+    found.reduce((sum, one) => sum + bytesToUnpack(one), 0),
+  );
+  const chain: CheckpointWithPages[] = [];
+  for (const one of found) {
+    chain.push(await withPages(one, options, folder, `${chain.length}-`));
   }
   return chain;
+}
+
+async function identityOf(path: string): Promise<{ dev: bigint; ino: bigint }> {
+  try {
+    return await stat(path, { bigint: true });
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_NOT_FOUND', `${path}: no such file or directory`, { cause: error });
+  }
 }
 
 async function beside(child: string, { archive }: ManifestParent): Promise<string> {
@@ -84,7 +117,7 @@ async function beside(child: string, { archive }: ManifestParent): Promise<strin
 /** Compares the roots of its pages files, which cover all contents. */
 function assertParent(
   { files }: ManifestParent,
-  { contents }: CheckpointWithPages,
+  { contents }: CheckpointWithPlaces,
   path: string,
 ): void {
   const roots = new Set(contents.manifest?.files.map(({ digest }) => digest.hex));
@@ -119,13 +152,17 @@ export async function flattened(
   if (!manifest?.parent) throw new KfdError('E_INTERNAL', 'flatten: there is no parent');
   const files = new Map<string, Contents>();
   const described = new Map<string, ManifestFile>();
-  const siblings = chain.map(({ pages }) => siblingsOf(pages));
+  const buffers = groupedBy(manifest.buffers, (buffer) => buffer.pages_file);
+  const siblings = chain.map(({ pages }) => [...pages.values()]);
   for (const { name } of manifest.files.filter((file) => pagesPattern.test(file.name))) {
     const path = join(folder, `flat-${name}`);
     const parts = partsOf(chain, name).map((part, i) => ({ ...part, siblings: siblings[i] ?? [] }));
-    const { fileBytes, root } = await flatten(parts, path, signal);
-    files.set(imagePrefix + name, { path, offset: 0, size: fileBytes });
-    described.set(name, { name, size: fileBytes, digest: { algo: 'xxh3-128', hex: root } });
+    const made = await flatten(parts, path, signal);
+    const fault = tableFault(buffers.get(name) ?? [], made);
+    if (fault !== undefined) throw new KfdError('E_IMAGE_CORRUPT', `${name}: ${fault}`);
+    files.set(imagePrefix + name, { path, offset: 0, size: made.fileBytes });
+    const digest = { algo: 'xxh3-128', hex: made.root } as const;
+    described.set(name, { name, size: made.fileBytes, digest });
   }
   const alone = {
     ...withoutParent(manifest),
@@ -135,16 +172,9 @@ export async function flattened(
   return { manifest: alone, files };
 }
 
-function siblingsOf(pages: CheckpointWithPages['pages']): ChainPart['siblings'] {
-  return [...pages].map(([name, part]) => {
-    const [, process = '', gpu = ''] = pagesPattern.exec(name) ?? [];
-    return { ...part, process: Number(process), gpu: Number.parseInt(gpu, 16) };
-  });
-}
-
 /** A pages file, its parent, and so on. Each file names the root of its parent. */
-function partsOf(chain: Chain, first: string): FilePart[] {
-  const parts: FilePart[] = [];
+function partsOf(chain: Chain, first: string): PagesPart[] {
+  const parts: PagesPart[] = [];
   let name: string | undefined = first;
   for (const { contents, pages } of chain) {
     const part = name === undefined ? undefined : pages.get(name);

@@ -29,14 +29,19 @@ export async function replaceInPlace(bundle: string, replacements: Replacements)
   const isImage = ([name]: [string, Buffer]) => name.startsWith(imagePrefix);
   const isManifest = ([name]: [string, Buffer]) => name.endsWith('.json');
   const images = [...replacements].filter(isImage);
-  const spec = replacements.get(smallFiles.spec);
-  if (spec !== undefined) await replace(join(bundle, bundleSpec), spec);
+  await replaceSpec(bundle, replacements);
   for (const one of [
     ...images.filter((image) => !isManifest(image)),
     ...images.filter(isManifest),
   ]) {
     await replace(join(bundle, one[0]), one[1]);
   }
+}
+
+/** Gives a bundle the spec among `replacements`, if there is one. Throws Node's error. */
+export async function replaceSpec(bundle: string, replacements: Replacements): Promise<void> {
+  const spec = replacements.get(smallFiles.spec);
+  if (spec !== undefined) await replace(join(bundle, bundleSpec), spec);
 }
 
 async function replace(path: string, bytes: Buffer): Promise<void> {

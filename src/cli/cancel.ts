@@ -6,20 +6,18 @@
 import { Command } from 'commander';
 import { SessionClient } from '../session/control/client.js';
 import type { CommandContext } from './context.js';
-import { unlessInterrupted } from './interrupted.js';
 import { chosenSession, rootOption } from './sessions.js';
 import { sessionArgument } from './watch.js';
 
-export function cancelCommand({ out, signal }: CommandContext): Command {
+export function cancelCommand({ out }: CommandContext): Command {
   return new Command('cancel')
     .description('stop a running checkpoint or restore')
     .addArgument(sessionArgument('<pid>'))
     .option('--reason <text>', 'reason to write into the logs', 'by kfd-checkpoint cancel')
     .addOption(rootOption())
     .action(async (pid: string, { root, reason }: { root: string; reason: string }) => {
-      const criuPid = await chosenSession(root, pid, signal);
-      const cancelled = SessionClient.with(root, criuPid, (client) => client.cancel(reason));
-      await unlessInterrupted(signal, cancelled);
+      const criuPid = await chosenSession(root, pid);
+      await SessionClient.with(root, criuPid, (client) => client.cancel(reason));
       out(`session ${criuPid}: cancelled\n`);
     });
 }

@@ -3,12 +3,12 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HostFolder } from '../archive/container.js';
-import { isMissing } from '../errors.js';
+import { isMissing, printable } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
 import type { CommandContext } from './context.js';
-import { json, printable, size, table } from './format.js';
+import { json, size, table } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 
 export interface CheckArchiveOptions {

@@ -4,7 +4,7 @@
  */
 
 import { Argument, Command, Option } from 'commander';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
 import { containerd } from './checks/containerd.js';
 import { engines, enginesOf } from './checks/engines.js';
@@ -20,8 +20,7 @@ import { copies, criuConfiguration, folders, hook, packaged } from './checks/ins
 import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
-import { json, printable, table } from './format.js';
-import { unlessInterrupted } from './interrupted.js';
+import { json, table } from './format.js';
 
 /** In the order of the output. */
 function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines): readonly Check[] {
@@ -96,13 +95,10 @@ export function checkCommand(context: CommandContext): Command {
       if (options.ignoreMismatch !== undefined) {
         throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');
       }
-      const { run, native, signal } = context;
+      const { run, native } = context;
       const { root, prefix } = options;
       const nodeVersion = process.versions.node;
-      const findings = await unlessInterrupted(
-        signal,
-        findingsOf({ root, prefix, run, native, nodeVersion }),
-      );
+      const findings = await findingsOf({ root, prefix, run, native, nodeVersion });
       const failed = findings.filter((finding) => finding.status === 'fail');
       context.out(
         options.format === 'json'

@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Argument, Command } from 'commander';
+import { imagePrefix } from '../archive/names.js';
 import { verifyCheckpoint } from '../archive/verify.js';
 import {
   type ParentFile,
@@ -14,13 +15,14 @@ import {
   parentFolderPid,
 } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
-import { KfdError } from '../errors.js';
-import { archiveNamePattern } from '../manifest/names.js';
+import { KfdError, printable } from '../errors.js';
+import { archiveNamePattern, manifestName } from '../manifest/names.js';
 import { processName, processNameIfAny } from '../os/ancestors.js';
 import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
 import { progressOf } from './progress.js';
+import { containerOf } from './restore-target.js';
 import { failOnProblems } from './verify.js';
 
 interface CheckpointOptions {
@@ -75,10 +77,28 @@ async function checkpoint(
     const args = ['container', 'checkpoint', container, ...flags];
     const status = await runThrough('podman', args, undefined, signal);
     stage('cli', 'saved');
-    if (status !== 0) throw new ProgramFailure(status);
+    if (status !== 0) {
+      await explainInPlace(container, parent, context);
+      throw new ProgramFailure(status);
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Podman may have stopped the container before it failed to write the archive. Then the only checkpoint is in the
+ * container's own folder, and podman cannot restore it without the parent.
+ */
+async function explainInPlace(
+  container: string,
+  parent: string,
+  { run, err }: CommandContext,
+): Promise<void> {
+  const found = await containerOf(container, run).catch(() => undefined);
+  if (found === undefined || !existsSync(join(found.path, imagePrefix, manifestName))) return;
+  const command = `kfd-checkpoint restore --parent ${resolve(parent)} ${container}`;
+  err(`if the container has stopped, this brings it back: ${printable(command)}\n`);
 }
 
 /** Removes folders of commands that were killed. No session reads them any more. */

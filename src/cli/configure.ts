@@ -6,7 +6,6 @@ import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
-import { failIfInterrupted, unlessInterrupted } from './interrupted.js';
 import type { Roots } from './roots.js';
 
 interface ConfigureOptions {
@@ -44,7 +43,10 @@ export function configureCommand(context: CommandContext): Command {
           ? await forContainerd(roots, options, context)
           : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
       for (const change of changes) {
-        failIfInterrupted(context.signal);
+        // Between two files. The order of the files allows that at any place.
+        if (context.signal.aborted) {
+          throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished');
+        }
         if (options.dryRun) {
           context.out(diff(change.path, change.before, change.after));
           continue;
@@ -59,12 +61,10 @@ export function configureCommand(context: CommandContext): Command {
 async function forContainerd(
   roots: Roots,
   options: ConfigureOptions,
-  { run, signal }: CommandContext,
+  { run }: CommandContext,
 ): Promise<ContainerdPlan> {
   if (options.undo) return planUndoContainerd(roots);
-  const release =
-    options.containerd ??
-    (await unlessInterrupted(signal, run('containerd', ['--version'])))?.stdout;
+  const release = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
   // "containerd github.com/containerd/containerd/v2 v2.1.9 REVISION", or only a release.
   const major = /(?:^|\s)v?(\d+)\.\d/.exec(release ?? '')?.[1];
   if (major === undefined) {

@@ -1,8 +1,7 @@
 /** Turns errors into two or three lines and an exit code. */
 
 import { CommanderError } from 'commander';
-import { asKfdError, type ErrorCode, exitCodes, KfdError } from '../errors.js';
-import { printable } from './format.js';
+import { asKfdError, type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 
 /** Another program has failed and has printed the reason. Its status becomes ours, without another message. */
 export class ProgramFailure extends Error {

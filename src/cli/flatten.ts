@@ -1,6 +1,6 @@
 /** `kfd-checkpoint flatten`: writes an archive that needs no parent any more. */
 
-import { closeSync, constants, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Argument, Command } from 'commander';
@@ -41,13 +41,11 @@ async function flatten(
   { parent = [], output, quiet }: FlattenOptions,
   context: CommandContext,
 ): Promise<void> {
-  const temporary = `${output}.${process.pid}.tmp`;
-  const { O_RDWR, O_CREAT, O_EXCL } = constants;
   // Reserves the name first, so that no file of another program is replaced later.
-  const reserved = openOrThrow(output, O_RDWR | O_CREAT | O_EXCL);
-  closeSync(reserved);
+  closeSync(created(output));
   try {
-    const fd = openOrThrow(temporary, O_RDWR | O_CREAT | O_EXCL);
+    const temporary = `${output}.${process.pid}.tmp`;
+    const fd = created(temporary);
     try {
       await inWorkFolder(dirname(output), async (folder) => {
         const chain = await chainOf(path, parent, folder, context);
@@ -55,21 +53,27 @@ async function flatten(
         const { files } = await flattened(chain, flatten, folder, context.signal);
         await rewriteTo(fd, path, files, context, quiet === true);
       });
+      // Parents are removed after this, so the archive must outlive a power failure.
+      fsyncSync(fd);
+      renameSync(temporary, output);
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      throw error;
     } finally {
       closeSync(fd);
     }
-    renameSync(temporary, output);
     await syncFolder(dirname(output));
   } catch (error) {
-    rmSync(temporary, { force: true });
     rmSync(output, { force: true });
     throw error;
   }
 }
 
-function openOrThrow(path: string, flags: number): number {
+/** A descriptor of a new file. Throws E_IO, also where there is a file already: it is somebody else's. */
+function created(path: string): number {
+  const { O_RDWR, O_CREAT, O_EXCL } = constants;
   try {
-    return openSync(path, flags, 0o600);
+    return openSync(path, O_RDWR | O_CREAT | O_EXCL, 0o600);
   } catch (error) {
     throw asKfdError(error, path);
   }
@@ -82,8 +86,8 @@ export async function chainOf(
   folder: string,
   { native, signal }: CommandContext,
 ): Promise<Chain> {
-  const walk = { zstdDecoder: native.zstdDecoder, signal };
-  const chain = await findChain(path, parents, walk, folder);
+  const options = { zstdDecoder: native.zstdDecoder, verifier: native.verifier(), signal };
+  const chain = await findChain(path, parents, options, folder);
   if (chain.length > 1) return chain;
   throw new KfdError('E_USAGE', `${path}: has no parent`, {
     hint: 'it is complete: use it as it is',

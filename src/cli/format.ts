@@ -1,5 +1,7 @@
 /** Text for people: sizes, times, tables and trees. */
 
+import { printable } from '../errors.js';
+
 /** Binary units with one decimal, as in checkpointctl. Below 1 KiB, whole bytes. */
 export function size(bytes: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
@@ -83,11 +85,6 @@ export function fitted(text: string, columns: number): string {
     kept += char;
   }
   return kept + mark;
-}
-
-/** Replaces control characters, because text from an archive must not control the terminal. */
-export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
 }
 
 /** Control characters are escaped, also those that JSON allows in text. */

@@ -1,10 +1,11 @@
 /** What `inspect` knows, as the JSON it prints. Keys of the container engine's part are checkpointctl's. */
 
+import { boKinds, type RenderStateFacts } from '../addon/images.js';
 import type { CheckpointContents } from '../archive/contents.js';
-import type { RenderStateFacts } from '../archive/verifier.js';
 import { lostQueues, nearestRead } from '../gpu/kernel-rules.js';
 import type { KfdObjects } from '../gpu/kfd-objects.js';
 import { gfxName } from '../gpu/properties.js';
+import { groupedBy } from '../manifest/buffers.js';
 import { pagesPattern } from '../manifest/names.js';
 import {
   isRenderFile,
@@ -59,6 +60,7 @@ function gpuState({ manifest, imageFiles }: CheckpointContents): 'none' | 'unsea
 }
 
 function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
+  const renderFiles = groupedBy(manifest.ext_files.filter(isRenderFile), (file) => file.process);
   return {
     manifest_version: manifest.schema_version,
     gpu_checkpointed: manifest.created,
@@ -71,9 +73,7 @@ function manifestPart(manifest: Manifest, { objects, held }: ReadStates) {
       ...process,
       kfd: objectsPart(objects.get(process.state_file)),
       lost_queues: lostPart(manifest, objects.get(process.state_file)),
-      render_files: manifest.ext_files
-        .filter((file) => isRenderFile(file) && file.process === process.ordinal)
-        .map((file) => renderPart(file, held)),
+      render_files: (renderFiles.get(process.ordinal) ?? []).map((file) => renderPart(file, held)),
     })),
     buffers: { vram: buffersOf(manifest, 'vram'), gtt: buffersOf(manifest, 'gtt') },
     shared_buffers: sharedBuffers(manifest),
@@ -133,14 +133,14 @@ function renderPart(
   { criu_id, kind, gpu, render_state: name }: ManifestExtFile,
   held: ReadonlyMap<string, RenderStateFacts>,
 ) {
-  const nothing = { bos: [], contexts: 0, boLists: 0, mappings: 0 };
+  const nothing = { contexts: 0, boLists: 0, mappings: 0 };
   const known = name === undefined ? nothing : held.get(name);
   return {
     criu_id,
     gpu,
     carries_kfd: kind === 'render',
     ...(known && {
-      handles: known.bos.map(({ handle, kind: of, size }) => ({ handle, kind: of, size })),
+      handles: 'bos' in known ? handlesOf(known) : [],
       contexts: known.contexts,
       bo_lists: known.boLists,
       gpu_mappings: known.mappings,
@@ -148,14 +148,19 @@ function renderPart(
   };
 }
 
+function handlesOf({ handles, bos }: RenderStateFacts) {
+  return Array.from(handles, (handle, index) => ({
+    handle,
+    kind: boKinds[bos.kinds[index] ?? -1] ?? 'mmio',
+    size: bos.sizes[index] ?? 0,
+  }));
+}
+
 /** Buffers with several holders, which may be one process. The image has their contents once. */
 function sharedBuffers({ buffers, shares = [] }: Manifest) {
-  const holders = new Map<number, number[]>();
-  for (const { buffer, process } of shares) {
-    holders.set(buffer, [...(holders.get(buffer) ?? []), process]);
-  }
+  const holders = groupedBy(shares, ({ buffer }) => buffer);
   return buffers.flatMap(({ id, process, gpu, kind, size }) => {
-    const others = holders.get(id);
+    const others = holders.get(id)?.map((share) => share.process);
     return others === undefined ? [] : [{ id, gpu, kind, size, processes: [process, ...others] }];
   });
 }

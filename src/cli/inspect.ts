@@ -1,10 +1,11 @@
 /** `kfd-checkpoint inspect`: shows what a checkpoint holds, without unpacking it. */
 
 import { Argument, Command, Option } from 'commander';
+import type { RenderStateFacts } from '../addon/images.js';
 import { unsealed } from '../archive/completeness.js';
 import { collect, readContents } from '../archive/contents.js';
 import { imagePrefix } from '../archive/names.js';
-import type { ImageVerifier, RenderStateFacts } from '../archive/verifier.js';
+import type { ImageVerifier } from '../archive/verifier.js';
 import { KfdError } from '../errors.js';
 import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
@@ -13,6 +14,9 @@ import type { CommandContext } from './context.js';
 import { json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
+
+/** GEM handles in a report. Files beyond are shown as unreadable: a hostile archive would fill the memory. */
+const maxHandles = 1 << 18;
 
 export const checkpointArgument = () =>
   new Argument('<checkpoint>', 'archive, podman bundle or image directory');
@@ -30,6 +34,7 @@ export function inspectCommand(context: CommandContext): Command {
       const { signal, native } = context;
       const objects = new Map<string, KfdObjects>();
       const held = new Map<string, RenderStateFacts>();
+      let handles = 0;
       const walk = { zstdDecoder: native.zstdDecoder, signal };
       const contents = await readContents(path, walk, async (entry, content) => {
         const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
@@ -39,7 +44,8 @@ export function inspectCommand(context: CommandContext): Command {
         } else if (renderStatePattern.test(name)) {
           const bytes = await collect(entry, content, manifestLimits.stateBytes);
           const known = readableFacts(native.verifier(), bytes);
-          if (known !== undefined) held.set(name, known);
+          handles += known?.handles.length ?? 0;
+          if (known !== undefined && handles <= maxHandles) held.set(name, known);
         }
       });
       const report = inspectReport(contents, { objects, held });

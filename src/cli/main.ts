@@ -57,7 +57,8 @@ async function main(): Promise<number> {
 
 void main().then((status) => {
   hasEnded = true;
-  // A verb that has succeeded in spite of a signal has succeeded.
-  if (status !== 0 && signalNumber !== 0) process.exit(128 + signalNumber);
-  process.exitCode = status;
+  // What was finished before the signal came is a success.
+  process.exitCode = signalNumber === 0 || status === 0 ? status : 128 + signalNumber;
+  // An interrupted verb can leave work that nobody waits for any more.
+  if (signalNumber !== 0) process.exit();
 });

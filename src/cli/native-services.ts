@@ -20,8 +20,8 @@ export const nativeServices: NativeServices = {
     const verifier: ImageVerifier = {
       pagesCheck: (siblings, index) => new addon.PagesCheck(index, siblings),
       siblingCheck: () => new addon.SiblingCheck(),
-      stateFacts: (bytes) => addon.stateSummary(bytes),
-      renderStateFacts: (bytes) => addon.renderStateSummary(bytes),
+      stateFacts: (bytes) => addon.stateFacts(bytes),
+      renderStateFacts: (bytes) => addon.renderStateFacts(bytes),
     };
     return verifier;
   },

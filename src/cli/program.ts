@@ -1,6 +1,7 @@
 /** The command line: its verbs, and how an error becomes an exit code. */
 
 import { Command } from 'commander';
+import { KfdError } from '../errors.js';
 import { cancelCommand } from './cancel.js';
 import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
@@ -14,6 +15,18 @@ import { sessionsCommand } from './sessions.js';
 import { verifyCommand } from './verify.js';
 import { versionCommand, versionText } from './version.js';
 import { watchCommand } from './watch.js';
+
+/** Verbs with nothing to undo. A signal ends them, whatever they wait for. */
+const readingVerbs: readonly string[] = [
+  'cancel',
+  'check',
+  'inspect',
+  'sessions',
+  'verify',
+  'watch',
+];
+/** Time in which an interrupted verb can say itself what it was doing. */
+const obeyMs = 300;
 
 /** Runs one command line (without node and script) and returns its exit code. Never throws. */
 export async function runCommandLine(
@@ -52,7 +65,8 @@ export async function runCommandLine(
       context.err(program.helpInformation());
       return 2;
     }
-    await program.parseAsync([...args], { from: 'user' });
+    const work = program.parseAsync([...args], { from: 'user' });
+    await (readingVerbs.includes(args[0] ?? '') ? orAborted(work, context.signal) : work);
     return 0;
   } catch (caught) {
     if (caught instanceof ProgramFailure) return caught.status;
@@ -60,5 +74,20 @@ export async function runCommandLine(
     if (failure === undefined) return 0;
     context.err(failureText(failure));
     return exitCodeOf(failure);
+  }
+}
+
+/** Waits for `work`. Throws E_CANCELLED when the signal comes and `work` does not obey it soon. */
+async function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  let stop = (): void => undefined;
+  const interrupted = new Promise<never>((_, reject) => {
+    const cancelled = new KfdError('E_CANCELLED', 'kfd-checkpoint: interrupted');
+    stop = () => void setTimeout(() => reject(cancelled), obeyMs).unref();
+  });
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    await Promise.race([work, interrupted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }

@@ -1,7 +1,8 @@
 /** Progress on standard error: one redrawn line on a terminal, one line per file elsewhere. */
 
+import { printable } from '../errors.js';
 import type { CommandContext } from './context.js';
-import { columnsOf, fitted, printable, size } from './format.js';
+import { columnsOf, fitted, size } from './format.js';
 
 export interface Progress {
   readonly update: (name: string, bytesDone: number, bytesTotal: number) => void;

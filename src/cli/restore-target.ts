@@ -5,45 +5,77 @@ import * as v from 'valibot';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
 
-export type RestoreTarget =
-  | { readonly kind: 'archive'; readonly path: string }
-  /** `path`: podman's bundle, which contains `checkpoint`. */
-  | { readonly kind: 'container'; readonly path: string; readonly id: string };
+/** `path`: podman's bundle, which contains `checkpoint`. */
+export interface Container {
+  readonly kind: 'container';
+  readonly path: string;
+  readonly id: string;
+}
+
+export type RestoreTarget = { readonly kind: 'archive'; readonly path: string } | Container;
 
 const inspected = v.pipe(
   v.array(v.object({ Id: v.string(), StaticDir: v.string() })),
   v.minLength(1),
 );
 
-/** `name`: a path, or the name of a podman container. Throws E_NOT_FOUND, E_USAGE, E_HOST. */
+/** Podman waits for the lock of a container that another command uses. */
+const podmanMs = 60_000;
+
+/**
+ * `name`: a path, or the name of a podman container. A file comes before a container, and a container before a folder
+ * that happens to have its name. Throws E_NOT_FOUND, E_USAGE, E_HOST, E_TIMEOUT.
+ */
 export async function restoreTarget(name: string, run: Run): Promise<RestoreTarget> {
-  try {
-    if (!(await stat(name)).isDirectory()) return { kind: 'archive', path: name };
+  const kind = await kindOf(name);
+  if (kind === 'file') return { kind: 'archive', path: name };
+  if (kind === 'folder') {
     const path = await realpath(name);
     const id = /\/([0-9a-f]{64})\/userdata$/.exec(path)?.[1];
     if (id !== undefined) return { kind: 'container', path, id };
-    throw new KfdError('E_USAGE', `${name}: is not the bundle of a podman container`, {
-      hint: 'name an archive, or a container that was checkpointed in place',
-    });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
   }
-  return container(name, run);
+  const found = containerName.test(name) ? await containerOf(name, run) : undefined;
+  if (found !== undefined) return found;
+  if (kind === undefined) {
+    throw new KfdError('E_NOT_FOUND', `${name}: neither a file nor a container`);
+  }
+  throw new KfdError('E_USAGE', `${name}: is not the bundle of a podman container`, {
+    hint: 'name an archive, or a container that was checkpointed in place',
+  });
 }
 
-async function container(name: string, run: Run): Promise<RestoreTarget> {
-  const missing = new KfdError('E_NOT_FOUND', `${name}: neither a file nor a container`);
-  if (!/^[a-zA-Z0-9][\w.-]*$/.test(name)) throw missing;
-  const found = await run('podman', ['container', 'inspect', name]);
-  if (found?.status !== 0) throw missing;
+const containerName = /^[a-zA-Z0-9][\w.-]*$/;
+
+async function kindOf(name: string): Promise<'file' | 'folder' | undefined> {
+  try {
+    return (await stat(name)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The container `name`; undefined when podman has none. Throws E_HOST, E_TIMEOUT. */
+export async function containerOf(name: string, run: Run): Promise<Container | undefined> {
+  const found = await run('podman', ['container', 'inspect', name], { timeoutMs: podmanMs });
+  if (found === undefined) {
+    throw new KfdError('E_HOST', `${name}: is no file, and podman, which may know it, is missing`, {
+      hint: 'name an archive, or install podman',
+    });
+  }
+  if (found.status === undefined) {
+    throw new KfdError('E_TIMEOUT', `podman: did not describe container ${name} in 60 s`, {
+      hint: 'wait for the other command that uses this container',
+    });
+  }
+  if (found.status !== 0) return undefined;
   try {
     const [first] = v.parse(inspected, JSON.parse(found.stdout));
-    if (first !== undefined) return { kind: 'container', path: first.StaticDir, id: first.Id };
+    return first && { kind: 'container', path: first.StaticDir, id: first.Id };
   } catch (error) {
     throw new KfdError('E_HOST', `podman: unexpected output for container ${name}`, {
       cause: error,
       hint: 'name the container\'s "userdata" folder instead',
     });
   }
-  throw missing;
 }

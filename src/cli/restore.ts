@@ -8,20 +8,24 @@ import { stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { type Flattened, flattened } from '../archive/flatten.js';
-import { readBundleSpec, replaceInPlace } from '../archive/in-place.js';
+import { readBundleSpec, replaceInPlace, replaceSpec } from '../archive/in-place.js';
+import { exchangeImage, recoverImage } from '../archive/in-place-image.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { temporaryRoot } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
 import { appendParent, chainOf, inWorkFolder } from './flatten.js';
-import { printable, size } from './format.js';
+import { size } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
+
+/** `--import FILE` of podman, in all spellings: also after flags without a value in one word. */
+const importFlag = /^(--import(=.*)?|-[akl]*i.*)$/;
 
 interface RestoreOptions {
   readonly root: string;
@@ -59,7 +63,7 @@ async function restore(
   { root, gpuMap, ignoreMismatch, parent = [], quiet }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
-  if (flags.some((flag) => /^(-i|--import)(=|$)/.test(flag))) {
+  if (flags.some((flag) => importFlag.test(flag))) {
     throw new KfdError(
       'E_USAGE',
       `restore: --import cannot be used: ${name} is already the archive or container to restore`,
@@ -68,9 +72,7 @@ async function restore(
   const target = await restoreTarget(name, context.run);
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
-  if (parent.length > 0 && target.kind === 'container') {
-    throw new KfdError('E_USAGE', `${name}: a checkpoint in place has no parent`);
-  }
+  if (target.kind === 'container') await recoverImage(path);
   const hasParent = parent.length > 0;
   const options = { root, gpuMap, ignoreMismatch, hasParent, also: tmpfsCollector(tmpfs) };
   const verdict = await restorabilityOf(path, context, options);
@@ -83,13 +85,13 @@ async function restore(
     context.err(`warning: ${printable(message)} (${hint})\n`);
   }
   if (target.kind === 'container') {
-    if (verdict.needsRewriting) {
+    const change = async (whole?: Flattened) => {
       const spec = await readBundleSpec(path);
-      await replaceInPlace(
-        path,
-        await changes(path, verdict, { config: '{}', spec, tmpfs }, context),
-      );
-    }
+      const documents = { config: '{}', spec, tmpfs };
+      return changes(path, verdict, documents, context, whole?.manifest);
+    };
+    if (hasParent) await putParentsIn(path, parent, verdict, change, context);
+    else if (verdict.needsRewriting) await replaceInPlace(path, await change());
     return podman([...flags, target.id], undefined, context);
   }
   if (!verdict.needsRewriting && !hasParent) {
@@ -127,6 +129,23 @@ async function withParents(
 ): Promise<Flattened> {
   const chain = await chainOf(path, parents, folder, context);
   return flattened(chain, context.native.imageFlattener(), folder, context.signal);
+}
+
+/** The same in the image directory of a container: one whose checkpoint with a parent was interrupted. */
+async function putParentsIn(
+  bundle: string,
+  parents: readonly string[],
+  { needsRewriting }: Restorability,
+  change: (whole: Flattened) => Promise<Replacements>,
+  context: CommandContext,
+): Promise<void> {
+  await inWorkFolder(bundle, async (folder) => {
+    const whole = await withParents(bundle, parents, folder, context);
+    const changed = needsRewriting ? await change(whole) : new Map<string, Buffer>();
+    // The spec first, as without a parent: its change can be repeated as long as the manifest is the old one.
+    await replaceSpec(bundle, changed);
+    await exchangeImage(bundle, new Map<string, Contents>([...whole.files, ...changed]));
+  });
 }
 
 interface Documents {

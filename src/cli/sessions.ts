@@ -2,13 +2,13 @@
 
 import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
-import { SessionClient, sessionPids } from '../session/control/client.js';
+import { SessionClient } from '../session/control/client.js';
+import { removeDeadFolders, sessionPids } from '../session/control/folders.js';
 import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { duration, json, rate, size, table } from './format.js';
-import { unlessInterrupted } from './interrupted.js';
 
-export function sessionsCommand({ out, err, signal }: CommandContext): Command {
+export function sessionsCommand({ out, err }: CommandContext): Command {
   return new Command('sessions')
     .description('list the running checkpoints and restores')
     .addOption(
@@ -16,7 +16,7 @@ export function sessionsCommand({ out, err, signal }: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
-      const { sessions, failures } = await unlessInterrupted(signal, statuses(root));
+      const { sessions, failures } = await statuses(root);
       if (format === 'json') {
         out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
       } else if (sessions.length > 0) out(sessionsTable(sessions));
@@ -31,6 +31,8 @@ export const rootOption = () =>
 
 /** The status of every session, and the errors of sessions that did not answer. Ended sessions are left out. */
 async function statuses(root: string) {
+  // Another root is looked at, not cleaned: its pids may be another host's.
+  if (root === '/') removeDeadFolders();
   const requests = sessionPids(root).map((pid) =>
     SessionClient.with(root, pid, (client) => client.status()),
   );
@@ -93,19 +95,15 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
   );
 }
 
-/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE, E_CANCELLED. */
-export async function chosenSession(
-  root: string,
-  pid: string | undefined,
-  signal: AbortSignal,
-): Promise<number> {
+/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE. */
+export async function chosenSession(root: string, pid: string | undefined): Promise<number> {
   if (pid !== undefined) {
     if (sessionPids(root).includes(Number(pid))) return Number(pid);
     throw new KfdError('E_NOT_FOUND', `session ${pid}: does not exist`, {
       hint: 'see "kfd-checkpoint sessions"',
     });
   }
-  const { sessions, failures } = await unlessInterrupted(signal, statuses(root));
+  const { sessions, failures } = await statuses(root);
   if (failures.length > 0) throw failures[0];
   const [first, ...more] = sessions;
   if (first === undefined) {

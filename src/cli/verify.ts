@@ -3,9 +3,9 @@
 import { Command, Option } from 'commander';
 import { unsealed } from '../archive/completeness.js';
 import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
-import { KfdError } from '../errors.js';
+import { KfdError, printable } from '../errors.js';
 import type { CommandContext } from './context.js';
-import { json, printable, size, table } from './format.js';
+import { json, size, table } from './format.js';
 import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
 

@@ -1,12 +1,12 @@
 /** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
 import { Argument, Command, Option } from 'commander';
-import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
+import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
-import { printable, rate, size } from './format.js';
+import { rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
   chosenSession,
@@ -30,7 +30,7 @@ export function watchCommand(context: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid, signal);
+      const criuPid = await chosenSession(options.root, pid);
       const progress = progressOf(context);
       const shown =
         options.format === 'json'
@@ -89,12 +89,15 @@ function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void 
   if (result === undefined || result === null) {
     throw new KfdError('E_NOT_FOUND', `session ${criuPid}: was killed`, details);
   }
-  throw new KfdError(codeOf(result), result.message || `session ${criuPid}: ${result.outcome}`, {
+  const reason =
+    result.message || `session ${criuPid}: ${result.outcome}: CRIU has failed or was killed`;
+  throw new KfdError(codeOf(result), reason, {
     hint: 'see the log, and the message of the container engine',
     ...details,
   });
 }
 
+/** Without a code the session itself has found nothing wrong. A newer session may have a code of its own. */
 function codeOf({ code }: SessionResult): ErrorCode {
-  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_GPU_IO';
+  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_HOST';
 }

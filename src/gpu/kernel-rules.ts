@@ -42,7 +42,9 @@ export function lostQueues(
   for (const queue of queues) {
     const gpu = gpuOf(queue.gpuId);
     for (const reason of gpu === undefined ? [unknownGpu(queue)] : reasonsOf(gpu, queue, host)) {
-      reasons.set(reason, [...(reasons.get(reason) ?? []), queue.id]);
+      const ids = reasons.get(reason);
+      if (ids === undefined) reasons.set(reason, [queue.id]);
+      else ids.push(queue.id);
     }
   }
   return [...reasons].map(([reason, ids]) => {

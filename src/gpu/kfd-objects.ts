@@ -88,31 +88,33 @@ export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
   const at = start + bytesOf.process + devices * bytesOf.device + count(file.bos) * bytesOf.bo;
   const records = recordsOf(state, at, end, devices);
   if (records === undefined) return undefined;
-  const pages = records.ranges.map((range) => ({
-    first: range.readBigUInt64LE(8),
-    count: range.readBigUInt64LE(16),
-  }));
+  const pages = records.ranges.sort((a, b) => a.first - b.first);
   return {
     devices: devicesOf(state, devices),
     bos: bosOf(state, devices, count(file.bos)),
     queues: records.queues.map((queue) => queueOf(queue, pages)),
-    events: {
-      count: records.events.length,
-      set: records.events.filter((event) => event.readUInt32LE(28) !== 0).length,
-      autoReset: records.events.filter((event) => event.readUInt32LE(20) !== 0).length,
-    },
+    events: records.events,
     svmRanges: {
       count: pages.length,
-      bytes: pages.reduce((sum, range) => sum + Number(range.count) * 4096, 0),
+      bytes: pages.reduce((sum, range) => sum + range.count * 4096, 0),
     },
   };
 }
 
+/** Far above any process: a bound for hostile files. */
+const maxObjects = 1 << 20;
+
 /** The records from `at` to `end`, which they fill; undefined when they do not. */
 function recordsOf(state: Buffer, at: number, end: number, devices: number) {
-  const found = { queues: [] as Buffer[], events: [] as Buffer[], ranges: [] as Buffer[] };
+  const found = {
+    queues: [] as Buffer[],
+    ranges: [] as Pages[],
+    events: { count: 0, set: 0, autoReset: 0 },
+  };
   let place = at;
-  for (let left = state.readUInt32LE(file.objects); left > 0; left--) {
+  const objects = state.readUInt32LE(file.objects);
+  if (objects > maxObjects) return undefined;
+  for (let left = objects; left > 0; left--) {
     if (place + 4 > end) return undefined;
     const type = state.readUInt32LE(place);
     const kind = (Object.keys(typeOf) as (keyof typeof typeOf)[]).find((of) => typeOf[of] === type);
@@ -122,7 +124,16 @@ function recordsOf(state: Buffer, at: number, end: number, devices: number) {
     if (kind === 'queue')
       bytes += state.readUInt32LE(place + 108) + state.readUInt32LE(place + 112);
     if (kind === 'range') bytes += bytesOf.attribute * (fixedAttributes + devices);
-    found[`${kind}s`].push(state.subarray(place, Math.min(place + bytes, end)));
+    const record = state.subarray(place, Math.min(place + bytes, end));
+    if (kind === 'event') {
+      found.events.count++;
+      if (record.readUInt32LE(28) !== 0) found.events.set++;
+      if (record.readUInt32LE(20) !== 0) found.events.autoReset++;
+    } else if (kind === 'queue') found.queues.push(record);
+    else {
+      const [first, count] = [record.readBigUInt64LE(8), record.readBigUInt64LE(16)].map(Number);
+      found.ranges.push({ first: first ?? 0, count: count ?? 0 });
+    }
     place += bytes;
   }
   return place === end ? found : undefined;
@@ -150,12 +161,13 @@ function bosOf(state: Buffer, devices: number, count: number): KfdObjects['bos']
 
 /** Of an SVM range. */
 interface Pages {
-  readonly first: bigint;
-  readonly count: bigint;
+  readonly first: number;
+  readonly count: number;
 }
 
+/** `ranges`: in the order of their first pages. They do not overlap in any process. */
 function queueOf(queue: Buffer, ranges: readonly Pages[]): KfdQueue {
-  const area = queue.readBigUInt64LE(56) / 4096n;
+  const area = Number(queue.readBigUInt64LE(56) / 4096n);
   return {
     id: queue.readUInt32LE(76),
     gpuId: queue.readUInt32LE(64),
@@ -164,11 +176,21 @@ function queueOf(queue: Buffer, ranges: readonly Pages[]): KfdQueue {
     priority: queue.readUInt32LE(80),
     saved: {
       mqdBytes: queue.readUInt32LE(112),
-      areaInSvmRange:
-        area > 0n && ranges.some(({ first, count }) => area >= first && area < first + count),
+      areaInSvmRange: area > 0 && isIn(ranges, area),
       stoppedWithoutStack: stoppedWithoutStack(queue),
     },
   };
+}
+
+function isIn(ranges: readonly Pages[], page: number): boolean {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ranges[middle]?.first ?? 0) <= page) low = middle + 1;
+    else high = middle;
+  }
+  const last = ranges[low - 1];
+  return last !== undefined && page < last.first + last.count;
 }
 
 /** An MQD of another generation has other fields there: the answer is about gfx9 alone. */

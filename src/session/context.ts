@@ -1,6 +1,6 @@
 /** What dump and restore sessions share: the CRIU that asked, the image directory, the log. */
 
-import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
+import { constants, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.js';
 import { runFolder } from '../criu/state-folder.js';
@@ -9,6 +9,7 @@ import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
 import { HostStaging } from './contents/staging.js';
 import { Transfers } from './contents/transfers.js';
+import { claimFolder } from './control/folders.js';
 import { Phases } from './phases.js';
 
 export type Operation = 'dump' | 'restore';
@@ -50,7 +51,7 @@ export class SessionContext {
 
   /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */
   listen(onDelivery: (delivery: Delivery) => void): Listener {
-    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    claimFolder(this.directory);
     this.#listener = new (native().Listener)(join(this.directory, 'sock'), onDelivery);
     return this.#listener;
   }

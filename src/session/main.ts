@@ -8,6 +8,7 @@ import { inspect } from 'node:util';
 import { readConfig } from '../config.js';
 import { native } from '../native.js';
 import { SessionContext, type SessionRequest } from './context.js';
+import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
@@ -20,9 +21,25 @@ const readyFd = 3;
 /** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
+/** A launcher that was killed has ended CRIU's work: the session ends with CRIU. */
 function reportToLauncher(text: string): void {
-  writeSync(readyFd, text);
-  closeSync(readyFd);
+  try {
+    writeSync(readyFd, text);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  } finally {
+    closeSync(readyFd);
+  }
+}
+
+/** What killed sessions have left is no reason against this one. */
+function removeDead({ log }: SessionContext): void {
+  try {
+    const dead = removeDeadFolders();
+    if (dead.length > 0) log.info({ dead }, 'removed folders of killed sessions');
+  } catch (err) {
+    log.warn({ err }, 'folders of killed sessions may stay');
+  }
 }
 
 function readRequest([operation, criuPid, imageDirectory]: readonly string[]): SessionRequest {
@@ -37,7 +54,7 @@ async function main(): Promise<void> {
   const { config, unknownOptions } = await readConfig();
   const context = new SessionContext(request, config);
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
-  limitSession(config, context.log);
+  limitSession(config, context.log, request.operation === 'dump' ? context.image : undefined);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);
@@ -55,6 +72,7 @@ async function main(): Promise<void> {
   }
   reportToLauncher('ready\n');
   // CRIU continues first.
+  removeDead(context);
   await control.listen(context.directory);
   await criuEnded;
   controlled.end(await session.finish());

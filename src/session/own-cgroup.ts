@@ -3,7 +3,7 @@
  * (native/launcher/cgroup.cc) and has moved this process there. Only cgroup v2 has one for each session.
  */
 
-import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmdirSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
@@ -26,6 +26,17 @@ type Limits = Pick<
   'staging_total_mib' | 'freeze_host_mib' | 'session_memory_mib' | 'session_tasks'
 >;
 
+/** Types of file systems that keep their files in memory: tmpfs and ramfs (magic.h). */
+const inMemory: readonly number[] = [0x01021994, 0x858458f6];
+
+/**
+ * Whether the kernel cannot free the memory of files that are written here. Files of a tmpfs count for
+ * their writer, and a checkpoint there needs as much memory as the contents. Throws Node's error.
+ */
+function keepsFilesInMemory(folder: string): boolean {
+  return inMemory.includes(statfsSync(folder).type);
+}
+
 /** Bytes that the session may use: copies of all kinds at their largest, and the rest. */
 export function memoryLimit(config: Limits): number {
   const {
@@ -46,7 +57,7 @@ const kernel: KernelFolders = { cgroups: '/sys/fs/cgroup', proc: '/proc/self' };
 
 /**
  * Limits this process. Never throws: a host without these limits can checkpoint all the same, and the log
- * says so.
+ * says so. `target` is the image directory of a checkpoint.
  *
  * There is no memory.high: files are written through the page cache, which counts too, and each write
  * above that mark would be delayed. At memory.max the kernel takes back page cache first.
@@ -54,6 +65,7 @@ const kernel: KernelFolders = { cgroups: '/sys/fs/cgroup', proc: '/proc/self' };
 export function limitSession(
   config: Limits,
   log: Pick<Logger, 'info' | 'warn'>,
+  target: string | undefined,
   { cgroups, proc }: KernelFolders = kernel,
 ): void {
   try {
@@ -66,10 +78,15 @@ export function limitSession(
     for (const folder of [cgroups, dirname(own)]) {
       writeFileSync(join(folder, 'cgroup.subtree_control'), '+memory +pids');
     }
+    const tasks = config.session_tasks;
+    writeFileSync(join(own, 'pids.max'), String(tasks));
+    if (target !== undefined && keepsFilesInMemory(target)) {
+      log.info({ memory_bytes: 'none', tasks }, 'limits');
+      return;
+    }
     const memory = memoryLimit(config);
     writeFileSync(join(own, 'memory.max'), String(memory));
-    writeFileSync(join(own, 'pids.max'), String(config.session_tasks));
-    log.info({ memory_bytes: memory, tasks: config.session_tasks }, 'limits');
+    log.info({ memory_bytes: memory, tasks }, 'limits');
   } catch (err) {
     log.warn({ err }, 'no limits');
   }

@@ -39,6 +39,7 @@ const plainParts = [
   'pressure',
   'failing-gpu',
   'containerd',
+  'faults',
 ];
 /** Where it is asked for by name: they take many minutes. */
 const longParts = ['containerd-life'];

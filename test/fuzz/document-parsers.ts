@@ -61,9 +61,9 @@ const manifest: Parser = {
     '9007199254740993',
   ],
   run(input) {
-    for (const text of [input, Buffer.from(resealed(input.toString()))]) {
+    for (const bytes of [input, Buffer.from(resealed(input.toString()))]) {
       const found = unlessRefused(['E_IMAGE_CORRUPT', 'E_IMAGE_VERSION'], () =>
-        decodeManifest(text),
+        decodeManifest(bytes),
       );
       if (found === undefined) continue;
       assert.deepEqual(decodeManifest(Buffer.from(encodeManifest(found))), found);
@@ -112,10 +112,11 @@ const configuration: Parser = {
   ),
   tokens: [...json, '"gpu_map":', '"gate_timeout_s":', '1e3', 'true'],
   run(input) {
-    const found = unlessRefused(['E_CONFIG'], () => parseConfig(input.toString()))?.config;
+    const found = unlessRefused(['E_CONFIG'], () => parseConfig(input.toString()));
     if (found === undefined) return;
-    assert.deepEqual(parseConfig(JSON.stringify(found)).config, found);
-    assert.ok(found.staging_mib >= 8 && found.gate_timeout_s >= 1);
+    const { config } = found;
+    assert.deepEqual(parseConfig(JSON.stringify(config)).config, config);
+    assert.ok(config.staging_mib >= 8 && config.gate_timeout_s >= 1);
   },
 };
 

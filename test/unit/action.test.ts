@@ -212,3 +212,41 @@ test('a session that comes to no log of its own says what is wrong and what to d
   const wrong = await startSession(t, images, 'neither');
   assert.match(wrong.answer, /^E_INTERNAL: session: usage: /);
 });
+
+test('a session whose launcher has died ends with its CRIU, and leaves nothing behind', async (t) => {
+  const images = await temporaryFolder(t);
+  const criu = spawn('sleep', ['60'], { stdio: 'ignore' });
+  t.after(() => criu.kill('SIGKILL'));
+  // The reader of the pipe has gone, like a launcher that was killed.
+  const program = join(repository, 'dist/src/session/main.js');
+  const daemon = spawn(
+    'sh',
+    ['-c', '{ sleep 0.1; exec "$@" 3>&1 1>/dev/null; } | true; sleep 30', 'sh'].concat([
+      process.execPath,
+      ...[program, 'restore', String(criu.pid), images],
+    ]),
+    { stdio: 'ignore' },
+  );
+  t.after(() => daemon.kill('SIGKILL'));
+  const directory = `/run/kfd-checkpoint/${criu.pid}`;
+  const there = () => existsSync(join(directory, 'control.sock'));
+  for (let n = 0; n < 500 && !there(); n++) await delay(10);
+  criu.kill('SIGKILL');
+  for (let n = 0; n < 200 && existsSync(directory); n++) await delay(20);
+  assert.ok(!existsSync(directory), 'its folder stays');
+});
+
+test('a session removes the folder of one that was killed', async (t) => {
+  const killed = await startSession(t, await temporaryFolder(t));
+  const folder = `/run/kfd-checkpoint/${killed.criu.pid}`;
+  const gone = once(killed.daemon, 'exit');
+  killed.daemon.kill('SIGKILL');
+  await gone;
+  assert.ok(existsSync(folder));
+  const next = await startSession(t, await temporaryFolder(t));
+  for (let n = 0; n < 200 && existsSync(folder); n++) await delay(20);
+  assert.ok(!existsSync(folder), 'nobody else would remove it');
+  const ended = once(next.daemon, 'exit');
+  next.criu.kill('SIGKILL');
+  await ended;
+});

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { Duplex, type Transform } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { pack } from 'tar-stream';
+import { boKinds } from '../../src/addon/images.js';
 import type { ImageVerifier } from '../../src/archive/verifier.js';
 import { KfdError } from '../../src/errors.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
@@ -34,11 +35,15 @@ export const fakeVerifier: ImageVerifier = {
       },
       finish: () => {
         const [process, gpu, buffers, contentBytes] = text.slice(6).split(' ').map(Number);
+        // As in the sample manifest: two buffers on the first GPU, one on the second.
+        const ids = Uint32Array.from(gpu === 1 ? [2, 3] : [0, 1, 3]);
+        const sizes = Float64Array.from(gpu === 1 ? [1048576, 1] : [2097152, 4096, 1]);
         if (contentBytes === undefined) throw new KfdError('E_IMAGE_CORRUPT', 'pages file: cut');
         return {
           process: process ?? -1,
           gpu: gpu ?? -1,
-          buffers: buffers ?? -1,
+          bufferIds: ids.subarray(0, buffers),
+          bufferSizes: sizes.subarray(0, buffers),
           contentBytes,
           fileBytes: text.length,
           frames: 2,
@@ -55,19 +60,21 @@ export const fakeVerifier: ImageVerifier = {
     if (!bytes.toString().startsWith('STATE')) {
       throw new KfdError('E_IMAGE_CORRUPT', 'state file: wrong checksum');
     }
-    const bos = Array.from({ length: 24 }, () => ({ size: 0, kind: 'doorbell' }));
-    bos[3] = { size: 2097152, kind: 'vram' };
-    bos[4] = { size: 4096, kind: 'gtt' };
-    bos[5] = { size: 1048576, kind: 'vram' };
-    return { ordinal: 0, nsPid: 7, numObjects: 9, bos };
+    const [vram, gtt, doorbell] = (['vram', 'gtt', 'doorbell'] as const).map((of) =>
+      boKinds.indexOf(of),
+    ) as [number, number, number];
+    const bos = { sizes: new Float64Array(24), kinds: new Uint8Array(24).fill(doorbell) };
+    bos.sizes.set([2097152, 4096, 1048576], 3);
+    bos.kinds.set([vram, gtt, vram], 3);
+    return { ordinal: 0, nsPid: 7, numObjects: 9, privBytes: 0, vmas: 0, devices: [], bos };
   },
   renderStateFacts(bytes) {
-    const [, ordinal, size] = bytes.toString().split(' ').map(Number);
+    const [, ordinal, size, kind = 0] = bytes.toString().split(' ').map(Number);
     if (ordinal === undefined || size === undefined) {
       throw new KfdError('E_IMAGE_CORRUPT', 'render state file: wrong checksum');
     }
-    const bos = [{ handle: 3, size, kind: 'vram' }];
-    return { ordinal, contexts: 2, boLists: 1, mappings: 4, bos };
+    const bos = { sizes: Float64Array.of(size), kinds: Uint8Array.of(kind) };
+    return { ordinal, contexts: 2, boLists: 1, mappings: 4, bos, handles: Uint32Array.of(3) };
   },
 };
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, open, readFile, stat, statfs, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
@@ -97,7 +97,9 @@ test('what cannot be is refused before podman is asked', async (t) => {
   };
   const root = await bentHost(t, 'two-gpus', moved);
   assert.equal((await refused(root, ['--import', 'x'])).code, 2);
-  assert.equal((await refused(root, ['-i=x'])).code, 2);
+  for (const flag of ['-i=x', '-i', '-ix', '-kix', '-kli', '--import=x']) {
+    assert.equal((await refused(root, [flag, 'x'])).code, 2, flag);
+  }
   assert.equal((await refused(root, [], join(path, '..'))).code, 2);
   assert.equal((await refused(root, [], `${path}.gone`)).code, 4);
   const one = await refused(await bentHost(t, 'one-gpu', moved), []);
@@ -159,12 +161,49 @@ test('what is neither a file nor a container is not found; podman that says nons
   const status = async (name: string, outputs: Record<string, string | number>) =>
     (await cli(['restore', name], { run: fakeRun(outputs) })).code;
   assert.equal(await status(join(folder, 'gone'), {}), 4);
-  assert.equal(await status('job', {}), 4);
   assert.equal(await status('job', { 'podman container': 125 }), 4);
   assert.equal(await status('-job', { 'podman container': '[]' }), 2);
   for (const output of ['', '[]', '{}', '[{"Id":1}]']) {
     assert.equal(await status('job', { 'podman container': output }), 3, output);
   }
+});
+
+test('podman that is missing, or slow, is no reason to say that there is no such container', async () => {
+  const missing = await cli(['restore', 'job']);
+  assert.equal(missing.code, 3);
+  assert.match(missing.stderr, /podman, which may know it, is missing/);
+  const slow = await cli(['restore', 'job'], {
+    run: async (_command, _args, options) => {
+      assert.equal(options?.timeoutMs, 60_000);
+      return { status: undefined, stdout: '', stderr: '' };
+    },
+  });
+  assert.equal(slow.code, 6);
+  assert.match(slow.stderr, /podman: did not describe container job in 60 s/);
+});
+
+test('a folder that is named like a container does not hide it', async (t) => {
+  const folder = await temporaryFolder(t);
+  const bundle = join(folder, 'bundle');
+  await unpackTo(bundle, plainCheckpoint());
+  await mkdir(join(folder, 'job'));
+  const before = process.cwd();
+  process.chdir(folder);
+  t.after(() => process.chdir(before));
+  const inspected = JSON.stringify([{ Id: 'f00d', StaticDir: bundle }]);
+  let given: readonly string[] = [];
+  const { code, stderr } = await cli(
+    ['restore', '--root', await bentHost(t, 'no-kfd', {}), 'job'],
+    {
+      run: fakeRun({ 'podman container': inspected }),
+      runThrough: async (_, words) => {
+        given = words;
+        return 0;
+      },
+    },
+  );
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(given, ['container', 'restore', 'f00d']);
 });
 
 test('a map is a reason to rewrite although no number differs', async (t) => {

@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { installedHost, prefix } from './able-host.js';
 import { archive, plainCheckpoint } from './archive-builder.js';
 import { FakeSession } from './control-session.js';
 import { repository, temporaryFolder } from './paths.js';
@@ -90,13 +91,17 @@ test('a signal ends the check of a host whose programs hang', async (t) => {
 });
 
 test('a signal ends configure before it writes anything more', async (t) => {
-  const { folder, isStarted } = await fakeProgram(t, 'containerd', 'touch $started; exec sleep 8');
-  const root = await temporaryFolder(t);
-  const args = ['configure', 'containerd', '--root', root];
+  const { folder, isStarted } = await fakeProgram(
+    t,
+    'containerd',
+    'touch $started; sleep 1; echo containerd v2.1.9',
+  );
+  const root = await installedHost(t);
+  const args = ['configure', 'containerd', '--root', root, '--prefix', prefix];
   const { status, stderr, seconds } = await interrupted(args, isStarted, { folder });
   assert.deepEqual([status, seconds < 5], [130, true], `${seconds} s`);
-  assert.match(stderr, /^Error: kfd-checkpoint: interrupted\n/);
-  assert.ok(!existsSync(join(root, 'etc')));
+  assert.match(stderr, /^Error: configure: interrupted before it had finished\n/);
+  assert.ok(!existsSync(join(root, 'etc/containerd')));
 });
 
 test('a verb that succeeds in spite of a signal has succeeded', async (t) => {

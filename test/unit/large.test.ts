@@ -33,8 +33,8 @@ const verifier = {
   siblingCheck: nativeServices.verifier().siblingCheck,
   stateFacts: (bytes: Buffer) => {
     const facts = fakeVerifier.stateFacts(bytes);
-    const bos = facts.bos.map((bo, index) => ({ ...bo, size: sizes[index - 3] ?? bo.size }));
-    return { ...facts, bos };
+    facts.bos.sizes.set(sizes, 3);
+    return facts;
   },
 };
 const services = {

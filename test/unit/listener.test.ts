@@ -32,7 +32,7 @@ async function launch(stage: string): Promise<{ status: number | null; errors: s
 }
 
 /** A session of this process as its own CRIU, with `handlers`. */
-async function session(t: TestContext, handlers: readonly [number, Handler][]) {
+async function session(t: TestContext, handlers: readonly [number, Handler][], everyMs?: number) {
   const folder = await temporaryFolder(t);
   const config = { ...defaultConfig(), log_dir: folder };
   await rm(`/run/kfd-checkpoint/${process.pid}`, { recursive: true, force: true });
@@ -41,7 +41,7 @@ async function session(t: TestContext, handlers: readonly [number, Handler][]) {
     config,
   );
   const errors: KfdError[] = [];
-  serveMessages(context, new Map(handlers), (error) => errors.push(error));
+  serveMessages(context, new Map(handlers), (error) => errors.push(error), everyMs);
   t.after(() => context.close());
   return { context, errors };
 }
@@ -78,6 +78,11 @@ test('a session answers the launcher: continue, or a reason against it', async (
   const gone = await launch('post-dump');
   assert.equal(gone.status, stop);
   assert.match(gone.errors, /the session died: .*No such file/);
+});
+
+test('the launcher waits for an answer that takes long: it hears that the session works', async (t) => {
+  await session(t, [[messageType.stage, () => sleep(300).then(() => ({}))]], 20);
+  assert.deepEqual(await launch('post-dump'), { status: mayContinue, errors: '' });
 });
 
 test('a message nobody expects is answered with E_PROTOCOL', async (t) => {

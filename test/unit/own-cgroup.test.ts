@@ -28,7 +28,7 @@ async function kernel(t: TestContext, path = '/kfd-checkpoint/4711') {
 
 test('a session limits its memory and its tasks, and is the first that the kernel ends', async (t) => {
   const { folders, own, lines, log } = await kernel(t);
-  limitSession(defaultConfig(), log, folders);
+  limitSession(defaultConfig(), log, undefined, folders);
   const read = (path: string) => readFileSync(join(folders.cgroups, path), 'utf8');
   const bytes = (1024 + 4096 + 4096) * 2 ** 20;
   assert.equal(read('cgroup.subtree_control'), '+memory +pids');
@@ -40,6 +40,18 @@ test('a session limits its memory and its tasks, and is the first that the kerne
   assert.deepEqual(lines, [[{ memory_bytes: bytes, tasks: 4096 }, 'limits']]);
   await writeFile(join(own, 'memory.peak'), '123\n');
   assert.equal(peakMemory(folders), 123);
+});
+
+test('a checkpoint into a file system in memory has no memory limit: it would end the session', async (t) => {
+  const { folders, own, lines, log } = await kernel(t);
+  limitSession(defaultConfig(), log, '/dev/shm', folders);
+  assert.deepEqual(lines, [[{ memory_bytes: 'none', tasks: 4096 }, 'limits']]);
+  assert.deepEqual(
+    [existsSync(join(own, 'memory.max')), existsSync(join(own, 'pids.max'))],
+    [false, true],
+  );
+  limitSession(defaultConfig(), log, '/proc', folders);
+  assert.ok(existsSync(join(own, 'memory.max')), 'no such file system');
 });
 
 test('the limits grow with the memory for copies, or are those of the configuration', () => {
@@ -57,7 +69,7 @@ test('the limits grow with the memory for copies, or are those of the configurat
 test('a host without cgroups of version 2 has no limits, and the log says so', async (t) => {
   for (const path of ['/', '/kfd-checkpoint', '/user.slice/4711']) {
     const { folders, own, lines, log } = await kernel(t, path);
-    limitSession(defaultConfig(), log, folders);
+    limitSession(defaultConfig(), log, undefined, folders);
     assert.deepEqual(lines, [[{ reason: 'the session has no cgroup of its own' }, 'no limits']]);
     assert.equal(existsSync(join(own, 'memory.max')), false);
     leaveOwnCgroup(folders);
@@ -69,13 +81,13 @@ test('a host without cgroups of version 2 has no limits, and the log says so', a
 test('limits that the kernel refuses stop no session', async (t) => {
   const { folders, own, lines, log } = await kernel(t);
   await mkdir(join(own, 'memory.max'));
-  limitSession(defaultConfig(), log, folders);
+  limitSession(defaultConfig(), log, undefined, folders);
   assert.deepEqual(
     lines.map(([, message]) => message),
     ['no limits'],
   );
   await rm(folders.proc, { recursive: true });
-  limitSession(defaultConfig(), log, folders);
+  limitSession(defaultConfig(), log, undefined, folders);
   leaveOwnCgroup(folders);
   assert.equal(lines.length, 2);
 });

@@ -4,19 +4,15 @@ import { readFileSync } from 'node:fs';
 import { cp, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { boKinds } from '../../src/addon/images.js';
 import type { KfdError } from '../../src/errors.js';
 import { readHost } from '../../src/gpu/host.js';
+import { boFault, buffersOfBos } from '../../src/manifest/buffers.js';
 import { writeManifest } from '../../src/manifest/image.js';
 import type { Manifest } from '../../src/manifest/schema.js';
-import { native, type StateSummary } from '../../src/native.js';
+import { native } from '../../src/native.js';
 import { composeManifest } from '../../src/session/dump/compose-manifest.js';
-import {
-  checkBuffers,
-  checkExchange,
-  checkOrder,
-  type PreparedRender,
-  preflight,
-} from '../../src/session/restore/preflight.js';
+import { checkOrder, preflight } from '../../src/session/restore/preflight.js';
 import { dumped, kfdVersion, manifestFacts } from './dumped.js';
 import { sampleManifest } from './manifest-sample.js';
 import { fixtures, temporaryFolder } from './paths.js';
@@ -126,112 +122,53 @@ test('preflight: differences that the operator ignores are told, and are no reas
   );
 });
 
-test('preflight: pages files are checked by their index', async (t) => {
-  const manifest = sampleManifest();
-  const { directory, hostOptions } = await sealedImage(t, (own) => {
-    const buffer = { ...manifest.buffers[0], bo_index: 0 };
-    const [process] = own.processes;
-    assert.ok(process);
-    process.num_bos = 1;
-    own.buffers.push(buffer as (typeof own.buffers)[number]);
-    own.files.push({
-      name: 'amdgpu-pages-0-0000.img',
-      size: readFileSync(join(images, 'pages-raw.img')).length,
-      digest: { algo: 'xxh3-128', hex: native().listPages(join(images, 'pages-raw.img')).root },
-    });
-  });
-  const pages = join(directory, 'amdgpu-pages-0-0000.img');
-  await cp(join(images, 'pages-raw.img'), pages);
-  // Its index is sound, so this goes as far as comparing buffers with the state.
-  await assert.rejects(preflight(directory, {}, hostOptions), {
-    message: /^kfd-state-0\.img: fewer/,
-  });
-  await writeFile(pages, flipped(await readFile(pages)));
-  await assert.rejects(preflight(directory, {}, hostOptions), {
-    code: 'E_IMAGE_CORRUPT',
-    message: /^amdgpu-pages-0-0000\.img: /,
-  });
-});
-
-test('preflight: what pages files take from each other must be there', async (t) => {
-  const [first] = sampleManifest().buffers;
-  const { directory, hostOptions } = await sealedImage(t, (own) => {
-    const [process] = own.processes;
-    assert.ok(process && first);
-    process.num_bos = 2;
-    for (const [gpu, fixture] of ['pages-shared.img', 'pages-sibling.img'].entries()) {
-      const path = join(images, fixture);
-      const name = `amdgpu-pages-0-000${gpu}.img`;
-      own.buffers.push({ ...first, id: gpu, bo_index: gpu, gpu, pages_file: name });
-      own.files.push({
-        name,
-        size: readFileSync(path).length,
-        digest: { algo: 'xxh3-128', hex: native().listPages(path).root },
-      });
-    }
-  });
-  const place = (gpu: number) => join(directory, `amdgpu-pages-0-000${gpu}.img`);
-  await cp(join(images, 'pages-shared.img'), place(0));
-  await cp(join(images, 'pages-sibling.img'), place(1));
-  // Sound, so this goes as far as comparing buffers with the state.
-  await assert.rejects(preflight(directory, {}, hostOptions), { message: /^kfd-state-0\.img: f/ });
-  const other = await sealedImage(t, (own) => {
-    const [process] = own.processes;
-    assert.ok(process && first);
-    process.num_bos = 1;
-    const path = join(images, 'pages-sibling.img');
-    own.buffers.push({ ...first, bo_index: 0 });
-    own.files.push({
-      name: first.pages_file,
-      size: readFileSync(path).length,
-      digest: { algo: 'xxh3-128', hex: native().listPages(path).root },
-    });
-  });
-  await cp(join(images, 'pages-sibling.img'), join(other.directory, first?.pages_file ?? ''));
-  await assert.rejects(preflight(other.directory, {}, other.hostOptions), {
-    code: 'E_IMAGE_CORRUPT',
-    message: /^amdgpu-pages-1-0003\.img: refers to frame 1 of amdgpu-pages-1-0002\.img: that file/,
-  });
-});
-
-test('preflight: every BO with contents has its buffer, and no other', () => {
-  const summary = native().stateSummary(readFileSync(join(images, 'state-sample.img')));
-  const process = { ordinal: 3, state: Buffer.alloc(0), summary, renderStates: [] };
-  const manifest = () => {
-    const buffers = summary.bos.map(({ size, kind }, index) => ({
+test('every BO with contents has its buffer, and no other', () => {
+  const { bos } = native().stateFacts(readFileSync(join(images, 'state-sample.img')));
+  const document = (): Manifest => ({
+    ...sampleManifest(),
+    buffers: Array.from(bos.sizes, (size, index) => ({
       id: index,
       process: 3,
       bo_index: index,
       gpu: 0,
       size,
-      kind: kind as 'vram' | 'gtt',
+      kind: boKinds[bos.kinds[index] ?? -1] as 'vram' | 'gtt',
       pages_file: 'amdgpu-pages-3-0000.img',
-    }));
-    return { ...sampleManifest(), buffers };
-  };
-  assert.doesNotThrow(() => checkBuffers(manifest(), process));
+    })),
+  });
+  const faultOf = (manifest: Manifest, of = bos) =>
+    boFault(of, buffersOfBos(manifest).get(3) ?? new Map());
+  assert.equal(faultOf(document()), undefined);
   const bent = (bend: (buffers: Manifest['buffers']) => void) => {
-    const document = manifest();
-    bend(document.buffers);
-    assert.throws(() => checkBuffers(document, process), { code: 'E_IMAGE_CORRUPT' });
+    const manifest = document();
+    bend(manifest.buffers);
+    return faultOf(manifest) ?? '';
   };
-  bent((buffers) => buffers.pop());
-  bent((buffers) => Object.assign(buffers[0] ?? {}, { size: 4096 }));
-  bent((buffers) => Object.assign(buffers[0] ?? {}, { kind: 'gtt' }));
-  bent((buffers) => Object.assign(buffers[1] ?? {}, { process: 2 }));
-  const doorbells = { ...summary, bos: summary.bos.map((bo) => ({ ...bo, kind: 'doorbell' })) };
-  assert.throws(
-    () => checkBuffers(manifest(), { ...process, summary: doorbells as StateSummary }),
-    { code: 'E_IMAGE_CORRUPT' },
+  assert.match(
+    bent((buffers) => buffers.pop()),
+    /has contents, the manifest has no buffer for it/,
+  );
+  assert.match(
+    bent((buffers) => Object.assign(buffers[0] ?? {}, { size: 5 })),
+    /BO 0 is .* the manifest says vram of 5/,
+  );
+  assert.match(
+    bent((buffers) => Object.assign(buffers[0] ?? {}, { kind: 'gtt' })),
+    /BO 0 is vram/,
+  );
+  assert.match(
+    bent((buffers) => Object.assign(buffers[1] ?? {}, { process: 2 })),
+    /BO 1 has/,
+  );
+  const doorbells = bos.kinds.map(() => boKinds.indexOf('doorbell'));
+  assert.match(
+    faultOf(document(), { ...bos, kinds: doorbells }) ?? '',
+    /BOs with contents are 0, the manifest says/,
   );
 });
 
 test('preflight: processes that would wait for each other are no checkpoint', () => {
-  const summary = native().stateSummary(readFileSync(join(images, 'state-sample.img')));
-  const held = { firstBo: 2, bos: 1 } as PreparedRender;
-  const processes = [0, 1].map((ordinal) => {
-    return { ordinal, state: Buffer.alloc(0), summary, renderStates: [held] };
-  });
+  const processes = [0, 1].map((ordinal) => ({ ordinal, kfdBos: 2 }));
   const sharing = (...shares: readonly (readonly [number, number, number])[]) => ({
     ...sampleManifest(),
     // Each process owns a BO of KFD's and one of its render file.
@@ -248,21 +185,4 @@ test('preflight: processes that would wait for each other are no checkpoint', ()
     message: /^kfd-state-1\.img, kfd-state-0\.img: share buffers/,
   });
   assert.throws(judged(sharing([1, 1, 12])), { message: /^kfd-state-1\.img: share buffers/ });
-});
-
-test('preflight: shared buffers of KFD need private data of a known layout', () => {
-  const state = readFileSync(join(images, 'state-sample.img'));
-  const process = { ordinal: 3, state, summary: native().stateSummary(state), renderStates: [] };
-  const sharing = (bo_index: number): Manifest => ({
-    ...sampleManifest(),
-    shares: [{ process: 3, bo_index, buffer: 0 }],
-  });
-  assert.doesNotThrow(() => checkExchange(sampleManifest(), process));
-  // Its private data is noise.
-  assert.throws(() => checkExchange(sharing(2), process), {
-    code: 'E_UNSUPPORTED_STATE',
-    message: /^kfd-state-3\.img: KFD state: its private data has a layout that is not known here/,
-  });
-  // BOs of render files are in no private data.
-  assert.doesNotThrow(() => checkExchange(sharing(process.summary.bos.length), process));
 });

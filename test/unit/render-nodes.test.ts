@@ -21,7 +21,8 @@ function answerFor(files: Manifest['ext_files'], renderVmas: number, which = 0) 
       { userGpuId: 2, actualGpuId: 47806, renderVmas },
     ],
   } as unknown as StateSummary;
-  const processes = [{ ordinal: 0, state: Buffer.alloc(0), summary, renderStates: [] }];
+  const readState = async () => Buffer.alloc(0);
+  const processes = [{ ordinal: 0, summary, kfdBos: 0, renderStates: [], readState }];
   const plan = { manifest, host, pairs: pairs as GpuPair[], ignored: [], risks: [], processes };
   const restore = new RestoreFiles(new RestoreImage(plan), new Phases('a'), 1);
   return restore.renderFile({ args: [0, 2, which], fds: [] } as unknown as Message);

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { boKinds } from '../../src/addon/images.js';
 import { verifyCheckpoint } from '../../src/archive/verify.js';
 import type { KfdError } from '../../src/errors.js';
 import { readHost } from '../../src/gpu/host.js';
@@ -136,7 +137,7 @@ test('verify: BOs of render files count behind those of KFD', async (t) => {
   const { files, manifest } = gpuCheckpoint();
   const folder = await temporaryFolder(t);
   const name = 'render-state-2.img';
-  const bytes = Buffer.from('RENDER 2 65536');
+  const bytes = Buffer.from(`RENDER 2 65536 ${boKinds.indexOf('handle')}`);
   const hex = createHash('sha256').update(bytes).digest('hex');
   const bent = structuredClone(manifest) as typeof manifest & { files: unknown[] };
   Object.assign(bent.processes[0] ?? {}, { num_bos: 25 });

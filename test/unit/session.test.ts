@@ -76,6 +76,11 @@ test('an explanation has code, reason, next step and the log', () => {
   assert.equal(explain(plain, '/l'), 'E_IO: x: broke; session log: /l');
   const hinted = new KfdError('E_VRAM', 'x: full', { hint: 'empty it' });
   assert.equal(explain(hinted, '/l'), 'E_VRAM: x: full (empty it); session log: /l');
+  const hostile = new KfdError('E_UNSUPPORTED_STATE', 'pid 7 (a\u001b[2J\nError: b\u009b)');
+  assert.equal(
+    explain(hostile, '/l'),
+    'E_UNSUPPORTED_STATE: pid 7 (a?[2J?Error: b?); session log: /l',
+  );
 });
 
 test('errors of the addon, of Node and of ours keep their kind', () => {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { type BoKind, boKinds } from '../../src/addon/images.js';
+import { boFault, buffersOfBos } from '../../src/manifest/buffers.js';
 import { inconsistencies } from '../../src/manifest/consistency.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import type { Descriptor, StateSummary } from '../../src/native.js';
@@ -11,7 +13,6 @@ import type { DumpedProcess } from '../../src/session/dump/process.js';
 import { buffersOf, findShares } from '../../src/session/dump/sharing.js';
 import type { Message } from '../../src/session/plugin/message.js';
 import { MadeBuffers } from '../../src/session/restore/made-buffers.js';
-import { checkBuffers } from '../../src/session/restore/preflight.js';
 import type { Returning } from '../../src/session/restore/returning.js';
 import { sampleManifest } from './manifest-sample.js';
 import { temporaryFolder } from './paths.js';
@@ -237,16 +238,15 @@ test('a shared BO has the kind and size of its buffer', () => {
     ],
     shares: [{ process: 0, bo_index: 0, buffer: 5 }],
   };
-  const importer = (size: number, kind: string) => ({
-    ordinal: 0,
-    state: Buffer.alloc(0),
-    summary: { bos: [{ gpuId: 1, size, kind, allocFlags: 1 }] } as unknown as StateSummary,
-    renderStates: [],
-  });
-  assert.doesNotThrow(() => checkBuffers(manifest, importer(8192, 'vram')));
-  assert.throws(() => checkBuffers(manifest, importer(4096, 'vram')), { code: 'E_IMAGE_CORRUPT' });
-  assert.throws(() => checkBuffers(manifest, importer(8192, 'gtt')), { code: 'E_IMAGE_CORRUPT' });
-  assert.throws(() => checkBuffers({ ...manifest, shares: [] }, importer(8192, 'vram')), {
-    code: 'E_IMAGE_CORRUPT',
-  });
+  const faultOf = (document: Manifest, size: number, kind: BoKind) => {
+    const bos = { sizes: Float64Array.of(size), kinds: Uint8Array.of(boKinds.indexOf(kind)) };
+    return boFault(bos, buffersOfBos(document).get(0) ?? new Map());
+  };
+  assert.equal(faultOf(manifest, 8192, 'vram'), undefined);
+  assert.match(
+    faultOf(manifest, 4096, 'vram') ?? '',
+    /BO 0 is vram of 4096 bytes, .* vram of 8192/,
+  );
+  assert.match(faultOf(manifest, 8192, 'gtt') ?? '', /BO 0 is gtt/);
+  assert.match(faultOf({ ...manifest, shares: [] }, 8192, 'vram') ?? '', /no buffer for it/);
 });

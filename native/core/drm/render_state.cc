@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;  // of the GPU, on every host
 constexpr std::uint64_t kMaxHandle = std::numeric_limits<std::int32_t>::max() - 1;
-constexpr std::uint64_t kMaxRecords = 1u << 20;  // of one kind; far above any real process
 
 /// docs/image-format.md, "Render state file". Followed by the sections in the order of their counts
 /// and by XXH3-64 of all before it.
@@ -55,6 +54,7 @@ const char* bo_fault(const RenderState& state) {
   for (const GemBo& bo : state.bos) {
     if (bo.handle <= last || bo.handle > kMaxHandle) return "handles out of order or range";
     if (bo.size == 0 || bo.size % kPageBytes != 0) return "BO not of whole pages";
+    if (bo.size > kMaxBoBytes) return "BO larger than any memory";
     if (bo.mmap_offset % kPageBytes != 0) return "offset of a BO not of whole pages";
     last = bo.handle;
   }
@@ -118,11 +118,6 @@ const char* fault(const RenderState& state) {
   return context_fault(state);
 }
 
-std::uint32_t count(std::size_t n) {
-  if (n > kMaxRecords) throw Error(ErrorCode::unsupported, "render state file: too many records");
-  return static_cast<std::uint32_t>(n);
-}
-
 /// The size of the file that `header` describes: 32-bit counts of small records cannot overflow.
 std::uint64_t file_bytes(const Header& header) {
   return sizeof(Header) + header.num_bos * std::uint64_t{sizeof(GemBo)} +
@@ -143,6 +138,10 @@ void check_counts(const Header& header) {
   if (file_bytes(header) != header.prefix.file_bytes) {
     kKind.corrupt("counts do not add up to its length");
   }
+  for (const std::uint32_t n : {header.num_bos, header.num_mappings, header.num_metadata,
+                                header.num_contexts, header.num_rings, header.num_bo_lists}) {
+    kKind.check_count(n);
+  }
 }
 
 }  // namespace
@@ -151,12 +150,12 @@ std::vector<std::byte> encode_render_state(const RenderState& state) {
   Header header{};
   header.prefix = kKind.prefix();
   header.ordinal = state.ordinal;
-  header.num_bos = count(state.bos.size());
-  header.num_mappings = count(state.mappings.size());
-  header.num_metadata = count(state.metadata.size());
-  header.num_contexts = count(state.contexts.size());
-  header.num_rings = count(state.rings.size());
-  header.num_bo_lists = count(state.bo_lists.size());
+  header.num_bos = kKind.count(state.bos.size());
+  header.num_mappings = kKind.count(state.mappings.size());
+  header.num_metadata = kKind.count(state.metadata.size());
+  header.num_contexts = kKind.count(state.contexts.size());
+  header.num_rings = kKind.count(state.rings.size());
+  header.num_bo_lists = kKind.count(state.bo_lists.size());
   header.bo_bytes = sizeof(GemBo);
   header.mapping_bytes = sizeof(GemMapping);
   header.metadata_bytes = sizeof(GemMetadata);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -31,18 +30,16 @@ static_assert(sizeof(BoPriv) == 272);
               "KFD state: its private data has a layout that is not known here (" + why + ")");
 }
 
-BlobBo read(const BoPriv& priv, const ProcessState& state) {
+/// `known`: the ids of the process's GPUs, in order.
+BlobBo read(const BoPriv& priv, const std::vector<std::uint32_t>& known) {
   if (priv.idr_handle > std::numeric_limits<std::int32_t>::max()) another_layout("handle");
   BlobBo bo{priv.idr_handle, {}};
   for (const std::uint32_t gpu : priv.mapped_gpuids) {
     if (gpu == 0) break;
-    if (std::ranges::find(state.devices, gpu, &kfd_criu_device_bucket::user_gpu_id) ==
-        state.devices.end()) {
-      another_layout("GPU of a mapping");
-    }
+    if (!std::ranges::binary_search(known, gpu)) another_layout("GPU of a mapping");
     bo.gpus.push_back(gpu);
   }
-  if (bo.gpus.size() > state.devices.size()) another_layout("mapped GPUs");
+  if (bo.gpus.size() > known.size()) another_layout("mapped GPUs");
   return bo;
 }
 
@@ -52,14 +49,20 @@ std::vector<BlobBo> blob_bos(const ProcessState& state) {
   // Counts are 32-bit, records small: nothing overflows.
   const std::size_t begin = kProcessBytes + kDeviceBytes * state.devices.size();
   if (state.priv.size() < begin + sizeof(BoPriv) * state.bos.size()) another_layout("size");
+  std::vector<std::uint32_t> known;
+  for (const kfd_criu_device_bucket& device : state.devices) known.push_back(device.user_gpu_id);
+  std::ranges::sort(known);
   std::vector<BlobBo> bos;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> handles;
+  bos.reserve(state.bos.size());
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> handles;
   for (std::size_t i = 0; i < state.bos.size(); ++i) {
     BoPriv priv;
     std::memcpy(&priv, state.priv.data() + begin + i * sizeof priv, sizeof priv);
-    bos.push_back(read(priv, state));
-    if (!handles.insert({state.bos[i].gpu_id, priv.idr_handle}).second) another_layout("handles");
+    bos.push_back(read(priv, known));
+    handles.emplace_back(state.bos[i].gpu_id, priv.idr_handle);
   }
+  std::ranges::sort(handles);
+  if (std::ranges::adjacent_find(handles) != handles.end()) another_layout("handles");
   return bos;
 }
 

@@ -51,13 +51,6 @@ const char* vma_fault(const std::vector<VmaRecord>& vmas) {
   return nullptr;
 }
 
-std::uint32_t count(std::size_t n) {
-  if (n > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::unsupported, "state file: too many records");
-  }
-  return static_cast<std::uint32_t>(n);
-}
-
 /// The size of the file that `header` describes. Counts are 32-bit and records small, so only
 /// priv_bytes can overflow.
 std::uint64_t file_bytes(const Header& header) {
@@ -79,6 +72,9 @@ void check_counts(const Header& header) {
   if (file_bytes(header) != header.prefix.file_bytes) {
     kKind.corrupt("counts do not add up to its length");
   }
+  kKind.check_count(header.num_devices, kMaxStateDevices);
+  kKind.check_count(header.num_bos);
+  kKind.check_count(header.num_vmas);
 }
 
 }  // namespace
@@ -92,9 +88,9 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
   header.ordinal = state.ordinal;
   header.ns_pid = state.ns_pid;
   header.num_objects = state.num_objects;
-  header.num_devices = count(state.devices.size());
-  header.num_bos = count(state.bos.size());
-  header.num_vmas = count(state.vmas.size());
+  header.num_devices = kKind.count(state.devices.size(), kMaxStateDevices);
+  header.num_bos = kKind.count(state.bos.size());
+  header.num_vmas = kKind.count(state.vmas.size());
   header.priv_bytes = state.priv.size();
   header.device_bytes = sizeof(kfd_criu_device_bucket);
   header.bo_bytes = sizeof(kfd_criu_bo_bucket);
@@ -135,6 +131,7 @@ ProcessState decode_state(std::span<const std::byte> bytes) {
   }
   for (const kfd_criu_bo_bucket& bo : state.bos) {
     if (bo.dmabuf_fd != KFD_INVALID_FD) kKind.corrupt("BO with a descriptor");
+    if (bo.size > kMaxBoBytes) kKind.corrupt("BO larger than any memory");
   }
   if (const char* fault = vma_fault(state.vmas)) kKind.corrupt(fault);
   return state;

@@ -19,6 +19,15 @@ void StateKind::corrupt(const std::string& reason) const {
   throw Error(ErrorCode::corrupt, std::string(name) + ": " + reason);
 }
 
+std::uint32_t StateKind::count(std::size_t n, std::size_t most) const {
+  if (n > most) throw Error(ErrorCode::unsupported, std::string(name) + ": too many records");
+  return static_cast<std::uint32_t>(n);
+}
+
+void StateKind::check_count(std::uint32_t n, std::size_t most) const {
+  if (n > most) corrupt("too many records");
+}
+
 void StateKind::check(const StatePrefix& prefix, std::uint64_t actual_bytes) const {
   if (prefix.magic != magic) corrupt("bad magic");
   if (prefix.version != version) {

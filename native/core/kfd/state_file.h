@@ -16,6 +16,12 @@ namespace kfdcp {
 /// Bytes of the largest state file: all of it is held in memory. src/manifest/schema.ts has the
 /// same.
 inline constexpr std::size_t kMaxStateBytes = 1u << 30;
+/// Records of one kind in a state file. A bound for hostile files, far above any real process.
+inline constexpr std::size_t kMaxStateRecords = 1u << 20;
+/// Bytes of the largest BO, as in a manifest.
+inline constexpr std::uint64_t kMaxBoBytes = std::uint64_t{1} << 50;
+/// GPUs of one process. A manifest has no more.
+inline constexpr std::size_t kMaxStateDevices = 256;
 
 /// How the header of every state file begins.
 struct StatePrefix {
@@ -39,6 +45,10 @@ struct StateKind {
   StatePrefix prefix() const;
   /// Throws Error{corrupt} "<name>: <reason>".
   [[noreturn]] void corrupt(const std::string& reason) const;
+  /// The number of records of one kind, for a writer. Throws Error{unsupported} above `most`.
+  std::uint32_t count(std::size_t n, std::size_t most = kMaxStateRecords) const;
+  /// The same limit for a reader. Throws Error{corrupt}.
+  void check_count(std::uint32_t n, std::size_t most = kMaxStateRecords) const;
   /// The header of `file`, which is of this kind and whole; `rest` becomes everything behind it,
   /// with the checksum. `check_counts` throws for counts that do not go with the length of the
   /// file. Throws Error{corrupt|unsupported}.

@@ -138,7 +138,11 @@ std::uint32_t ns_pid(int pid) {
 std::string comm(int pid) {
   const std::string text = text_of(proc(pid, "comm"));
   std::string_view rest = text;
-  return std::string(take_line(rest).value_or(""));
+  std::string name(take_line(rest).value_or(""));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return name;
 }
 
 std::string namespace_of(int pid, const char* name) {

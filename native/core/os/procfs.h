@@ -33,6 +33,7 @@ std::vector<int> process_tree(int top);
 
 /// The innermost pid of `pid` (last number of NSpid in /proc/PID/status).
 std::uint32_t ns_pid(int pid);
+/// The name of `pid`, which it chooses itself: without control characters, for logs and terminals.
 std::string comm(int pid);
 /// Link text of /proc/PID/ns/<name>, e.g. "user:[4026531837]".
 std::string namespace_of(int pid, const char* name);

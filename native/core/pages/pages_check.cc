@@ -94,6 +94,16 @@ struct PagesStreamCheck::State {
          std::min<std::uint64_t>(left, layout::kRecordsPerPage) * sizeof(layout::FrameRecord));
   }
 
+  /// Nothing but the listing is needed any more. The owner may live on for long.
+  void release() {
+    unit = {};
+    content = {};
+    decoder.reset();
+    seen = SeenRecords();
+    pages = {};
+    lengths.reset();
+  }
+
   IndexSink keep;
   FrameSink sink;
   Stage stage = Stage::header;
@@ -101,7 +111,7 @@ struct PagesStreamCheck::State {
   std::uint64_t at = 0;  // offset of the current unit in the file
   std::vector<std::byte> unit;
   std::vector<std::byte> content;
-  FrameDecoder decoder;
+  std::optional<FrameDecoder> decoder;
 
   layout::Header header{};
   layout::IndexHeader index{};
@@ -173,7 +183,8 @@ void PagesStreamCheck::State::on_frame(std::span<std::byte> bytes) {
     if (content.size() < frame.raw) content.resize(frame.raw);
     out = std::span(content).first(frame.raw);
   }
-  decoder.decode(frame, frames_stored++, stored, out);
+  if (!decoder) decoder.emplace();
+  decoder->decode(frame, frames_stored++, stored, out);
   next(Stage::record, sizeof(layout::FrameRecord));
 }
 
@@ -252,10 +263,12 @@ void PagesStreamCheck::feed(std::span<const std::byte> bytes) {
       if (s.keep && stage != Stage::frame && s.stage != Stage::frame) s.keep(s.at, s.unit);
     } catch (...) {
       s.stage = State::Stage::failed;
+      s.release();
       throw;
     }
     s.at += s.unit.size();
     s.unit.clear();
+    if (s.stage == State::Stage::end) s.release();
   }
 }
 

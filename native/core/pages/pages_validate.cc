@@ -64,6 +64,7 @@ PagesOptions check_header(const Header& header) {
   require(all_zero(header.encryption), "fields without their feature");
   const bool refers = (header.required_features & kReferences) != 0;
   require(refers != all_zero(header.parent), "references and parent do not agree");
+  require(!refers || has_digests(header), "references without digests");
   require((header.required_features & kSiblings) == 0 || has_digests(header),
           "siblings without digests");
   if (header.optional_features == 0) {

@@ -26,10 +26,14 @@ const PagesReader& SiblingFiles::reader(std::uint32_t process, std::uint32_t gpu
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Opened>& opened = files_[{process, gpu}];
   if (!opened) {
-    auto fresh = std::make_unique<Opened>(open_(process, gpu));
+    File file = open_(process, gpu);
+    const auto root = file.root;
+    auto fresh = std::make_unique<Opened>(std::move(file));
     const PagesOptions& is = fresh->reader.options();
     require(is.process == process && is.gpu == gpu, pages_file_name(process, gpu),
             "belongs to another process or GPU");
+    require(!root || *root == fresh->reader.summary().root, pages_file_name(process, gpu),
+            "its index does not match the digest in the manifest");
     opened = std::move(fresh);
   }
   return opened->reader;
@@ -65,7 +69,7 @@ SiblingFiles::Open siblings_in(std::string folder) {
       throw Error(ErrorCode::corrupt, name + ": is missing, but another file refers to it");
     }
     if (!fd) throw io_error(name);
-    return SiblingFiles::File{std::move(fd), {}};
+    return SiblingFiles::File{std::move(fd), {}, {}};
   };
 }
 

@@ -1,11 +1,13 @@
 // The other pages files of an image, for frames that they store.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,6 +22,8 @@ class SiblingFiles {
   struct File {
     UniqueFd fd;
     FileRange range;
+    /// What its index must have; none: whoever opened it cannot know.
+    std::optional<std::array<std::uint8_t, 16>> root = std::nullopt;
   };
   /// Opens the file of process ordinal `process` on GPU ordinal `gpu`. Throws Error.
   using Open = std::function<File(std::uint32_t process, std::uint32_t gpu)>;

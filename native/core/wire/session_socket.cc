@@ -67,6 +67,7 @@ bool remove_dead_session(int criu_pid) {
   if (!nobody_listens(session_socket(criu_pid))) return false;
   ::unlink(session_socket(criu_pid).c_str());
   ::unlink(control_socket(criu_pid).c_str());
+  ::unlink((session_directory(criu_pid) + "/owner").c_str());  // src/session/control/folders.ts
   ::rmdir(session_directory(criu_pid).c_str());
   ::rmdir(("/sys/fs/cgroup/kfd-checkpoint/" + std::to_string(criu_pid)).c_str());
   return true;

@@ -29,8 +29,8 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
-  return type == 1 || type == 2 || type == 10 || (type >= 20 && type <= 29) ||
-         (type >= 30 && type <= 41);
+  return (type >= 1 && type <= 3) || type == 10 || (type >= 20 && type <= 29) ||
+         (type >= 30 && type <= 42);
 }
 
 /// Takes every descriptor out of the control messages, so that none leaks whatever follows.
@@ -139,6 +139,13 @@ Message expect_message(int socket, int timeout_ms) {
   std::optional<Message> message = receive_message(socket);
   if (!message) throw Error(ErrorCode::io, "session socket: the session ended", EPIPE);
   return std::move(*message);
+}
+
+Message expect_answer(int socket, int silence_ms) {
+  for (;;) {
+    Message message = expect_message(socket, silence_ms);
+    if (message.type != MessageType::working) return message;
+  }
 }
 
 void send_buffers(int socket, MessageType type, std::uint32_t ordinal,

@@ -15,8 +15,9 @@ namespace kfdcp {
 
 /// src/session/plugin/wire.ts mirrors these numbers.
 enum class MessageType : std::uint32_t {
-  ok = 1,     // answer; args as the request says
-  error = 2,  // answer; text is the reason
+  ok = 1,       // answer; args as the request says
+  error = 2,    // answer; text is the reason
+  working = 3,  // the answer is still to come: sent again and again while the session works on it
 
   stage = 10,  // launcher: text = CRIU script action; answered when the stage may continue
 
@@ -99,6 +100,14 @@ std::optional<Message> receive_message(int socket);
 
 /// Waits up to `timeout_ms` for a message; Error{io} with ETIMEDOUT when none comes.
 Message expect_message(int socket, int timeout_ms);
+
+/// Waits for an answer as long as the session works on it, however long that takes. Error{io} with
+/// ETIMEDOUT when nothing has come for `silence_ms`.
+Message expect_answer(int socket, int silence_ms);
+
+/// How long a session is silent at most that is neither stopped nor dead: it says every 20 s that
+/// it works (src/session/plugin/serve-messages.ts).
+inline constexpr int kSilenceMs = 120'000;
 
 /// Sends in as many packets of type `type` as the descriptor limit asks for.
 void send_buffers(int socket, MessageType type, std::uint32_t ordinal,

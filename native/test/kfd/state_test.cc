@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <tuple>
 
+#include "core/kfd/state_file.h"
 #include "test/kfd/state_damage.h"
 #include "test/kfd/state_fuzz.h"
 #include "test/kfd/state_sample.h"
@@ -81,6 +83,36 @@ TEST_CASE("state: hostile headers with a right checksum") {
     CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0})) == ErrorCode::corrupt);
     CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0} - 600)) == ErrorCode::corrupt);
   }
+}
+
+TEST_CASE("state: more records than any process has, and a BO larger than any memory") {
+  const auto code_with = [](std::size_t bos, std::size_t devices) {
+    Bytes file(128 + 48 * bos + 16 * devices + 8);
+    const Bytes empty = encode_state({});
+    std::copy_n(empty.begin(), 128, file.begin());
+    const std::uint64_t bytes = file.size();
+    const auto counts = {static_cast<std::uint32_t>(devices), static_cast<std::uint32_t>(bos)};
+    std::memcpy(file.data() + 32, &bytes, sizeof bytes);
+    std::memcpy(file.data() + 52, counts.begin(), 8);
+    for (std::size_t i = 0; i < devices; ++i) {
+      std::memset(file.data() + 128 + 16 * i + 8, 0xff, 4);
+    }
+    for (std::size_t i = 0; i < bos; ++i) {
+      std::memset(file.data() + 128 + 16 * devices + 48 * i + 40, 0xff, 4);
+    }
+    return decode_code(resealed_state(std::move(file)));
+  };
+  CHECK(code_with(kMaxStateRecords, kMaxStateDevices) == std::nullopt);
+  CHECK(code_with(kMaxStateRecords + 1, 0) == ErrorCode::corrupt);
+  CHECK(code_with(0, kMaxStateDevices + 1) == ErrorCode::corrupt);
+  ProcessState state;
+  state.bos.resize(1);
+  state.bos[0].size = kMaxBoBytes;
+  CHECK(decode_code(encode_state(state)) == std::nullopt);
+  state.bos[0].size = kMaxBoBytes + 1;
+  CHECK(decode_code(encode_state(state)) == ErrorCode::corrupt);
+  state.devices.resize(kMaxStateDevices + 1);
+  CHECK(code_of([&] { encode_state(state); }) == ErrorCode::unsupported);
 }
 
 TEST_CASE("state: descriptors and impossible mappings are refused") {

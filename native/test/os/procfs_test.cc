@@ -168,7 +168,7 @@ TEST_CASE("procfs: the innermost pid of a process in a pid namespace of its own"
 
 TEST_CASE("procfs: name and namespaces") {
   const Child child([] { ::prctl(PR_SET_NAME, "a (b) c\td"); });
-  CHECK(procfs::comm(child.pid()) == "a (b) c\td");
+  CHECK(procfs::comm(child.pid()) == "a (b) c?d");
   CHECK(procfs::namespace_of(child.pid(), "user") == procfs::namespace_of(::getpid(), "user"));
   CHECK(procfs::namespace_of(child.pid(), "user").starts_with("user:["));
   const Child other([] {

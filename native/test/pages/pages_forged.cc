@@ -26,6 +26,10 @@ TEST_CASE("pages: forged header") {
         refused(forge([&](H& h) { h.required_features |= 1ull << bit; }), ErrorCode::unsupported));
   }
   CHECK(refused(forge([](H& h) { h.required_features |= 1 << 5; })));  // siblings, no digests
+  CHECK(refused(forge([](H& h) {  // references, no digests
+    h.required_features |= 1;
+    h.parent[0] = 1;
+  })));
   CHECK(refused(forge([](H& h) { h.header_bytes = 8192; })));
   for (const std::uint32_t bad : {0u, 4096u, (1u << 20) + 1, 8u << 20, 0xfffff000u}) {
     CHECK(refused(forge([&](H& h) { h.frame_bytes = bad; })));

@@ -42,8 +42,8 @@ bool acceptable(const std::string& bytes, std::size_t fds) {
   if (bytes.size() < sizeof header || fds > kMaxFds) return false;
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::uint32_t type = header.type;
-  const bool known = type == 1 || type == 2 || type == 10 || (20 <= type && type <= 29) ||
-                     (30 <= type && type <= 41);
+  const bool known = (1 <= type && type <= 3) || type == 10 || (20 <= type && type <= 29) ||
+                     (30 <= type && type <= 42);
   return known && header.magic == RawHeader{}.magic && header.fds == fds &&
          std::uint64_t{header.text_bytes} + sizeof header == bytes.size() &&
          header.text_bytes <= kMaxText;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
@@ -26,6 +28,7 @@ namespace {
 
 const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::error,
+                                            MessageType::working,
                                             MessageType::stage,
                                             MessageType::dump_refused,
                                             MessageType::dump_pause,
@@ -48,7 +51,8 @@ const std::vector<MessageType> kAllTypes = {MessageType::ok,
                                             MessageType::render_opened,
                                             MessageType::import_buffer,
                                             MessageType::render_state,
-                                            MessageType::shared_bo};
+                                            MessageType::shared_bo,
+                                            MessageType::restore_end};
 
 bool same_inode(int a, int b) {
   struct stat first {
@@ -72,6 +76,27 @@ TEST_CASE("wire: every type arrives with arguments and text as they were sent") 
     CHECK(got->text == std::string("t\0ä", 4));
     CHECK(got->fds.empty());
   }
+}
+
+TEST_CASE("wire: who waits for an answer waits as long as the session works on it") {
+  const Pair pair = packet_pair();
+  constexpr int kSilence = 200;
+  std::thread session([&] {
+    for (int i = 0; i < 6; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kSilence / 2));
+      send_message(pair.a.get(), MessageType::working, {}, "", {});
+    }
+    send_message(pair.a.get(), MessageType::ok, {7}, "", {});
+  });
+  CHECK(expect_answer(pair.b.get(), kSilence).args[0] == 7);
+  session.join();
+  int err = 0;
+  try {
+    expect_answer(pair.b.get(), 20);
+  } catch (const Error& error) {
+    err = error.err;
+  }
+  CHECK(err == ETIMEDOUT);
 }
 
 TEST_CASE("wire: a failure is sent with its reason, and whether it is one of ours") {
@@ -182,7 +207,7 @@ TEST_CASE("wire: malformed packets are protocol errors and leak nothing") {
     CHECK(refused(good, 1));
   }
   SUBCASE("unknown types") {
-    for (const std::uint32_t type : {0u, 3u, 9u, 11u, 19u, 42u, 0x80000001u, ~0u}) {
+    for (const std::uint32_t type : {0u, 4u, 9u, 11u, 19u, 43u, 0x80000001u, ~0u}) {
       good.header.type = type;
       CHECK_MESSAGE(refused(good, 1), type);
     }

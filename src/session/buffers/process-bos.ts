@@ -16,11 +16,3 @@ export function withRenderBos(summary: StateSummary, files: readonly HeldRender[
   );
   return { ...summary, bos: [...summary.bos, ...held] };
 }
-
-/** How many BOs of a recorded process are in its KFD state. They come first. */
-export function kfdBos(process: {
-  readonly summary: StateSummary;
-  readonly renderStates: readonly { readonly firstBo: number }[];
-}): number {
-  return process.renderStates[0]?.firstBo ?? process.summary.bos.length;
-}

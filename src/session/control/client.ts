@@ -3,30 +3,15 @@
  * hostile when printed.
  */
 
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { runFolder } from '../../criu/state-folder.js';
-import { asKfdError, type ErrorCode, exitCodes, isMissing, KfdError } from '../../errors.js';
+import { asKfdError, type ErrorCode, exitCodes, KfdError } from '../../errors.js';
 import { statusCode } from '../../rpc-status.js';
 import { loadGrpcPart } from './load.js';
 import { controlSocketName, type SessionStatus } from './types.js';
 
 /** Milliseconds. A session loads gRPC first, perhaps on a busy host. */
 const answerMs = 30_000;
-
-/** CRIU's pids of the sessions that have a folder below `root`, dead ones included. Throws E_IO. */
-export function sessionPids(root: string): number[] {
-  try {
-    const names = readdirSync(join(root, runFolder));
-    return names
-      .filter((name) => /^[1-9]\d{0,8}$/.test(name))
-      .map(Number)
-      .sort((a, b) => a - b);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw asKfdError(error, 'sessions');
-  }
-}
 
 /** Every call throws E_NOT_FOUND without a session, E_TIMEOUT, E_PROTOCOL, or the error of the session. */
 export class SessionClient {

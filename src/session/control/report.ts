@@ -31,6 +31,8 @@ export class ControlledSession implements Controlled {
 
   status(): SessionStatus {
     const { request, phases, transfers, logPath } = this.#context;
+    // Read before the phases: transfers are a part of the time of all.
+    const transferUs = transfers.elapsedUs;
     const { name: phase, us, totalUs } = phases.current;
     const files = transfers.progress();
     return {
@@ -40,7 +42,7 @@ export class ControlledSession implements Controlled {
       phase,
       elapsed_us: totalUs,
       phase_us: us,
-      transfer_us: transfers.elapsedUs,
+      transfer_us: transferUs,
       ...sum(files),
       processes: this.#session.processes.length,
       gpus: byGpu(files),

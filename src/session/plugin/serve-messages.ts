@@ -1,6 +1,6 @@
 /** Answers messages: one handler per type, errors become answers of type `error`. */
 
-import { asKfdError, type ErrorCode, KfdError } from '../../errors.js';
+import { asKfdError, type ErrorCode, KfdError, printable } from '../../errors.js';
 import type { Logger } from '../../log.js';
 import { type Delivery, fromNative, type Listener } from '../../native.js';
 import type { Message } from './message.js';
@@ -23,17 +23,27 @@ export interface Answer {
 
 export type Handler = (message: Message) => Promise<Answer | undefined> | Answer | undefined;
 
-/** The text of an error for users of the container engine: reason, next step, place of the log. */
+/**
+ * The text of an error for users of the container engine: reason, next step, place of the log. Names of processes in it
+ * are what the container wants.
+ */
 export function explain(error: KfdError, logPath: string): string {
   const hint = error.hint === undefined ? '' : ` (${error.hint})`;
-  return `${error.code}: ${error.message}${hint}; session log: ${logPath}`;
+  return printable(`${error.code}: ${error.message}${hint}; session log: ${logPath}`);
 }
 
-/** Opens the session's socket and answers by `handlers`. */
+/** Milliseconds. Peers give up a session that is silent for six times as long (kSilenceMs of wire.h). */
+const workingMs = 20_000;
+
+/**
+ * Opens the session's socket and answers by `handlers`. A peer whose answer takes long hears every `everyMs` that the
+ * session works on it.
+ */
 export function serveMessages(
   context: MessageContext,
   handlers: ReadonlyMap<number, Handler>,
   onError: (error: KfdError) => void,
+  everyMs: number = workingMs,
 ): Listener {
   const listener = context.listen((delivery: Delivery) => {
     if (delivery.closed === true) {
@@ -45,7 +55,24 @@ export function serveMessages(
     void answer(delivery);
   });
 
+  function sayWorking({ peer }: Message): void {
+    try {
+      listener.reply(peer, messageType.working, [], '', []);
+    } catch {
+      // The peer has gone.
+    }
+  }
+
   async function answer(message: Message): Promise<void> {
+    const working = setInterval(sayWorking, everyMs, message);
+    try {
+      await handle(message);
+    } finally {
+      clearInterval(working);
+    }
+  }
+
+  async function handle(message: Message): Promise<void> {
     try {
       const handler = handlers.get(message.type);
       if (handler === undefined) {

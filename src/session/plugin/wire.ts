@@ -5,6 +5,7 @@ import { KfdError } from '../../errors.js';
 export const messageType = {
   ok: 1,
   error: 2,
+  working: 3,
   stage: 10,
   dumpRefused: 20,
   dumpPause: 21,

@@ -28,8 +28,8 @@ export class RestoreFiles {
 
   /** The GPU file behind one of CRIU's external files. */
   async open(message: Message): Promise<Answer> {
-    const [criuId] = message.args;
-    const file = this.#image.manifest.ext_files.find(({ criu_id }) => criu_id === criuId);
+    const [criuId = -1] = message.args;
+    const file = this.#image.extFile(criuId);
     if (file === undefined) return { args: [fileKind.none] };
     if (file.kind === 'dmabuf') return this.#openDmabuf(file, message);
     const process = this.#image.processes.get(file.process);
@@ -38,7 +38,7 @@ export class RestoreFiles {
   }
 
   async #openKfd(process: Returning, { pid }: Message): Promise<Answer> {
-    const { ordinal, state, summary } = process.prepared;
+    const { ordinal, summary } = process.prepared;
     this.#phases.enter('restore_state');
     await this.#filterDevices(process, pid);
     if (!this.#image.hasKfdState(process)) return { args: [fileKind.kfd, ordinal] };
@@ -46,19 +46,19 @@ export class RestoreFiles {
       ({ actualGpuId }) => this.#image.pair(actualGpuId).present.record.gpu_id,
     );
     const shared = this.#image.kfdSharesOf(process).map(({ bo_index }) => bo_index);
-    const memfd = native().stateForRestore(state, ids, shared);
+    const memfd = native().stateForRestore(await process.prepared.readState(), ids, shared);
     return { args: [fileKind.kfd, ordinal], fds: [memfd] };
   }
 
-  #openRender(process: Returning, file: ManifestExtFile): Answer {
-    const { state, summary } = process.prepared;
+  async #openRender(process: Returning, file: ManifestExtFile): Promise<Answer> {
+    const { readState, summary } = process.prepared;
     const recorded = this.#image.manifest.gpus.find(({ ordinal }) => ordinal === file.gpu);
     const device = summary.devices.find(({ actualGpuId }) => actualGpuId === recorded?.gpu_id);
     if (device === undefined) throw protocol(`GPU ${file.gpu} is not in the state of its process`);
     const which = [file.process, device.userGpuId, renderNumber(file)];
     if (this.#image.hasKfdState(process)) return { args: [fileKind.render, ...which] };
     this.#phases.enter('restore_state');
-    return { args: [fileKind.drm, ...which], fds: [native().memfd(state)] };
+    return { args: [fileKind.drm, ...which], fds: [native().memfd(await readState())] };
   }
 
   /**
@@ -77,16 +77,16 @@ export class RestoreFiles {
   }
 
   /** The contents of a process's render files, in order. */
-  renderState(message: Message): Answer {
+  async renderState(message: Message): Promise<Answer> {
     const { ordinal, renderStates } = this.#image.process(message).prepared;
     const held = renderStates[message.args[1] ?? -1];
     if (held === undefined) return { args: [0] };
-    const { file, gpuId, firstBo, bos, state } = held;
-    const shared = this.#image
-      .sharesOf(ordinal)
-      .map(({ bo_index: index }) => index - firstBo)
-      .filter((position) => position >= 0 && position < bos);
-    const memfd = native().renderStateForRestore(state, firstBo, shared);
+    const { file, gpuId, firstBo, bos, readState } = held;
+    const positions = Array.from({ length: bos }, (_, position) => position);
+    const shared = positions.filter(
+      (position) => this.#image.shareOf(ordinal, firstBo + position) !== undefined,
+    );
+    const memfd = native().renderStateForRestore(await readState(), firstBo, shared);
     return { args: [1, gpuId, renderNumber(file), firstBo], fds: [memfd] };
   }
 
@@ -129,18 +129,17 @@ export class RestoreFiles {
     const process = this.#image.process(message);
     const { ordinal } = process.prepared;
     const indices = boIndices(message.body, message.fds.length);
-    const shared = new Set(this.#image.sharesOf(ordinal).map(({ bo_index }) => bo_index));
     message.fds.forEach((dmabuf, i) => {
       const index = indices[i] as number;
-      if (shared.has(index)) dmabuf.close();
+      if (this.#image.shareOf(ordinal, index) !== undefined) dmabuf.close();
       else process.dmabufs.set(index, dmabuf);
       this.#made.made({ process: ordinal, bo_index: index });
     });
   }
 
   /** The buffer of a render file's BO, once it exists. */
-  async sharedBo({ args: [ordinal = -1, index] }: Message): Promise<Answer> {
-    const share = this.#image.sharesOf(ordinal).find(({ bo_index }) => bo_index === index);
+  async sharedBo({ args: [ordinal = -1, index = -1] }: Message): Promise<Answer> {
+    const share = this.#image.shareOf(ordinal, index);
     if (share === undefined) throw protocol(`BO ${index} of process ${ordinal} is not shared`);
     const { dmabuf } = await this.#made.wait(share.buffer);
     return { fds: [dmabuf] };

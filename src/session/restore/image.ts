@@ -2,8 +2,8 @@
 
 import { KfdError } from '../../errors.js';
 import type { GpuPair } from '../../gpu/pair.js';
+import { groupedBy } from '../../manifest/buffers.js';
 import type { Manifest, ManifestExtFile, ManifestShare } from '../../manifest/schema.js';
-import { kfdBos } from '../buffers/process-bos.js';
 import type { Message } from '../plugin/message.js';
 import type { Preflight } from './preflight.js';
 import { opensKfd, type Returning, renderFilesOf } from './returning.js';
@@ -12,9 +12,30 @@ export class RestoreImage {
   readonly plan: Preflight;
   /** By ordinal. */
   readonly processes: ReadonlyMap<number, Returning>;
+  /** By CRIU's id. */
+  readonly #extFiles: ReadonlyMap<number, ManifestExtFile>;
+  /** By process, then by the index of the BO. */
+  readonly #shares: ReadonlyMap<number, ReadonlyMap<number, ManifestShare>>;
+  /** Of the BOs in the KFD state of each process. */
+  readonly #kfdShares: ReadonlyMap<number, readonly ManifestShare[]>;
 
   constructor(plan: Preflight) {
     this.plan = plan;
+    const { ext_files: extFiles, shares = [] } = plan.manifest;
+    this.#extFiles = new Map(extFiles.map((file) => [file.criu_id, file]));
+    const byProcess = groupedBy(shares, ({ process }) => process);
+    this.#shares = new Map(
+      [...byProcess].map(([process, own]) => [
+        process,
+        new Map(own.map((share) => [share.bo_index, share])),
+      ]),
+    );
+    this.#kfdShares = new Map(
+      plan.processes.map(({ ordinal, kfdBos }) => [
+        ordinal,
+        (byProcess.get(ordinal) ?? []).filter(({ bo_index: index }) => index < kfdBos),
+      ]),
+    );
     this.processes = new Map(
       plan.processes.map((prepared) => [
         prepared.ordinal,
@@ -48,14 +69,19 @@ export class RestoreImage {
     return process;
   }
 
-  sharesOf(ordinal: number): ManifestShare[] {
-    return (this.manifest.shares ?? []).filter(({ process }) => process === ordinal);
+  /** The external file with CRIU's id. */
+  extFile(criuId: number): ManifestExtFile | undefined {
+    return this.#extFiles.get(criuId);
   }
 
-  /** BOs of the KFD state only. */
-  kfdSharesOf({ prepared }: Returning): ManifestShare[] {
-    const shares = this.sharesOf(prepared.ordinal);
-    return shares.filter(({ bo_index: index }) => index < kfdBos(prepared));
+  /** The share that this BO of the process is, if it is one. */
+  shareOf(ordinal: number, boIndex: number): ManifestShare | undefined {
+    return this.#shares.get(ordinal)?.get(boIndex);
+  }
+
+  /** BOs of the KFD state only, in the order of the manifest. */
+  kfdSharesOf({ prepared }: Returning): readonly ManifestShare[] {
+    return this.#kfdShares.get(prepared.ordinal) ?? [];
   }
 
   /** Whether the application has the render file with KFD's memory on that GPU open, or maps it. */
@@ -87,7 +113,7 @@ export class RestoreImage {
     const sameIds = devices.every(
       ({ userGpuId, actualGpuId }) => this.pair(actualGpuId).present.record.gpu_id === userGpuId,
     );
-    return kfdBos(process.prepared) > 0 || numObjects > 0 || opened || !sameIds;
+    return process.prepared.kfdBos > 0 || numObjects > 0 || opened || !sameIds;
   }
 }
 

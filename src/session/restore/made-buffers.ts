@@ -9,7 +9,8 @@ import { withDeadline } from './deadline.js';
 import type { Returning } from './returning.js';
 
 export class MadeBuffers {
-  readonly #manifest: Manifest;
+  /** By id. */
+  readonly #buffers: ReadonlyMap<number, ManifestBuffer>;
   readonly #returning: ReadonlyMap<number, Returning>;
   readonly #seconds: number;
   /** By place. */
@@ -17,7 +18,7 @@ export class MadeBuffers {
 
   /** `seconds`: see withDeadline(). */
   constructor(manifest: Manifest, returning: ReadonlyMap<number, Returning>, seconds: number) {
-    this.#manifest = manifest;
+    this.#buffers = new Map(manifest.buffers.map((buffer) => [buffer.id, buffer]));
     this.#returning = returning;
     this.#seconds = seconds;
   }
@@ -29,7 +30,7 @@ export class MadeBuffers {
 
   /** The buffer `id`, once its process has made it. Throws E_PROTOCOL, E_TIMEOUT. */
   async wait(id: number): Promise<{ dmabuf: Descriptor; gpu: number }> {
-    const buffer = this.#manifest.buffers.find((candidate) => candidate.id === id);
+    const buffer = this.#buffers.get(id);
     const owner = this.#returning.get(buffer?.process ?? -1);
     if (buffer === undefined || owner === undefined) throw protocol(`there is no buffer ${id}`);
     if (!owner.dmabufs.has(buffer.bo_index)) await this.#come(buffer);

@@ -1,60 +1,27 @@
 /** All checks before a task exists: the image, this host, the index of each file. */
 
-import { createHash } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PagesListing } from '../../addon/images.js';
 import { KfdError } from '../../errors.js';
 import { type Choices, placeAsIs } from '../../gpu/compare.js';
 import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
+import { groupedBy, tableFault } from '../../manifest/buffers.js';
 import { imageState } from '../../manifest/image.js';
-import {
-  renderStateFileName,
-  renderStatePattern,
-  stateFileName,
-  statePattern,
-} from '../../manifest/names.js';
+import { pagesFileName, pagesPattern, stateFileName } from '../../manifest/names.js';
 import {
   type Manifest,
-  type ManifestExtFile,
+  type ManifestBuffer,
   type ManifestFile,
-  type ManifestShare,
   manifestLimits,
 } from '../../manifest/schema.js';
-import {
-  fromNative,
-  native,
-  type PagesSummary,
-  type RenderStateSummary,
-  type StateSummary,
-} from '../../native.js';
-import { readBounded } from '../../os/files.js';
+import { native } from '../../native.js';
 import { type BoPlace, waitingCircle } from '../buffers/places.js';
-import { kfdBos, withRenderBos } from '../buffers/process-bos.js';
 import { checkSiblings, type NamedPages } from '../buffers/siblings.js';
-import { hasContents } from '../contents/drain.js';
-
-/** One recorded process, checked, for the plugin. */
-export interface PreparedProcess {
-  readonly ordinal: number;
-  readonly state: Buffer;
-  /** With the BOs of its render files. */
-  readonly summary: StateSummary;
-  /** In the order of their numbers. */
-  readonly renderStates: readonly PreparedRender[];
-}
-
-/** The contents of one of its render files. */
-export interface PreparedRender {
-  readonly file: ManifestExtFile;
-  readonly gpuId: number;
-  readonly state: Buffer;
-  /** Index of its first BO among the BOs of the process, and how many it has. */
-  readonly firstBo: number;
-  readonly bos: number;
-}
+import { asFile, corrupt, type PreparedProcess, prepareAll } from './prepare.js';
 
 export interface Preflight {
   readonly manifest: Manifest;
@@ -101,67 +68,17 @@ export async function preflight(
     });
   }
   const pages: NamedPages[] = [];
-  const states: ReadState<StateSummary>[] = [];
-  const renderStates = new Map<string, ReadState<RenderStateSummary>>();
+  const buffers = groupedBy(manifest.buffers, (buffer) => buffer.pages_file);
   for (const file of manifest.files) {
     const path = join(directory, file.name);
     await checkSize(path, file);
-    if (statePattern.test(file.name)) {
-      states.push(await readState(path, file, native().stateSummary, stateFileName));
-    } else if (renderStatePattern.test(file.name)) {
-      const read = readState(path, file, native().renderStateSummary, renderStateFileName);
-      renderStates.set(file.name, await read);
-    } else pages.push({ name: file.name, summary: checkPages(path, file) });
+    if (!pagesPattern.test(file.name)) continue;
+    pages.push({ name: file.name, summary: checkPages(path, file, buffers.get(file.name) ?? []) });
   }
   checkSiblings(directory, pages);
-  const processes = states.map((state) => prepare(manifest, state, renderStates));
-  for (const process of processes) {
-    checkBuffers(manifest, process);
-    checkExchange(manifest, process);
-  }
+  const processes = await prepareAll(directory, manifest);
   checkOrder(manifest, processes);
   return { manifest, host, pairs, ignored, risks, processes };
-}
-
-/** Without an upload a BO's contents would be zeros. Throws E_IMAGE_CORRUPT. */
-export function checkBuffers(
-  { buffers, shares = [] }: Manifest,
-  { ordinal, summary }: PreparedProcess,
-): void {
-  const own = buffers.map((buffer) => ({ ...buffer, buffer }));
-  const ofOthers = shares.map((share) => ({
-    ...share,
-    buffer: buffers.find(({ id }) => id === share.buffer),
-  }));
-  const recorded = new Map(
-    [...own, ...ofOthers]
-      .filter(({ process }) => process === ordinal)
-      .map(({ bo_index, buffer }) => [bo_index, buffer]),
-  );
-  const damaged = (what: string) =>
-    new KfdError('E_IMAGE_CORRUPT', `${stateFileName(ordinal)}: ${what} in the manifest`);
-  summary.bos.forEach(({ kind, size }, index) => {
-    if (!hasContents(kind)) return;
-    const buffer = recorded.get(index);
-    if (buffer?.kind !== kind || buffer.size !== size) throw damaged(`BO ${index} is another`);
-    recorded.delete(index);
-  });
-  if (recorded.size > 0) throw damaged('fewer BOs with contents than');
-}
-
-/**
- * A restore exchanges shared BOs of KFD by means of their private data. Throws E_UNSUPPORTED_STATE when its layout is
- * unknown.
- */
-export function checkExchange({ shares = [] }: Manifest, process: PreparedProcess): void {
-  const isExchanged = (share: ManifestShare) =>
-    share.process === process.ordinal && share.bo_index < kfdBos(process);
-  if (!shares.some(isExchanged)) return;
-  try {
-    native().checkPrivateData(process.state);
-  } catch (error) {
-    throw fromNative(error, stateFileName(process.ordinal));
-  }
 }
 
 /**
@@ -170,17 +87,16 @@ export function checkExchange({ shares = [] }: Manifest, process: PreparedProces
  */
 export function checkOrder(
   { buffers, shares = [] }: Manifest,
-  processes: readonly PreparedProcess[],
+  processes: readonly Pick<PreparedProcess, 'ordinal' | 'kfdBos'>[],
 ): void {
+  const kfdBos = new Map(processes.map((process) => [process.ordinal, process.kfdBos]));
   const owners = new Map(buffers.map((buffer) => [buffer.id, buffer]));
   const places = shares.flatMap(({ process, bo_index, buffer }) => {
     const owner = owners.get(buffer);
     return owner ? [{ process, bo_index, owner }] : [];
   });
-  const ofRenderFile = ({ process, bo_index: index }: BoPlace) => {
-    const prepared = processes.find(({ ordinal }) => ordinal === process);
-    return prepared !== undefined && index >= kfdBos(prepared);
-  };
+  const ofRenderFile = ({ process, bo_index: index }: BoPlace) =>
+    index >= (kfdBos.get(process) ?? Number.POSITIVE_INFINITY);
   const alone = places.find(
     (share) =>
       share.process === share.owner.process && !ofRenderFile(share) && ofRenderFile(share.owner),
@@ -203,86 +119,33 @@ function optionsHere(): HostOptions {
 }
 
 async function checkSize(path: string, file: ManifestFile): Promise<void> {
-  const size = await stat(path).then(
-    (info) => info.size,
-    () => undefined,
-  );
-  if (size === undefined) {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) {
     throw new KfdError('E_IMAGE_MISSING', `${file.name}: not in the image`, {
       hint: 'use another copy of the archive',
     });
   }
+  if (!found.isFile()) throw corrupt(file, 'not a regular file');
+  const { size } = found;
   if (size !== file.size) throw corrupt(file, `is ${size} bytes, was ${file.size} when sealed`);
-}
-
-interface ReadState<Summary> {
-  readonly state: Buffer;
-  readonly summary: Summary;
-}
-
-async function readState<Summary extends { readonly ordinal: number }>(
-  path: string,
-  file: ManifestFile,
-  summarize: (state: Buffer) => Summary,
-  nameOf: (ordinal: number) => string,
-): Promise<ReadState<Summary>> {
-  const state = await readBounded(path, manifestLimits.stateBytes, 'E_IMAGE_CORRUPT');
-  if (createHash('sha256').update(state).digest('hex') !== file.digest.hex) {
-    throw corrupt(file, 'does not match its digest');
+  if (!pagesPattern.test(file.name) && size > manifestLimits.stateBytes) {
+    throw corrupt(file, `larger than ${manifestLimits.stateBytes} bytes`);
   }
-  const summary = fromFile(file, () => summarize(state));
-  if (nameOf(summary.ordinal) !== file.name) {
-    throw corrupt(file, `belongs to ${nameOf(summary.ordinal)}`);
-  }
-  return { state, summary };
-}
-
-/** Throws E_IMAGE_CORRUPT when a render file is on a GPU that its process does not know. */
-function prepare(
-  { ext_files: extFiles, gpus }: Manifest,
-  { state, summary }: ReadState<StateSummary>,
-  states: ReadonlyMap<string, ReadState<RenderStateSummary>>,
-): PreparedProcess {
-  const files = extFiles
-    .flatMap((file) => {
-      const read = file.process === summary.ordinal && states.get(file.render_state ?? '');
-      return read ? [{ file, ...read }] : [];
-    })
-    .sort((a, b) => a.summary.ordinal - b.summary.ordinal);
-  let whole = summary;
-  const renderStates = files.map(({ file, state: held, summary: heldSummary }): PreparedRender => {
-    const actual = gpus.find(({ ordinal }) => ordinal === file.gpu)?.gpu_id;
-    const gpuId = summary.devices.find(({ actualGpuId }) => actualGpuId === actual)?.userGpuId;
-    if (gpuId === undefined) {
-      const reason = `${file.render_state}: process ${summary.ordinal} has no GPU ${file.gpu}`;
-      throw new KfdError('E_IMAGE_CORRUPT', reason);
-    }
-    const firstBo = whole.bos.length;
-    whole = withRenderBos(whole, [{ gpuId, summary: heldSummary }]);
-    return { file, gpuId, state: held, firstBo, bos: heldSummary.bos.length };
-  });
-  return { ordinal: summary.ordinal, state, summary: whole, renderStates };
 }
 
 /** Checks the index only. Frames are checked during the upload. */
-function checkPages(path: string, file: ManifestFile): PagesSummary {
-  const summary = fromFile(file, () => native().listPages(path));
-  if (summary.root !== file.digest.hex) {
+function checkPages(
+  path: string,
+  file: ManifestFile,
+  buffers: readonly ManifestBuffer[],
+): PagesListing {
+  const listing = asFile(file, () => native().listPages(path));
+  if (listing.root !== file.digest.hex) {
     throw corrupt(file, 'its index does not match the digest in the manifest');
   }
-  return summary;
-}
-
-function fromFile<T>(file: ManifestFile, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw fromNative(error, file.name);
-  }
-}
-
-function corrupt(file: ManifestFile, reason: string): KfdError {
-  return new KfdError('E_IMAGE_CORRUPT', `${file.name}: ${reason}`, {
-    hint: 'the image was damaged or changed after the checkpoint; use another copy',
-  });
+  const name = pagesFileName(listing.process, listing.gpu);
+  if (name !== file.name) throw corrupt(file, `belongs to ${name}`);
+  const fault = tableFault(buffers, listing);
+  if (fault !== undefined) throw corrupt(file, fault);
+  return listing;
 }

@@ -8,7 +8,7 @@ import type { Descriptor } from '../../native.js';
 import { deviceId } from '../../os/device-id.js';
 import type { Message } from '../plugin/message.js';
 import type { DeviceFilter } from './device-filter.js';
-import type { PreparedProcess } from './preflight.js';
+import type { PreparedProcess } from './prepare.js';
 
 /** Number of a render file of a process on one GPU: 0 has KFD's memory, others count from 1. */
 export function renderNumber(file: ManifestExtFile): number {

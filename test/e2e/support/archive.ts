@@ -10,7 +10,7 @@ import {
   truncateSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { run } from './command.js';
 import type { Engine } from './container.js';
 
@@ -18,8 +18,9 @@ const folder = '/tmp/archives';
 
 /** Where `engine`'s archives lie; forgetArchives() takes them away. */
 export function archivePath(engine: Engine, name: string): string {
-  mkdirSync(join(folder, engine), { recursive: true });
-  return join(folder, engine, name);
+  const path = join(folder, engine, name);
+  mkdirSync(dirname(path), { recursive: true });
+  return path;
 }
 
 /** Unpacks an uncompressed archive, lets `change` work on its image directory, packs it again. */

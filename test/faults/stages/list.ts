@@ -1,4 +1,4 @@
-/** Every point at which a process of the test build can be held, by who comes to it: src/stages.ts, native/core/os/stage.h. */
+/** Every point at which a process of the test build can be held, by who comes to it. src/stages.ts has more. */
 
 export const points = {
   /** Session of a checkpoint: ready for the plugin, messages, then the phases of src/session/dump/machine.ts. */

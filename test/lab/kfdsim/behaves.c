@@ -8,6 +8,7 @@
 static const struct sim_kernel kernels[] = {
 	{				/* @ 6.1.192 */
 		.name = "6.1", .kfd_minor = 11, .kfd_commands = 0x24, .kms_minor = 49,
+		.create_flags = SIM_CREATE_SETTABLE_61,
 		.own_event_page = true, .queues_outlive_mm = true, .uses_freed_folder = true,
 		.dates_eviction_without_vm = true, .pauses_every_time = true, .bo_gpus = 16,
 		.hides_address_0 = true, .dmabuf_per_export = true, .saves_gfx = 10,
@@ -15,17 +16,20 @@ static const struct sim_kernel kernels[] = {
 	},
 	{				/* @ 6.12.107 */
 		.name = "6.12.107", .kfd_minor = 17, .kfd_commands = 0x27, .kms_minor = 61,
+		.create_flags = SIM_CREATE_SETTABLE_612,
 		.own_event_page = true, .queues_outlive_mm = true, .uses_freed_folder = true,
 		.pauses_every_time = true, .bo_gpus = 64, .saves_gfx = 11, .create_acquires = true,
 	},
 	{				/* @ 6.12.117 */
 		.name = "6.12.117", .kfd_minor = 17, .kfd_commands = 0x27, .kms_minor = 61,
+		.create_flags = SIM_CREATE_SETTABLE_612,
 		.own_event_page = true, .queues_outlive_mm = true, .uses_freed_folder = true,
 		.bo_gpus = 64, .saves_gfx = 11, .create_acquires = true, .restore_acquires = true,
 		.checks_mqd_size = true,
 	},
 	{				/* @ 7.2.13 */
 		.name = "7.2", .kfd_minor = 23, .kfd_commands = 0x29, .kms_minor = 64,
+		.create_flags = SIM_CREATE_SETTABLE,
 		.lists_handles = true, .svm = true, .own_event_page = true,
 		.pauses_every_time = true, .bo_gpus = 64, .saves_gfx = 11, .create_acquires = true,
 		.checks_mqd_size = true, .saves_every_xcc = true, .loses_ctl_stack = true,
@@ -33,6 +37,7 @@ static const struct sim_kernel kernels[] = {
 	},
 	{				/* @ 7.3.4 */
 		.name = "7.3", .kfd_minor = 23, .kfd_commands = 0x29, .kms_minor = 64,
+		.create_flags = SIM_CREATE_SETTABLE,
 		.lists_handles = true, .svm = true, .user_id_maps = true, .bo_gpus = 64,
 		.saves_gfx = 11, .create_acquires = true, .checks_mqd_size = true,
 		.saves_every_xcc = true, .loses_ctl_stack = true, .ctl_stack_of_topology = true,

@@ -15,6 +15,7 @@ struct sim_kernel {
 	u32 kfd_minor;			/* include/uapi/linux/kfd_ioctl.h: KFD_IOCTL_MINOR_VERSION */
 	u32 kfd_commands;		/* the same: AMDKFD_COMMAND_END */
 	u32 kms_minor;			/* amdgpu_drv.c: KMS_DRIVER_MINOR */
+	u64 create_flags;		/* amdgpu_gem.c:amdgpu_gem_create_ioctl: those it takes */
 	bool lists_handles;		/* amdgpu_drv.c: GEM_LIST_HANDLES, operation 2 of GEM_OP */
 	bool svm;			/* CONFIG_HSA_AMD_SVM: Debian's kernels have it from 7.x on */
 

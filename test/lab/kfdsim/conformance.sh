@@ -109,7 +109,7 @@ numbers() {
 # Those that use ioctls, the ones that say most about both drivers first.
 compared=(kfd_test event_test procfs_test life_test share_test criu_test queue_test queue_criu_test objects_test
 	fault_test drm_test sync_test handle_test engine_test criu_table_test criu_blob_test criu_sizes_test
-	criu_middle_test kfd_handles_test bo_list_test ctx_test ring_test va_test acquire_test limits_test
+	criu_middle_test kfd_handles_test bo_list_test ctx_test ring_test va_test gem_flags_test acquire_test limits_test
 	svm_test svm_reach_test calls_test rocr_test rocr_queue_test rocr_dispatch_test rocr_share_test)
 
 # run_all DRIVER: every compared program; its output is kept, its numbers go into $results as "driver program".

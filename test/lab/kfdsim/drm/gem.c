@@ -18,7 +18,7 @@ int sim_gem_create_ioctl(struct drm_device *dev, void *data, struct drm_file *fi
 	u32 handle;
 	int ret;
 
-	if (!in.domains || in.domains & ~SIM_DOMAINS || in.domain_flags & ~SIM_CREATE_SETTABLE)
+	if (!in.domains || in.domains & ~SIM_DOMAINS || in.domain_flags & ~sim_behaves_as()->create_flags)
 		return -EINVAL;
 	if (in.domains & AMDGPU_GEM_DOMAIN_VRAM)
 		bo = sim_bo_create(sim_gpu_of(dev), SIM_BO_VRAM, in.bo_size);

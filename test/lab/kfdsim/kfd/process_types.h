@@ -15,6 +15,7 @@ struct sim_mem {
 	u32 mapped;			/* bit i: on pdds[i] of the process */
 	u32 gem_handle;			/* a number of gpu->kfd_handles, perhaps of another BO by now; 0: none */
 	struct dma_buf *dmabuf;		/* imported, or exported before; NULL: neither */
+	bool is_import;
 };
 
 /* Queue types as the private CRIU blob stores them. */

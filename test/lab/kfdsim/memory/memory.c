@@ -80,6 +80,12 @@ static bool sim_mem_has_handles(const struct sim_process *p)
 	return !p->kernel->dmabuf_per_export;
 }
 
+/* In vram_GPU: not what was imported (kfd_chardev.c:kfd_ioctl_alloc_memory_of_gpu @ 6.12.117). */
+static bool sim_mem_counts(const struct sim_mem *mem)
+{
+	return mem->bo->kind == SIM_BO_VRAM && !mem->is_import;
+}
+
 /*
  * A handle to bo at va for this GPU; want_id < 0: any number, else that one. from: what it was imported from, NULL: KFD
  * gives it a GEM handle. -ENOMEM also if the number is taken.
@@ -97,6 +103,7 @@ struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u
 	mem->va = va;
 	mem->size = bo->base.size;
 	mem->flags = flags;
+	mem->is_import = from;
 	ret = drm_vma_node_allow(&bo->base.vma_node, pdd->drm_priv);
 	if (ret)
 		goto err_free;
@@ -117,7 +124,7 @@ struct sim_mem *sim_mem_insert(struct sim_pdd *pdd, struct sim_bo *bo, u64 va, u
 		get_dma_buf(from->dmabuf);
 		mem->dmabuf = from->dmabuf;
 	}
-	if (bo->kind == SIM_BO_VRAM)
+	if (sim_mem_counts(mem))
 		pdd->vram_usage += mem->size;
 	return mem;
 
@@ -139,7 +146,7 @@ void sim_mem_remove(struct sim_mem *mem, int id)
 	for (i = 0; i < pdd->p->nr_pdds; i++)
 		sim_mem_unmap(mem, &pdd->p->pdds[i]);
 	idr_remove(&pdd->mems, id);
-	if (mem->bo->kind == SIM_BO_VRAM)
+	if (sim_mem_counts(mem))
 		pdd->vram_usage -= mem->size;
 	drm_vma_node_revoke(&mem->bo->base.vma_node, pdd->drm_priv);
 	if (mem->gem_handle)

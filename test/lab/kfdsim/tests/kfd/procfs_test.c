@@ -3,6 +3,7 @@
 #include "child.h"
 #include "kernel.h"
 #include "kfd/kfd.h"
+#include "memory/kfd_dmabuf.h"
 
 #define VA 0x200000000ull
 #define BYTES (4ull << 20)
@@ -60,6 +61,24 @@ static void test_queues(const struct gpu *g)
 	CHECK(!own("queues/%u/type", q.id)[0]);
 }
 
+/* An import has no VRAM of its own. */
+static void test_vram(const struct gpu *g)
+{
+	long long before = atoll(own("vram_%u", g->id));
+	struct memory memory = make(g, VA + (64ull << 20), BYTES, VRAM), import;
+	int dmabuf = export_kfd(g, memory.handle);
+
+	CHECK(atoll(own("vram_%u", g->id)) == before + (long long)BYTES);
+	MUST(dmabuf >= 0);
+	IS(import_kfd(g, &import, dmabuf, g->id, VA + (128ull << 20), BYTES), 0);
+	CHECK(atoll(own("vram_%u", g->id)) == before + (long long)BYTES);
+	IS(free_gpu(g, &import), 0);
+	CHECK(atoll(own("vram_%u", g->id)) == before + (long long)BYTES);
+	IS(free_gpu(g, &memory), 0);
+	CHECK(atoll(own("vram_%u", g->id)) == before);
+	close(dmabuf);
+}
+
 /* An eviction counts when it is over. */
 static void test_evictions(const struct gpu *g)
 {
@@ -102,6 +121,7 @@ static void child(void)
 	CHECK(own("sdma_%u", g.id)[0]);
 	MUST(!acquire(&g, g.render));
 	test_queues(&g);
+	test_vram(&g);
 	test_evictions(&g);
 }
 

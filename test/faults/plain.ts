@@ -1,0 +1,49 @@
+/** Controls: the same signals on a container without a GPU, where nothing of this product runs. */
+
+import { rmSync } from 'node:fs';
+import { archivePath } from '../e2e/support/archive.js';
+import { attempt, run } from '../e2e/support/command.js';
+import { type Engine, image } from '../e2e/support/container.js';
+import type { OperationName } from './row.js';
+import type { Judged, Subject } from './subject.js';
+import type { Ended } from './support/program.js';
+
+const flags = ['--compress', 'none', '--export'];
+
+export class PlainSubject implements Subject {
+  readonly #engine: Engine;
+  readonly #name: string;
+  readonly #archive: string;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    this.#name = `${engine}-plain`;
+    this.#archive = archivePath(engine, 'plain.tar');
+  }
+
+  async begin(operation: OperationName): Promise<{ words: string[] }> {
+    await this.forget();
+    const words = ['--runtime', this.#engine, 'run', '-d', '--name', this.#name];
+    await run('podman', ...words, '--network', 'none', image, 'sleep', '1000000');
+    const save = ['container', 'checkpoint', ...flags, this.#archive, this.#name];
+    if (operation === 'plain-export') return { words: ['podman', ...save] };
+    await run('podman', ...save);
+    await run('podman', 'rm', '-f', '-t', '0', this.#name);
+    return { words: ['podman', 'container', 'restore', '--import', this.#archive] };
+  }
+
+  async judge(operation: OperationName, ended: Ended): Promise<Judged> {
+    const { stdout } = await attempt('podman', 'inspect', '-f', '{{.State.Status}}', this.#name);
+    const outcome = `status ${ended.status}, container ${stdout === '' ? 'none' : stdout}`;
+    await attempt('podman', 'rm', '-f', '-t', '0', this.#name);
+    if (operation === 'plain-export') return { outcome, problems: [] };
+    const again = await attempt('podman', 'container', 'restore', '--import', this.#archive);
+    if (again.status === 0) return { outcome, problems: [] };
+    return { outcome, problems: [`a retry fails: ${again.stderr.slice(-200)}`] };
+  }
+
+  async forget(): Promise<void> {
+    await attempt('podman', 'rm', '-f', '-t', '0', this.#name);
+    rmSync(this.#archive, { force: true });
+  }
+}

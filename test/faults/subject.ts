@@ -1,0 +1,24 @@
+/** A container of one engine, from row to row. */
+
+import type { OperationName } from './row.js';
+import type { Job } from './support/job.js';
+import type { Ended } from './support/program.js';
+
+/** What the operation ended in, and what of it must not be. */
+export interface Judged {
+  readonly outcome: string;
+  readonly problems: readonly string[];
+}
+
+export interface Subject {
+  /** The container as the operation needs it. Returns the program that is the operation. */
+  begin(
+    operation: OperationName,
+  ): Promise<{ readonly words: readonly string[]; readonly job?: Job }>;
+  /** After the operation, when nothing of it runs any more. */
+  judge(operation: OperationName, ended: Ended, victimIsTask: boolean): Promise<Judged>;
+  /** Takes it away, with all that later rows would use: something is wrong with it. */
+  forget(): Promise<void>;
+  /** Kills the engine's daemon and starts it again. */
+  restartDaemon?(): Promise<void>;
+}

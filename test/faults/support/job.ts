@@ -1,0 +1,128 @@
+/** The container that podman's operations work on: small, and what it holds can be judged. */
+
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { archivePath } from '../../e2e/support/archive.js';
+import { attempt } from '../../e2e/support/command.js';
+import { Container, type Engine } from '../../e2e/support/container.js';
+import { gpuObjects } from '../../e2e/support/gpu.js';
+import { folder as pointsFolder } from './points.js';
+
+const secondsToAnswer = 40;
+
+/** Objects of the GPU whose number only changes when something is made or lost. */
+const steady = [
+  'processes',
+  'bos',
+  'vram_bytes',
+  'gtt_bytes',
+  'queues',
+  'events',
+  'vms',
+  'contexts',
+];
+
+export class Job {
+  readonly container: Container;
+  /** Of a checkpoint without a fault. */
+  readonly base: string;
+  /** Of a later one, without what the first holds. */
+  readonly later: string;
+  /** Of the checkpoint that is tried. */
+  readonly tried: string;
+  /** A right container has made as many rounds. */
+  floor = 0;
+  #objects = '';
+
+  private constructor(container: Container) {
+    this.container = container;
+    this.base = archivePath(container.engine, 'base.tar');
+    this.later = archivePath(container.engine, 'later.tar');
+    this.tried = archivePath(container.engine, 'tried/tried.tar');
+  }
+
+  static async start(engine: Engine): Promise<Job> {
+    const job = new Job(
+      await Container.start({
+        engine,
+        // A /dev/shm of its own: podman archives the usual one when a container that continues has gone on.
+        flags: ['-v', `${pointsFolder}:${pointsFolder}`, '--tmpfs', '/dev/shm'],
+        command: ['kfd-worker', '--memory', '--ordered'],
+      }),
+    );
+    await job.settled();
+    return job;
+  }
+
+  /** Remembers what the running container has, and how far it is. */
+  async settled(): Promise<void> {
+    this.floor = await this.rounds();
+    this.#objects = objects();
+  }
+
+  /** Rounds that the GPU has made. */
+  async rounds(): Promise<number> {
+    return roundsIn(await this.#ask('status'));
+  }
+
+  status(): Promise<string> {
+    return attempt('podman', 'inspect', '-f', '{{.State.Status}}', this.container.name).then(
+      ({ status, stdout }) => (status === 0 ? stdout : 'none'),
+    );
+  }
+
+  /** What is wrong with the running container; nothing if it computes, with contents not older than they were. */
+  async wrong(): Promise<string | undefined> {
+    try {
+      const before = roundsIn(await this.#ask('status'));
+      const said = await this.#ask('verify');
+      if (!said.startsWith('verified')) return `contents: ${said}`;
+      if (!(before >= this.floor)) return `old contents: round ${before} after ${this.floor}`;
+      for (let tries = 0; tries < 40; tries++) {
+        if (roundsIn(await this.#ask('status')) > before) return undefined;
+      }
+      return 'its GPU stands still';
+    } catch (error) {
+      return `no answer: ${(error as Error).message}`;
+    }
+  }
+
+  /** The running container has other objects on the GPU than it had. */
+  otherObjects(): string | undefined {
+    const now = objects();
+    return now === this.#objects ? undefined : `${now} instead of ${this.#objects}`;
+  }
+
+  /** The container's own image folder. */
+  get image(): string {
+    return join(this.container.bundle, 'checkpoint');
+  }
+
+  forgetImage(): void {
+    rmSync(this.image, { recursive: true, force: true });
+  }
+
+  /** Files of ours there. */
+  imageFiles(): string[] {
+    const names = existsSync(this.image) ? readdirSync(this.image) : [];
+    return names.filter((name) => /^(kfd|amdgpu)-/.test(name));
+  }
+
+  /** Takes the container away; its image in place goes with it. */
+  async remove(): Promise<void> {
+    await this.container.remove();
+  }
+
+  #ask(command: string): Promise<string> {
+    return this.container.control.ask(command, secondsToAnswer);
+  }
+}
+
+function roundsIn(reply: string): number {
+  return Number(/rounds=(\d+)/.exec(reply)?.[1] ?? Number.NaN);
+}
+
+function objects(): string {
+  const now = gpuObjects();
+  return steady.map((name) => `${name}=${now[name]}`).join(' ');
+}

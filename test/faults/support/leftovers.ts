@@ -1,0 +1,84 @@
+/** What an operation must not leave. */
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sessionCgroups } from '../../e2e/support/cgroups.js';
+import { attempt, run } from '../../e2e/support/command.js';
+import { dangerousCalls, gpuObjects } from '../../e2e/support/gpu.js';
+import { workers } from './victims.js';
+
+const sockets = '/run/kfd-checkpoint';
+const ownCgroup = '/sys/fs/cgroup/kfd-checkpoint';
+const complaints = /BUG:|WARNING:|Oops|general protection|blocked for more than|refcount_t:|UBSAN:/;
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).map((name) => `${folder}/${name}`) : [];
+}
+
+function mounts(): string[] {
+  return readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((point) => /kfd|criu/.test(point) && !point.startsWith('/run/kfd-checkpoint-stages'));
+}
+
+/** Whatever of an operation is there: processes, sockets, cgroups, mounts, dangerous calls. */
+function present(): string[] {
+  const procs = existsSync(ownCgroup) ? readFileSync(`${ownCgroup}/cgroup.procs`, 'utf8') : '';
+  const calls = existsSync('/sys/kernel/debug/simgpu') ? Object.entries(dangerousCalls()) : [];
+  return [
+    ...workers().map((text) => `process ${text}`),
+    ...namesIn(sockets).map((path) => `socket folder ${path}`),
+    ...sessionCgroups().map((path) => `cgroup ${path}`),
+    ...mounts().map((point) => `mount ${point}`),
+    ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
+    ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),
+  ];
+}
+
+/** What is still there after `seconds`; ends of processes take a moment. */
+export async function leftovers(seconds = 12): Promise<string[]> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const left = present();
+    if (left.length === 0 || performance.now() > deadline) return left;
+    await delay(100);
+  }
+}
+
+/** Objects on the GPU although no container uses it. */
+export async function objectsLeft(seconds = 12): Promise<string[]> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const left = Object.entries(gpuObjects()).filter(([, count]) => count !== 0);
+    if (left.length === 0 || performance.now() > deadline) {
+      return left.map(([name, count]) => `GPU ${name}: ${count}`);
+    }
+    await delay(100);
+  }
+}
+
+let seen = 0;
+
+/** Complaints of the kernel since the last call. */
+export async function newComplaints(): Promise<string[]> {
+  const lines = (await run('dmesg')).split('\n').filter((line) => !line.includes(' traps: '));
+  const all = lines.filter((line) => complaints.test(line));
+  const fresh = all.slice(seen);
+  seen = all.length;
+  return fresh.map((line) => `kernel: ${line}`);
+}
+
+/** Takes away what a row has left, so that the next is judged by itself. */
+export async function cleanUp(): Promise<void> {
+  for (const text of workers()) {
+    try {
+      process.kill(Number(text.split(' ')[0]), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
+  for (const point of mounts()) await attempt('umount', '--lazy', point);
+  for (const path of namesIn(sockets)) await attempt('rm', '-rf', path);
+  for (const path of sessionCgroups()) await attempt('rmdir', path);
+}

@@ -1,0 +1,112 @@
+/** Pids of those who take part in an operation. */
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+export const victims = [
+  'session',
+  'criu',
+  'runtime',
+  'engine',
+  'conmon',
+  'launcher',
+  'script',
+  'task',
+  'cli',
+  'proxy',
+  'stock',
+  'daemon',
+] as const;
+export type Victim = (typeof victims)[number];
+
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly name: string;
+  readonly command: string;
+  /** Pids in the namespaces, that of the host first. */
+  readonly pids: readonly number[];
+}
+
+function textOf(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return ''; // it has just ended
+  }
+}
+
+function processes(): Process[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const status = textOf(pid, 'status');
+      const field = (name: string) => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? '';
+      if (status === '' || field('State').startsWith('Z')) return [];
+      return [
+        {
+          pid: Number(pid),
+          parent: Number(field('PPid')),
+          name: field('Name'),
+          command: textOf(pid, 'cmdline').replaceAll('\0', ' '),
+          pids: field('NSpid').split(/\s+/).map(Number),
+        },
+      ];
+    });
+}
+
+/** Finds who plays `victim` now. `started`: what was started for the operation. */
+export function find(victim: Victim, started: number): number | undefined {
+  const all = processes();
+  const one = (test: (process: Process) => boolean) => all.find(test)?.pid;
+  const parentOf = (pid: number | undefined) => all.find((process) => process.pid === pid)?.parent;
+  const inContainer = ({ pids }: Process) => pids.length === 2 && pids[1] === 1;
+  const criu = one(({ name, pids }) => name === 'criu' && pids.length === 1);
+  const launcher = one(({ command }) => /^\S*kfd-checkpoint-launch /.test(command));
+  switch (victim) {
+    case 'session':
+      return one(({ command }) => /^node .*dist\/src\/session\/main\.js /.test(command));
+    case 'criu':
+      return criu;
+    case 'runtime':
+      return one(({ name, command }) => isRuntime(name) && / (checkpoint|restore) /.test(command));
+    case 'engine':
+      return one(
+        ({ name, command }) => name === 'podman' && /container (checkpoint|restore)/.test(command),
+      );
+    case 'conmon': {
+      const runtime = find('runtime', started);
+      const above = all.find(({ pid }) => pid === parentOf(runtime));
+      return above?.name === 'conmon' ? above.pid : one(({ name }) => name === 'conmon');
+    }
+    case 'launcher':
+      return launcher;
+    case 'script':
+      return parentOf(launcher);
+    case 'task':
+      return one(inContainer);
+    case 'cli':
+      return started;
+    case 'proxy':
+      return one(({ command }) => command.includes('dist/shim/main.js'));
+    case 'stock':
+      return one(({ command }) => /containerd-shim-runc-v2 /.test(command));
+    case 'daemon':
+      return one(({ name }) => name === 'containerd');
+  }
+}
+
+function isRuntime(name: string): boolean {
+  return name === 'crun' || name === 'runc';
+}
+
+/** Command lines of processes that belong to an operation, and are to end with it. */
+export function workers(): string[] {
+  const ours =
+    /dist\/src\/session|kfd-checkpoint-launch |criu-action|dist\/shim\/task\/|(crun|runc) .*(checkpoint|restore) /;
+  return processes()
+    .filter(
+      ({ name, command, pids }) =>
+        name === 'criu' || (pids.length === 1 && name !== 'conmon' && ours.test(command)),
+    )
+    .map(({ pid, name, command }) => `${pid} ${name} ${command}`.slice(0, 120));
+}

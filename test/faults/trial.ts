@@ -1,0 +1,141 @@
+/** Runs one row: the operation, the faults at their moments, and the invariants afterwards. */
+
+import { mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../e2e/support/command.js';
+import { nameOf, type Result, type Row, type Step } from './row.js';
+import type { Judged, Subject } from './subject.js';
+import { conditions, temporary } from './support/conditions.js';
+import type { Job } from './support/job.js';
+import { leftovers, newComplaints } from './support/leftovers.js';
+import { holdAt, reached, release, releaseAll } from './support/points.js';
+import { type Ended, Program } from './support/program.js';
+import { find } from './support/victims.js';
+import { upstreamReason } from './upstream.js';
+
+/** For an operation, of which most take some seconds. */
+const limitS = 75;
+const stopMs = 3000;
+
+class Trial {
+  readonly #row: Row;
+  readonly #job: Job | undefined;
+  readonly #subject: Subject;
+  readonly problems: string[] = [];
+  readonly #undo: (() => Promise<void>)[] = [];
+
+  constructor(row: Row, subject: Subject, job: Job | undefined) {
+    this.#row = row;
+    this.#subject = subject;
+    this.#job = job;
+  }
+
+  async run(words: readonly string[]): Promise<Ended> {
+    const staged = this.#row.steps.filter(({ stage }) => stage !== undefined);
+    releaseAll();
+    try {
+      const atOnce = this.#row.steps.filter(({ stage }) => stage === undefined);
+      for (const step of atOnce) if (typeof step.fault === 'string') await this.#strike(step, -1);
+      const [first] = staged;
+      if (first?.stage) holdAt(first.stage);
+      const program = new Program(words, limitS, { TMPDIR: temporary });
+      for (const step of atOnce)
+        if (typeof step.fault !== 'string') await this.#soon(step, program);
+      for (const [i, step] of staged.entries()) {
+        if (!(await this.#at(step, staged[i + 1], program))) break;
+      }
+      return await program.ended;
+    } finally {
+      releaseAll();
+      for (const undo of this.#undo.reverse()) await undo();
+    }
+  }
+
+  async #at(step: Step, next: Step | undefined, program: Program): Promise<boolean> {
+    const { stage } = step;
+    if (stage === undefined) return true;
+    const here = await reached(stage, () => program.over, limitS).catch(() => false);
+    if (!here) {
+      this.problems.push(`nobody came to ${stage}`);
+      release(stage);
+      return false;
+    }
+    if (next?.stage !== undefined) holdAt(next.stage);
+    await this.#strike(step, program.pid);
+    release(stage);
+    return true;
+  }
+
+  /** Strikes the victim as soon as it is there. */
+  async #soon(step: Step, program: Program): Promise<void> {
+    const { fault } = step;
+    if (typeof fault === 'string') return;
+    const here = () => program.over || find(fault.victim, program.pid) !== undefined;
+    await until(`a ${fault.victim}`, here, limitS, 5).catch(() => undefined);
+    await this.#strike(step, program.pid);
+  }
+
+  async #strike({ fault, stage }: Step, started: number): Promise<void> {
+    if (typeof fault === 'string') {
+      if (this.#job === undefined) throw new Error(`${fault}: for podman's containers alone`);
+      this.#undo.push(await conditions[fault](this.#job));
+      return;
+    }
+    if (fault.victim === 'daemon' && fault.signal === 'SIGKILL') {
+      await this.#subject.restartDaemon?.();
+      return;
+    }
+    const pid = find(fault.victim, started);
+    if (pid === undefined) {
+      this.problems.push(`there is no ${fault.victim} at ${stage}`);
+      return;
+    }
+    process.kill(pid, fault.signal);
+    if (fault.signal !== 'SIGSTOP') return;
+    if (stage !== undefined) release(stage);
+    await delay(stopMs);
+    try {
+      process.kill(pid, 'SIGCONT');
+    } catch {
+      // Somebody has ended it.
+    }
+  }
+}
+
+/** Runs it on this engine's container. */
+export async function tryRow(row: Row, subject: Subject): Promise<Result> {
+  const began = performance.now();
+  mkdirSync(temporary, { recursive: true });
+  const { words, job } = await subject.begin(row.operation);
+  const trial = new Trial(row, subject, job);
+  const ended = await trial.run(words);
+  const problems = [...trial.problems];
+  if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
+  problems.push(
+    ...(await leftovers(ended.signal === null ? 12 : 40)).map((what) => `left: ${what}`),
+  );
+  const victimIsTask = row.steps.some(
+    ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',
+  );
+  const judged: Judged = await subject
+    .judge(row.operation, ended, victimIsTask)
+    .catch((error: Error) => ({ outcome: 'not judged', problems: [error.message.slice(0, 300)] }));
+  problems.push(...judged.problems, ...(await newComplaints()));
+  const told = problems.map((problem) => ({ problem, reason: upstreamReason(row, problem) }));
+  const last = row.steps.at(-1);
+  const fault = last?.fault;
+  return {
+    row: nameOf(row),
+    operation: row.operation,
+    engine: row.engine,
+    victim: typeof fault === 'object' ? fault.victim : 'host',
+    fault: typeof fault === 'object' ? fault.signal : (fault ?? ''),
+    stage: last?.stage ?? 'before',
+    outcome: judged.outcome,
+    problems: told.filter(({ reason }) => reason === undefined).map(({ problem }) => problem),
+    upstream: told.flatMap(({ problem, reason }) => (reason ? [`${problem} (${reason})`] : [])),
+    sound: judged.problems.length === 0 && !ended.hung,
+    seconds: Math.round((performance.now() - began) / 100) / 10,
+    said: ended.stderr.split('\n').slice(-3).join(' | ').slice(0, 600),
+  };
+}

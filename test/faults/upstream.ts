@@ -1,0 +1,29 @@
+/** Failures of other programs that happen without this product, too. */
+
+import type { Row } from './row.js';
+import type { Victim } from './support/victims.js';
+
+interface Known {
+  readonly when: (row: Row) => boolean;
+  readonly problem: RegExp;
+  /** Whose it is, and what shows it: a control without a GPU, or the source. */
+  readonly reason: string;
+}
+
+const strikes = (row: Row, ...victims: readonly Victim[]) =>
+  row.steps.some(({ fault }) => typeof fault === 'object' && victims.includes(fault.victim));
+
+const known: readonly Known[] = [
+  {
+    when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),
+    problem: /^left: mount \S+\/criu-root$/,
+    reason:
+      'crun and runc bind the root file system there for CRIU, and only a runtime that lives takes the mount away ' +
+      '(crun src/libcrun/criu.c:libcrun_container_restore_linux_criu, runc libcontainer/criu_linux.go:Restore)',
+  },
+];
+
+/** Why this problem of the row is none of this product's; undefined if nothing says so. */
+export function upstreamReason(row: Row, problem: string): string | undefined {
+  return known.find((one) => one.when(row) && one.problem.test(problem))?.reason;
+}

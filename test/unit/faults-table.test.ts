@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { containerdRows } from '../faults/containerd-rows.js';
+import { operations } from '../faults/operations.js';
+import { conditionNames, nameOf, signals } from '../faults/row.js';
+import { chosen, podmanRows } from '../faults/rows.js';
+import { stages } from '../faults/stages/list.js';
+import { victims } from '../faults/support/victims.js';
+
+const steps = podmanRows.flatMap(({ operation, engine, steps: ofRow }) =>
+  ofRow.map((step) => ({ operation, engine, ...step })),
+);
+
+/** What of `wanted` is not in `found`. */
+function missing(wanted: readonly string[], found: readonly (string | undefined)[]): string[] {
+  return wanted.filter((name) => !found.includes(name));
+}
+
+test('every operation, victim, signal and condition occurs in the table, each with both engines', () => {
+  const signalled = steps.flatMap(({ fault, ...rest }) =>
+    typeof fault === 'object' ? [{ ...rest, ...fault }] : [],
+  );
+  assert.deepEqual(
+    missing(
+      Object.keys(operations),
+      steps.map(({ operation }) => operation),
+    ),
+    [],
+  );
+  assert.deepEqual(
+    missing(
+      conditionNames,
+      steps.map(({ fault }) => String(fault)),
+    ),
+    [],
+  );
+  const pairs = signalled.map(({ victim, engine }) => `${victim} ${engine}`);
+  const ofPodman = victims.filter((name) => !['proxy', 'stock', 'daemon'].includes(name));
+  const wanted = ofPodman.flatMap((name) => [`${name} crun`, `${name} runc`]);
+  assert.deepEqual(missing(wanted, pairs), []);
+  const both = signalled.map(({ victim, signal }) => `${victim} ${signal}`);
+  const all = ofPodman.flatMap((name) =>
+    name === 'task' ? ['task SIGKILL'] : signals.map((signal) => `${name} ${signal}`),
+  );
+  assert.deepEqual(missing(all, both), []);
+});
+
+test('every point of the product is one of the table', () => {
+  const all = [...steps, ...containerdRows.flatMap((row) => row.steps)];
+  assert.deepEqual(
+    missing(
+      stages,
+      all.map(({ stage }) => stage),
+    ),
+    [],
+  );
+});
+
+test('rows have names of their own, and there are many', () => {
+  const names = chosen(/./).map(nameOf);
+  assert.deepEqual(
+    names.filter((name, i) => names.indexOf(name) !== i),
+    [],
+  );
+  assert.ok(names.length >= 150, `${names.length}`);
+});

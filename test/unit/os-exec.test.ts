@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { lineage, processName, processNameIfAny, startTime } from '../../src/os/ancestors.js';
+import { run, runThrough } from '../../src/os/exec.js';
+import { temporaryFolder } from './paths.js';
+
+const sh = (script: string, options = {}) => run('sh', ['-c', script], options);
+
+test('the result has the status and both outputs', async () => {
+  assert.deepEqual(await sh('echo a; echo b >&2'), { status: 0, stdout: 'a\n', stderr: 'b\n' });
+  assert.deepEqual(await sh('echo a; exit 7'), { status: 7, stdout: 'a\n', stderr: '' });
+});
+
+test('a program that is missing, or is none, is no result', async (t) => {
+  assert.equal(await run('/nonexistent/program', []), undefined);
+  const path = join(await temporaryFolder(t), 'text');
+  writeFileSync(path, 'x', { mode: 0o644 });
+  assert.equal(await run(path, []), undefined);
+});
+
+test('a program ends at its deadline, and has no status then', async () => {
+  const begun = performance.now();
+  const result = await sh('echo begun; exec sleep 30', { timeoutMs: 1000 });
+  assert.ok(performance.now() - begun < 20_000);
+  assert.equal(result?.status, undefined);
+  assert.equal(result?.stdout, 'begun\n');
+});
+
+test('output is kept up to 4 MiB', async () => {
+  const most = await sh(`head -c ${4 << 20} /dev/zero`);
+  assert.deepEqual([most?.status, most?.stdout.length], [0, 4 << 20]);
+  const more = await sh(`head -c ${(4 << 20) + 1} /dev/zero`);
+  assert.equal(more?.status, undefined);
+});
+
+test('a program with our streams has our descriptor as its third', async (t) => {
+  const folder = await temporaryFolder(t);
+  const path = join(folder, 'out');
+  const fd = openSync(path, 'w');
+  t.after(() => closeSync(fd));
+  const { signal } = new AbortController();
+  assert.equal(await runThrough('sh', ['-c', 'echo here >&3'], fd, signal), 0);
+  assert.equal(readFileSync(path, 'utf8'), 'here\n');
+});
+
+test('the status of a program, and 128 and a signal', async () => {
+  const { signal } = new AbortController();
+  assert.equal(await runThrough('sh', ['-c', 'exit 9'], undefined, signal), 9);
+  assert.equal(await runThrough('sh', ['-c', 'kill -KILL $$'], undefined, signal), 137);
+  assert.deepEqual(getEventListeners(signal, 'abort'), [], 'nothing waits for the signal');
+});
+
+test('an abort is SIGTERM for the program', async () => {
+  const controller = new AbortController();
+  const ended = runThrough('sleep', ['30'], undefined, controller.signal);
+  setTimeout(() => controller.abort(), 50);
+  assert.equal(await ended, 143);
+});
+
+test('a program that is missing is E_HOST with its name', async () => {
+  const { signal } = new AbortController();
+  await assert.rejects(runThrough('/nonexistent/podman', [], undefined, signal), {
+    code: 'E_HOST',
+    message: /^\/nonexistent\/podman: cannot be started/,
+    hint: 'install /nonexistent/podman',
+  });
+  assert.deepEqual(getEventListeners(signal, 'abort'), []);
+});
+
+test('a process is known by pid and start time, and its ancestors are', async () => {
+  const stat = readFileSync('/proc/self/stat', 'latin1').split(') ')[1]?.split(' ') ?? [];
+  assert.equal(startTime(process.pid), stat[19]);
+  assert.equal(processName(process.pid), `${process.pid}-${stat[19]}`);
+  assert.equal(processNameIfAny(process.pid), processName(process.pid));
+  const names = lineage(process.pid);
+  assert.equal(names[0], processName(process.pid));
+  assert.equal(names[1], processName(process.ppid));
+  const pids = names.map((name) => Number(name.split('-')[0]));
+  assert.ok(pids.every((pid) => pid > 0));
+  assert.equal(new Set(pids).size, pids.length);
+});
+
+test('a process that has gone has no name', async () => {
+  // Above the largest pid that Linux gives.
+  assert.equal(processNameIfAny(2 ** 22 + 1), undefined);
+  assert.throws(() => startTime(2 ** 22 + 1), { code: 'ENOENT' });
+  assert.deepEqual(lineage(2 ** 22 + 1), []);
+});
+
+test('the start time of a command whose name has parentheses and spaces', async (t) => {
+  const path = join(await temporaryFolder(t), 'a) b (c');
+  writeFileSync(path, '#!/bin/sh\ncat /proc/$$/stat; echo $$ $PPID\n', { mode: 0o755 });
+  const ran = await run(path, []);
+  const [stat = '', ids = ''] = ran?.stdout.trim().split('\n') ?? [];
+  assert.match(stat, /\(a\) b \(c\)/);
+  assert.equal(ids.split(' ')[1], `${process.pid}`);
+});

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { processName } from '../../src/os/ancestors.js';
+import { claimFolder, removeDeadFolders } from '../../src/session/control/folders.js';
+import { temporaryFolder } from './paths.js';
+
+test('folders of ended sessions go, with what is in them; others stay', async (t) => {
+  const root = await temporaryFolder(t);
+  const folder = join(root, 'run/kfd-checkpoint');
+  const gone = spawn('true');
+  await once(gone, 'exit');
+  const endedPid = gone.pid as number;
+  const put = async (criuPid: number, owner?: string) => {
+    await mkdir(join(folder, String(criuPid)), { recursive: true });
+    if (owner !== undefined) await writeFile(join(folder, String(criuPid), 'owner'), owner);
+    await writeFile(join(folder, String(criuPid), 'sock'), '');
+  };
+  claimFolder(join(folder, '4194301'));
+  await put(process.pid); // starting: it has no owner yet, and its CRIU lives
+  await put(endedPid); // without an owner, and without its CRIU
+  await put(4194302, `${endedPid}-123`);
+  await put(4194303, `${process.pid}-1`); // the pid belongs to another process by now
+  await put(4194304, 'nonsense');
+  await put(4194305, `${process.ppid}-${processName(process.ppid).split('-')[1]}`);
+  await mkdir(join(folder, 'parent-4711-1'));
+  const dead = [endedPid, 4194302, 4194303, 4194304].sort((a, b) => a - b);
+  assert.deepEqual(removeDeadFolders(root), dead);
+  const stay = [`${process.pid}`, '4194301', '4194305', 'parent-4711-1'];
+  assert.deepEqual((await readdir(folder)).sort(), stay.sort());
+  assert.deepEqual(removeDeadFolders(root), []);
+  assert.deepEqual(removeDeadFolders(join(root, 'nowhere')), []);
+});
