@@ -20,6 +20,8 @@ export const nativeServices: NativeServices = {
     const verifier: ImageVerifier = {
       pagesCheck: (siblings, index) => new addon.PagesCheck(index, siblings),
       siblingCheck: () => new addon.SiblingCheck(),
+      stateHead: (head, bytes) => addon.checkStateHead(head, bytes),
+      renderStateHead: (head, bytes) => addon.checkRenderStateHead(head, bytes),
       stateFacts: (bytes) => addon.stateFacts(bytes),
       renderStateFacts: (bytes) => addon.renderStateFacts(bytes),
     };

@@ -30,7 +30,11 @@ export function watchCommand(context: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid);
+      const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
+        if (signal.aborted) return undefined;
+        throw error;
+      });
+      if (criuPid === undefined) return;
       const progress = progressOf(context);
       const shown =
         options.format === 'json'

@@ -4,6 +4,13 @@ import { compression } from './compression.js';
 import { documentInputs } from './documents.js';
 import { environment } from './environment.js';
 import { links } from './links.js';
+import { manifest } from './manifest.js';
+import { manifestText } from './manifest-text.js';
+import { pages } from './pages.js';
+import { parents } from './parents.js';
+import { preflight } from './preflight.js';
+import { siblings } from './siblings.js';
+import { state } from './state.js';
 import type { HostileInput } from './suite.js';
 import { tar } from './tar.js';
 
@@ -12,5 +19,12 @@ export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   documents: documentInputs,
   environment,
   links,
+  manifest,
+  'manifest-text': manifestText,
+  pages,
+  parents,
+  preflight,
+  siblings,
+  state,
   tar,
 };
