@@ -18,7 +18,6 @@ export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   compression,
   documents: documentInputs,
   environment,
-  links,
   manifest,
   'manifest-text': manifestText,
   pages,
@@ -26,5 +25,6 @@ export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   preflight,
   siblings,
   state,
+  links,
   tar,
 };
