@@ -161,6 +161,22 @@ scenario('the launcher killed when the image is sealed: no image stays', async (
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });
 
+const afterwards = 'the session killed after the launcher, with a short freeze: no success is told';
+
+scenario(afterwards, async (lane) => {
+  const archive = archivePath(lane.engine, 'half.tar');
+  const job = await Container.start({ engine: lane.engine, worker });
+  await slowlyInSmallSteps(lane, async () => {
+    const saving = job.checkpoint('--leave-running', '--compress', 'none', '--export', archive);
+    process.kill((await sessionThat(job, 'dump', 'dump ends')).daemon, 'SIGKILL');
+    const saved = await saving;
+    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
+  });
+  assert.ok(!existsSync(archive), 'an archive of a failed checkpoint');
+  assertNoImageFiles(job);
+  await assertComputesOn(job);
+});
+
 scenario('CRIU killed during a restore: nothing of the container is left', async (lane) => {
   const archive = archivePath(lane.engine, 'criu-killed.tar');
   const job = await Container.start({ engine: lane.engine, worker });

@@ -16,6 +16,7 @@ import { upstreamReason } from './upstream.js';
 /** For an operation, of which most take some seconds. */
 const limitS = 75;
 const stopMs = 3000;
+const leftoverS = 45;
 
 class Trial {
   readonly #row: Row;
@@ -111,9 +112,8 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const ended = await trial.run(words);
   const problems = [...trial.problems];
   if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
-  problems.push(
-    ...(await leftovers(ended.signal === null ? 12 : 40)).map((what) => `left: ${what}`),
-  );
+  // CRIU works on when the runtime or the engine has ended.
+  problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
   const victimIsTask = row.steps.some(
     ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',
   );

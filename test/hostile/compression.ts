@@ -11,14 +11,18 @@ const gib = (count: number) => count * 2 ** 30;
 
 /** A zstd frame of these bytes and this many zeros: 4 bytes for each 128 KiB of them. */
 function zstdFrame(...parts: readonly (Buffer | number)[]): Buffer {
+  return zstdFrameOf(17, parts);
+}
+
+/** The same with a window of 2^`windowLog` bytes, without checksum and size. */
+function zstdFrameOf(windowLog: number, parts: readonly (Buffer | number)[]): Buffer {
   const most = 1 << 17;
   const block = (type: number, size: number, body: Buffer) => {
     const head = Buffer.alloc(3);
     head.writeUIntLE((size << 3) | (type << 1), 0, 3);
     return Buffer.concat([head, body]);
   };
-  // No checksum and no size; a window of 128 KiB.
-  const pieces = [Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38])];
+  const pieces = [Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, (windowLog - 10) << 3])];
   for (const part of parts) {
     if (typeof part !== 'number') pieces.push(block(0, part.length, part));
     else pieces.push(Buffer.alloc(4 * Math.floor(part / most), block(1, most, Buffer.alloc(1))));
@@ -136,7 +140,26 @@ const interrupt: Partial<HostileInput> = {
   },
 };
 
+/** The sound archive with a window of this size, which a decoder has to keep. */
+function windowed(windowLog: number, rest: Partial<HostileInput>): HostileInput {
+  return {
+    name: `a window of 2^${windowLog} bytes`,
+    verb: 'verify',
+    status: 5,
+    args: async (dir) => {
+      const head = rawTar(await soundEntries()).subarray(0, -1024);
+      const large = rawTar([{ name: 'zeros', size: gib(1) }]).subarray(0, 512);
+      const bytes = zstdFrameOf(windowLog, [head, large, gib(1), Buffer.alloc(1024)]);
+      return readingArgs('verify', dir, await written(dir, 'job.zst', bytes));
+    },
+    ...rest,
+  };
+}
+
 const bombs = [
+  // The largest window that is decoded takes half of the usual limit by itself.
+  windowed(27, { status: 0, limits: { memoryBytes: 320 << 20 } }),
+  windowed(31, { code: 'E_IMAGE_CORRUPT', says: /memory|window|Frame/ }),
   bomb('a spec of 64 GiB', 'inspect', 'spec.dump', gib(64), { says: /spec\.dump: larger than/ }),
   bomb('a configuration of 64 GiB', 'check', 'config.dump', gib(64), {
     says: /config\.dump: larger than/,

@@ -87,6 +87,11 @@ const images: readonly Image[] = [
     after: (dir) => unlink(join(dir, manifestName)),
   },
   {
+    name: 'the manifest is a link',
+    says: /kfd-manifest\.json: not a regular file/,
+    after: linked(manifestName),
+  },
+  {
     name: 'the manifest is a folder',
     says: /kfd-manifest\.json/,
     after: instead(manifestName, (path) => mkdir(path)),

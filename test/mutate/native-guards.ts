@@ -18,10 +18,12 @@ export interface Guarded {
  * What stands behind the condition of an `if` that refuses. A system call that fails is none: no input of a test makes
  * it fail.
  */
-const refusal = new RegExp(
-  '^\\s*\\{?\\s*(throw (?!io_error)|corrupt\\(|unsupported\\(|another_layout\\(|refuse\\w*\\(|' +
-    'kKind\\.corrupt\\(|return (false|std::nullopt|nullptr|"[^"]*");)',
-);
+const refusals = [
+  'throw (?!io_error)',
+  '(?:corrupt|unsupported|another_layout|refuse\\w*|kKind\\.corrupt)\\(',
+  'return (?:false|std::nullopt|nullptr|"[^"]*");',
+];
+const refusal = new RegExp(`^\\s*\\{?\\s*(?:${refusals.join('|')})`);
 
 /** `firstId`: number of the first guard. */
 export function withSwitches(source: string, firstId: number): Guarded {

@@ -37,7 +37,7 @@ function present(): string[] {
 }
 
 /** What is still there after `seconds`; ends of processes take a moment. */
-export async function leftovers(seconds = 12): Promise<string[]> {
+export async function leftovers(seconds: number): Promise<string[]> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const left = present();
