@@ -3,7 +3,7 @@
  * which the chosen files hold their mutants.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { SourceMap } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -46,10 +46,14 @@ async function compiledFiles(place: string): Promise<string[]> {
   const root = join('dist', place);
   if (place.endsWith('.ts')) return [root.replace(/\.ts$/, '.js')];
   const below = await readdir(join(repository, root), { recursive: true });
-  return below
-    .filter((path) => path.endsWith('.js'))
-    .sort()
-    .map((path) => join(root, path));
+  return (
+    below
+      .filter((path) => path.endsWith('.js'))
+      // tsc leaves the output of removed files.
+      .filter((path) => existsSync(join(repository, place, path.replace(/\.js$/, '.ts'))))
+      .sort()
+      .map((path) => join(root, path))
+  );
 }
 
 async function plant(path: string, before: readonly Mutant[]): Promise<Mutant[]> {
