@@ -3,14 +3,19 @@
  * which the chosen files hold their mutants.
  */
 
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { SourceMap } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { repository } from '../unit/paths.js';
 import { mutate } from './mutations.js';
 
 export const work = join(repository, 'build/mutate');
 export const tree = join(work, 'tree');
+/** $TMPDIR of the tests: what tests that were killed leave goes with it. */
+export const temporary: string = mkdtempSync(join(tmpdir(), 'kfd-mutate-'));
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true }));
 
 export interface Mutant {
   readonly id: number;
@@ -23,10 +28,8 @@ export interface Mutant {
 
 /** Makes the tree with mutants of all files below `places` ("src/os", "shim/proxy/server.ts"). */
 export async function makeTree(places: readonly string[]): Promise<Mutant[]> {
-  for (const folder of [tree, join(work, 'tmp')]) {
-    await rm(folder, { recursive: true, force: true });
-    await mkdir(folder, { recursive: true });
-  }
+  await rm(tree, { recursive: true, force: true });
+  await mkdir(tree, { recursive: true });
   for (const name of await readdir(repository)) {
     if (['dist', '.git'].includes(name)) continue;
     await symlink(join(repository, name), join(tree, name));
@@ -43,10 +46,14 @@ async function compiledFiles(place: string): Promise<string[]> {
   const root = join('dist', place);
   if (place.endsWith('.ts')) return [root.replace(/\.ts$/, '.js')];
   const below = await readdir(join(repository, root), { recursive: true });
-  return below
-    .filter((path) => path.endsWith('.js'))
-    .sort()
-    .map((path) => join(root, path));
+  return (
+    below
+      .filter((path) => path.endsWith('.js'))
+      // tsc leaves the output of removed files.
+      .filter((path) => existsSync(join(repository, place, path.replace(/\.js$/, '.ts'))))
+      .sort()
+      .map((path) => join(root, path))
+  );
 }
 
 async function plant(path: string, before: readonly Mutant[]): Promise<Mutant[]> {

@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { hitsName } from './active.js';
 import type { Order, Report } from './messages.js';
-import { tree, work } from './tree.js';
+import { temporary, tree, work } from './tree.js';
 
 /** Milliseconds for a test file to load on a busy machine. */
 const loadMs = 60_000;
@@ -20,7 +20,7 @@ export class Worker {
     this.#hitsFile = join(work, `hits-${count++}`);
     const env = {
       ...process.env,
-      TMPDIR: join(work, 'tmp'),
+      TMPDIR: temporary,
       KFD_MUTANT: String(mutant),
       [hitsName]: this.#hitsFile,
     };
