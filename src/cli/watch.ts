@@ -31,10 +31,8 @@ export function watchCommand(context: CommandContext): Command {
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
       const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
-        if (signal.aborted) return undefined;
-        throw error;
+        throw signal.aborted ? new ProgramFailure(1) : error;
       });
-      if (criuPid === undefined) return;
       const progress = progressOf(context);
       const shown =
         options.format === 'json'

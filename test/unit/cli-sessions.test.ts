@@ -205,7 +205,7 @@ test('a signal ends the wait for a session that is stopped', async (t) => {
       signal: interrupted.signal,
     });
     assert.ok(performance.now() - began < 10_000, `${verb} waits on`);
-    const told = verb === 'watch' ? [0, ''] : [1, 'Error: session 4711: interrupted'];
+    const told = verb === 'watch' ? [1, ''] : [1, 'Error: session 4711: interrupted'];
     assert.deepEqual([code, stderr.split('\n')[0]], told, verb);
   }
 });

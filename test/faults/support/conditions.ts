@@ -38,10 +38,14 @@ async function shrink(folder: string, spareKib: number): Promise<Undo> {
   return async () => void (await resize(size ?? 0));
 }
 
-async function readOnly(folder: string): Promise<Undo> {
-  await run('mount', '--rbind', folder, folder);
-  await run('mount', '-o', 'remount,bind,ro', folder);
-  return async () => void (await attempt('umount', '--lazy', '--recursive', folder));
+async function readOnly(...folders: readonly string[]): Promise<Undo> {
+  for (const folder of folders) {
+    await run('mount', '--bind', folder, folder);
+    await run('mount', '-o', 'remount,bind,ro', folder);
+  }
+  return async () => {
+    for (const folder of folders) await attempt('umount', '--lazy', folder);
+  };
 }
 
 /** A disk whose end is gone: what lies there gives EIO. */
@@ -103,10 +107,12 @@ export const conditions: Readonly<Record<Condition, Apply>> = {
     return async () => void (await run('date', '-s', '+1 hour'));
   },
   'etc read-only': () => readOnly('/etc'),
-  'var read-only': () => readOnly('/var'),
+  // podman's own folder is a mount of its own, as on many hosts.
+  'var read-only': () => readOnly('/var/log', '/var/tmp', '/var/lib/kfd-checkpoint'),
   cancelled: async () => {
     const criu = find('criu', -1);
-    await run('kfd-checkpoint', 'cancel', String(criu), '--reason', 'a fault');
-    return async () => undefined;
+    // Its answer may come after the next step only.
+    const told = attempt('kfd-checkpoint', 'cancel', String(criu), '--reason', 'a fault');
+    return async () => void (await told);
   },
 };

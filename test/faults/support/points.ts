@@ -23,14 +23,20 @@ export function release(stage: Stage): void {
   rmSync(join(folder, stage), { force: true });
 }
 
-/** Waits until a process stands there; false when `over` tells that nobody will come. */
+/** A session comes to its last points when the engine has ended. */
+const graceMs = 5000;
+
+/** Waits until a process stands there; false when `over` has told long enough that nobody will come. */
 export function reached(stage: Stage, over: () => boolean, seconds: number): Promise<boolean> {
   const mark = join(folder, `${stage}.reached`);
+  let overSince: number | undefined;
   return until(
     `a process at ${stage}`,
     () => {
       if (existsSync(mark) && readFileSync(mark, 'utf8') !== '') return 'here' as const;
-      return over() && ('over' as const);
+      if (!over()) return false;
+      overSince ??= performance.now();
+      return performance.now() - overSince > graceMs && ('over' as const);
     },
     seconds,
     20,
