@@ -70,20 +70,22 @@ function rowsOf<World, Event extends object>(machine: Machine<World, Event>): st
       events.set(key, [...(events.get(key) ?? []), name]);
     }
     return [...events].flatMap(([what, all]) =>
-      what
-        .split('<br>')
-        .flatMap((one) => inCells(all).map((cell) => `| ${phase} | ${cell} | ${one} |`)),
+      cellsOf(all).flatMap((cell) =>
+        what.split('<br>').map((one) => `| ${phase} | ${cell} | ${one} |`),
+      ),
     );
   });
 }
 
-/** Many events in one cell are hard to read. */
-const eventsInCell = 7;
-
-function inCells(events: readonly string[]): string[] {
-  return events.flatMap((_, at) =>
-    at % eventsInCell === 0 ? [events.slice(at, at + eventsInCell).join('<br>')] : [],
-  );
+/** The names in as few cells as have their place in a table. */
+function cellsOf(names: readonly string[]): string[] {
+  const cells: string[] = [];
+  for (const name of names) {
+    const longer = cells.length === 0 ? name : `${cells.at(-1)}<br>${name}`;
+    if (longer.length > 150) cells.push(name);
+    else cells.splice(-1, 1, longer);
+  }
+  return cells;
 }
 
 /** A pause is undone wherever there may be one: that is no second consequence. */

@@ -212,7 +212,7 @@ export class DumpSession implements Cancellable {
 
   /** CRIU waits with its answer to the container engine. */
   #result({ args: [status = -1] }: Message): Promise<Answer> {
-    this.#context.log.info({ status }, "CRIU's result");
+    this.#context.log.info({ status }, 'result of CRIU');
     return this.#pending.ask(() => this.#on({ type: 'result', success: status === 0 }));
   }
 

@@ -47,6 +47,8 @@ import { RestoreTree } from './tree.js';
 /** Time for RESUME when the uploads took nearly all of the restore's time. */
 const leastResumeSeconds = 5;
 const lateMessagesMs = 500;
+/** A transfer may wait for a GPU whose process was killed. */
+const releaseMs = 20_000;
 
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
@@ -116,9 +118,16 @@ export class RestoreSession implements Cancellable {
     // A session that was stopped hears of CRIU's end before it reads what CRIU has sent.
     if (this.#state.phase === 'resumed' && !this.#state.running) await delay(lateMessagesMs);
     this.#on({ type: 'criu-dead' });
-    await this.#reported.promise;
+    await Promise.race([this.#reported.promise, this.#givenUp()]);
     const { outcome = 'failed', failure } = this.#state;
     return resultOf(outcome, failure);
+  }
+
+  /** The end of this process releases whatever does not end by itself. */
+  async #givenUp(): Promise<void> {
+    await delay(releaseMs, undefined, { ref: false });
+    if (this.#state.held === 'no') return;
+    this.#context.log.error({ seconds: releaseMs / 1000 }, 'uploads do not end');
   }
 
   get processes(): Returning[] {
