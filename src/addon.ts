@@ -85,6 +85,9 @@ export interface Native {
   /** The same files for verifying, in columns. Throws KFD_CORRUPT. */
   stateFacts(bytes: Buffer): StateFacts;
   renderStateFacts(bytes: Buffer): RenderStateFacts;
+  /** Checks a file of `bytes` bytes by its first 128 bytes, before the rest is in memory. Throws KFD_CORRUPT. */
+  checkStateHead(head: Buffer, bytes: number): void;
+  checkRenderStateHead(head: Buffer, bytes: number): void;
   /**
    * A render state as a memfd for the plugin. The BOs at the positions `shared` become references to buffers of other
    * processes, by `firstBo` and position.

@@ -5,6 +5,7 @@ import type { ErrorCode } from './errors.js';
 /** Numbers of google.rpc.Code that are used here. */
 export const statusCode = {
   ok: 0,
+  cancelled: 1,
   unknown: 2,
   invalidArgument: 3,
   deadlineExceeded: 4,

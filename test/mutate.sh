@@ -1,12 +1,13 @@
 #!/bin/bash
-# npm run mutate -- PLACE...: what the unit tests notice of faults put into PLACE (test/mutate/main.ts). A mutant may
-# do anything, so as root it runs where only build/mutate can be written, and only its own processes are seen.
+# npm run mutate -- PLACE...: what the unit tests notice of faults put into PLACE (test/mutate/main.ts); PLACE native:
+# what the native tests notice of guards taken away (test/mutate/native.ts). A mutant of PLACE may do anything. So as
+# root it runs where only build/mutate can be written, and only its own processes are seen.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repo"
 
-if [ "${1:-}" = native ]; then exec test/mutate/native.sh; fi
 npm run --silent build:ts
+if [ "${1:-}" = native ]; then exec node --no-warnings dist/test/mutate/native.js; fi
 main=(node --no-warnings dist/test/mutate/main.js "$@")
 if [ "$(id -u)" != 0 ]; then exec "${main[@]}"; fi
 mkdir -p build/mutate

@@ -65,6 +65,12 @@ Napi::Value js_render_state_facts(const Napi::CallbackInfo& info) {
   });
 }
 
+template <void (*check)(std::span<const std::byte>, std::uint64_t)>
+void js_check_head(const Napi::CallbackInfo& info) {
+  const std::uint64_t bytes = to_uint64(info[1], "bytes");
+  guarded(info.Env(), [&] { check(to_bytes(info[0], "head"), bytes); });
+}
+
 }  // namespace
 
 void set_process(Napi::Object object, const ProcessState& state) {
@@ -105,6 +111,9 @@ const char* name_of(BoKind kind) {
 
 void init_image_facts(Napi::Env env, Napi::Object exports) {
   exports.Set("stateFacts", Napi::Function::New(env, js_state_facts));
+  exports.Set("checkStateHead", Napi::Function::New(env, js_check_head<check_state_head>));
+  exports.Set("checkRenderStateHead",
+              Napi::Function::New(env, js_check_head<check_render_state_head>));
   exports.Set("renderStateFacts", Napi::Function::New(env, js_render_state_facts));
 }
 

@@ -12,6 +12,8 @@
 
 namespace kfdcp::addon {
 
+/// JS: stateFacts(bytes), renderStateFacts(bytes); checkStateHead(head, bytes) and
+/// checkRenderStateHead(head, bytes) for the first 128 bytes of a file of so many.
 void init_image_facts(Napi::Env env, Napi::Object exports);
 
 /// Sets ordinal, nsPid, numObjects, privBytes, vmas and devices of `object`.

@@ -90,7 +90,7 @@ void run(JobState& job) {
   if (options.operation == Operation::snapshot) return take_snapshot(job);
   const auto engine = make_engine(options, options.ring);
   if (options.operation == Operation::upload) {
-    const UniqueFd file = open_at(options.path, O_RDONLY);
+    const UniqueFd file = open_at(options.path, O_RDONLY | O_NOFOLLOW);
     const PagesReader reader(file.get());
     SiblingFiles siblings(siblings_in(std::filesystem::path(options.path).parent_path()));
     job.stats = upload(*engine, options.buffers, reader, options.transfer, job.stop.get_token(),

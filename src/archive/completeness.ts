@@ -5,7 +5,7 @@ import { KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
-import { type CheckpointContents, collect, readContents } from './contents.js';
+import { type CheckpointContents, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { Visit, WalkOptions } from './walk.js';
 
@@ -28,8 +28,13 @@ export async function readComplete(
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
-    const state = await collect(entry, content, manifestLimits.stateBytes);
-    digests.set(name, createHash('sha256').update(state).digest('hex'));
+    if (entry.size > manifestLimits.stateBytes) {
+      const reason = `larger than ${manifestLimits.stateBytes} bytes`;
+      throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
+    }
+    const hash = createHash('sha256');
+    for await (const chunk of content) hash.update(chunk);
+    digests.set(name, hash.digest('hex'));
   });
   return { contents, problems: problemsOf(contents, digests) };
 }

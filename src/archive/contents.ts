@@ -5,12 +5,15 @@ import { decodeManifest } from '../manifest/codec.js';
 import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
 import { type ContainerFacts, containerFacts } from './container.js';
+import { documentText } from './document.js';
 import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
 import { walkCheckpoint } from './source.js';
 import type { CheckpointEntry, Visit, WalkOptions, WalkResult } from './walk.js';
 
 /** Bytes of the largest config.dump or spec.dump that is read. */
-export const maxJsonBytes = 16 << 20;
+export const maxJsonBytes = 4 << 20;
+/** Bytes of the header of a state file. */
+const headBytes = 128;
 /** First four bytes of inventory.img, little endian. It is the only image without the common magic. */
 const inventoryMagic = 0x58313116;
 
@@ -74,8 +77,8 @@ export async function readContents(
     );
   }
   const documents = {
-    config: texts.get(smallFiles.config)?.toString('utf8'),
-    spec: texts.get(smallFiles.spec)?.toString('utf8'),
+    config: documentText(smallFiles.config, texts.get(smallFiles.config)),
+    spec: documentText(smallFiles.spec, texts.get(smallFiles.spec)),
   };
   const manifest = texts.get(imagePrefix + manifestName);
   return {
@@ -115,16 +118,41 @@ export async function collect(
   content: AsyncIterable<Buffer>,
   maxBytes: number,
 ): Promise<Buffer> {
+  return (await collectState(entry, content, maxBytes, () => true)) ?? Buffer.alloc(0);
+}
+
+/**
+ * As `collect`, but undefined when `isSound` refuses the first 128 bytes: then no more bytes are kept. It is not asked
+ * about a file without further bytes.
+ */
+export async function collectState(
+  entry: CheckpointEntry,
+  content: AsyncIterable<Buffer>,
+  maxBytes: number,
+  isSound: (head: Buffer) => boolean,
+): Promise<Buffer | undefined> {
   const corrupt = (reason: string) => new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
   if (entry.size > maxBytes) throw corrupt(`larger than ${maxBytes} bytes`);
-  // Memory that is never written costs nothing, so a cut file costs what is there.
-  const bytes = Buffer.allocUnsafeSlow(entry.size);
+  const headSize = Math.min(headBytes, entry.size);
+  let bytes = Buffer.alloc(headSize);
   let total = 0;
+  let isRefused = false;
   for await (const chunk of content) {
+    // In a compressed archive other files follow.
+    if (isRefused && entry.place === undefined) continue;
+    if (isRefused) break;
     if (total + chunk.length > entry.size) throw corrupt('became larger while it was read');
-    total += chunk.copy(bytes, total);
+    const taken = chunk.copy(bytes, total);
+    total += taken;
+    if (total < headSize || taken === chunk.length) continue;
+    isRefused = !isSound(bytes);
+    if (isRefused) continue;
+    // Nothing was kept before: a refused file costs its head.
+    const head = bytes;
+    bytes = Buffer.allocUnsafeSlow(entry.size);
+    total = head.copy(bytes) + chunk.copy(bytes, headSize, taken);
   }
-  return bytes.subarray(0, total);
+  return isRefused ? undefined : bytes.subarray(0, total);
 }
 
 function isInventory(bytes: Buffer): boolean {

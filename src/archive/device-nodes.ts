@@ -28,6 +28,25 @@ interface RawEntry {
   readonly after: Buffer;
   /** Another header has the name of the entry. */
   readonly isRenamed: boolean;
+  /** Offset of the next entry. */
+  readonly end: number;
+}
+
+/** More entries than any /dev has. */
+const maxEntries = 16_384;
+
+/**
+ * Whether it has character devices. An image with more entries than any /dev has none that count. Throws
+ * E_IMAGE_CORRUPT.
+ */
+export function hasDevices(tar: Buffer): boolean {
+  let count = 0;
+  let found = false;
+  for (const { header } of entriesOf(tar)) {
+    if (++count > maxEntries) return false;
+    found ||= header.type === '3';
+  }
+  return found;
 }
 
 /**
@@ -36,7 +55,13 @@ interface RawEntry {
  * E_IMAGE_CORRUPT.
  */
 export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): RewrittenNodes {
-  const { entries, end } = entriesOf(tar);
+  const entries: RawEntry[] = [];
+  let behind = 0;
+  for (const entry of entriesOf(tar)) {
+    entries.push(entry);
+    behind = entry.end;
+  }
+  const end = tar.subarray(behind);
   const byNumber = new Map(moves.map((move) => [`${move.from.major}:${move.from.minor}`, move]));
   const moveOf = ({ header }: RawEntry) =>
     header.type === '3' ? byNumber.get(`${header.devMajor}:${header.devMinor}`) : undefined;
@@ -101,9 +126,8 @@ function plain(name: string): string {
   return posix.normalize(name);
 }
 
-/** All entries, and the end of the archive with its padding. */
-function entriesOf(tar: Buffer): { entries: RawEntry[]; end: Buffer } {
-  const entries: RawEntry[] = [];
+/** All entries up to the end marker. */
+function* entriesOf(tar: Buffer): Generator<RawEntry> {
   const take = (from: number, bytes: number): Buffer => {
     if (from + bytes > tar.length) throw corrupt('the end is missing');
     return tar.subarray(from, from + bytes);
@@ -116,7 +140,7 @@ function entriesOf(tar: Buffer): { entries: RawEntry[]; end: Buffer } {
     const header = decodeTarHeader(block);
     if (header === undefined) {
       if (start !== at) throw corrupt('a header without its entry');
-      return { entries, end: tar.subarray(at) };
+      return;
     }
     if ('xgLK'.includes(header.type)) {
       const body = take(at + blockBytes, padded(header.size)).subarray(0, header.size);
@@ -128,15 +152,11 @@ function entriesOf(tar: Buffer): { entries: RawEntry[]; end: Buffer } {
     let length = sparseBytes(block, (offset) => take(behind + offset, blockBytes));
     // Links and devices have no contents. Their size is ignored.
     if (!'123456'.includes(header.type)) length += padded(header.size);
-    entries.push({
-      header,
-      before: tar.subarray(start, at),
-      block,
-      after: take(behind, length),
-      isRenamed,
-    });
-    start = behind + length;
-    at = start;
+    const end = behind + length;
+    const after = take(behind, length);
+    yield { header, before: tar.subarray(start, at), block, after, isRenamed, end };
+    start = end;
+    at = end;
     isRenamed = false;
   }
 }

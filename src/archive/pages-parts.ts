@@ -45,11 +45,14 @@ export async function readWithPlaces(
   return { contents, places };
 }
 
-/** Bytes that `withPages` unpacks. */
+/**
+ * Bytes that `withPages` unpacks. Throws E_IMAGE_MISSING, and E_IMAGE_CORRUPT for a file of another size than the
+ * manifest says.
+ */
 export function bytesToUnpack({ contents, places }: CheckpointWithPlaces): number {
-  return pagesOf(contents)
-    .filter(({ name }) => !places.has(name))
-    .reduce((sum, { size }) => sum + size, 0);
+  const files = pagesOf(contents);
+  for (const file of files) assertSize(contents, file);
+  return files.filter(({ name }) => !places.has(name)).reduce((sum, { size }) => sum + size, 0);
 }
 
 /** Throws E_IO unless `folder` has room for `bytes`. */
@@ -64,8 +67,8 @@ export async function assertRoom(folder: string, bytes: number): Promise<void> {
 
 /**
  * The pages files that the manifest names. Those of a compressed archive are unpacked into `folder`, under names that
- * begin with `prefix`, as far as they are sound. Throws E_IMAGE_MISSING, E_IMAGE_CORRUPT for another size than the
- * manifest says and for damage, the errors of `walkCheckpoint`, and Node's error.
+ * begin with `prefix`, as far as they are sound. Throws E_IMAGE_CORRUPT, the errors of `walkCheckpoint`, and Node's
+ * error.
  */
 export async function withPages(
   { contents, places }: CheckpointWithPlaces,
@@ -75,7 +78,6 @@ export async function withPages(
 ): Promise<CheckpointWithPages> {
   const found = new Map(places);
   const files = pagesOf(contents);
-  for (const file of files) assertSize(contents, file);
   const packed = new Map(
     files.filter(({ name }) => !places.has(name)).map((file) => [file.name, file]),
   );

@@ -15,7 +15,7 @@ import { manifestName } from '../manifest/names.js';
 import type { Manifest } from '../manifest/schema.js';
 import { deviceAnnotations } from '../runtime/annotate.js';
 import { collect } from './contents.js';
-import { rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
+import { hasDevices, rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
 import { rewriteConfig, rewriteSpec } from './device-rules.js';
 import { imagePrefix, smallFiles } from './names.js';
 import type { Visit } from './walk.js';
@@ -23,8 +23,11 @@ import type { Visit } from './walk.js';
 /** New contents by entry name. */
 export type Replacements = ReadonlyMap<string, Buffer>;
 
-/** Podman's /dev has room for 64 MiB. A larger image is another mount and is not read. */
-const limits = { packed: 16 << 20, unpacked: 80 << 20 } as const;
+/**
+ * Bytes of an image of /dev, which holds hardly more than nodes. A larger image is another mount and is not read.
+ * `kept` is for all images with device nodes together.
+ */
+const limits = { packed: 1 << 20, unpacked: 16 << 20, kept: 8 << 20 } as const;
 
 /** Facts about an archive before it is rewritten. */
 export interface Source {
@@ -36,12 +39,23 @@ export interface Source {
   readonly tmpfs: ReadonlyMap<string, Buffer>;
 }
 
-/** A visitor that stores CRIU's images of tmpfs mounts in `images`. */
+/**
+ * A visitor that stores CRIU's images of tmpfs mounts with device nodes in `images`. Throws E_IMAGE_CORRUPT for an
+ * unreadable one, and beyond the limits.
+ */
 export function tmpfsCollector(images: Map<string, Buffer>): Visit {
+  let kept = 0;
   return async (entry, content) => {
     if (!entry.name.startsWith(imagePrefix) || entry.size > limits.packed) return;
     if (!tmpfsImagePattern.test(entry.name.slice(imagePrefix.length))) return;
-    images.set(entry.name, await collect(entry, content, limits.packed));
+    const image = await collect(entry, content, limits.packed);
+    const tar = await unpacked(entry.name, image);
+    if (tar === undefined || !hasDevices(tar)) return;
+    kept += image.length;
+    if (kept > limits.kept) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: more devices than any container has`);
+    }
+    images.set(entry.name, image);
   };
 }
 
@@ -114,16 +128,21 @@ async function relocateNodes(
   moves: readonly DeviceMove[],
   missing: Set<DeviceMove>,
 ): Promise<Buffer | undefined> {
-  let tar: Buffer;
+  const tar = await unpacked(name, image);
+  if (tar === undefined) return undefined;
+  const rewritten = rewriteNodes(tar, moves);
+  for (const move of rewritten.found) missing.delete(move);
+  return rewritten.tar === tar ? undefined : gzipSync(rewritten.tar);
+}
+
+/** undefined: too large for /dev. */
+async function unpacked(name: string, image: Buffer): Promise<Buffer | undefined> {
   try {
-    tar = await promisify(gunzip)(image, { maxOutputLength: limits.unpacked });
+    return await promisify(gunzip)(image, { maxOutputLength: limits.unpacked });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
       return undefined;
     }
     throw new KfdError('E_IMAGE_CORRUPT', `${name}: ${(error as Error).message}`, { cause: error });
   }
-  const rewritten = rewriteNodes(tar, moves);
-  for (const move of rewritten.found) missing.delete(move);
-  return rewritten.tar === tar ? undefined : gzipSync(rewritten.tar);
 }

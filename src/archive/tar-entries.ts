@@ -120,11 +120,12 @@ function effective(
   for (const { type, body } of extensions) {
     if (type === 'K') continue;
     const records = type === 'L' ? new Map<string, string>() : decodePax(body);
-    if ([...records.keys()].some((key) => key.startsWith('GNU.sparse.'))) {
-      throw corrupt('a sparse file');
-    }
-    // An empty value means that there is none.
-    const newSize = records.get('size') || undefined;
+    // libarchive takes the second for the size of the contents.
+    const isSparse = (key: string) => key.startsWith('GNU.sparse.') || key === 'SCHILY.realsize';
+    if ([...records.keys()].some(isSparse)) throw corrupt('a sparse file');
+    // libarchive takes an empty size for 0, Go for none.
+    const newSize = records.get('size');
+    // An empty path means that there is none.
     const newName =
       type === 'L' ? body.toString('utf8').replace(/\0.*$/s, '') : records.get('path') || undefined;
     // No tool writes a name or a size for all entries: such an archive is hostile.

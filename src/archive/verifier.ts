@@ -16,6 +16,9 @@ export interface ImageVerifier {
    */
   pagesCheck(siblings?: ImageSiblings, index?: string): PagesCheck;
   siblingCheck(): ImageSiblings;
+  /** Checks a state file of `bytes` bytes by its first 128. Throws when its size or its counts are wrong. */
+  stateHead(head: Buffer, bytes: number): void;
+  renderStateHead(head: Buffer, bytes: number): void;
   /** Decodes a whole state file. Throws when its checksum, counts or version are wrong. */
   stateFacts(bytes: Buffer): StateFacts;
   /** Decodes a whole render state file. Throws when its checksum, counts or version are wrong. */

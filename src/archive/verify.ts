@@ -11,7 +11,7 @@ import {
   statePattern,
 } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
-import { type CheckpointContents, collect, readContents } from './contents.js';
+import { type CheckpointContents, collectState, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { ImageVerifier } from './verifier.js';
 import { alone, compareAll, type FileVerdict, type Seen } from './verify-compare.js';
@@ -59,12 +59,12 @@ export async function verifyCheckpoint(
       keep(name, await checkPages(entry, watched, check));
     }
     if (statePattern.test(name)) {
-      const read = (bytes: Buffer) => ({ state: verifier.stateFacts(bytes) });
-      keep(name, await checkState(entry, watched, read));
+      const facts = (bytes: Buffer) => ({ state: verifier.stateFacts(bytes) });
+      keep(name, await checkState(entry, watched, { head: verifier.stateHead, facts }));
     }
     if (renderStatePattern.test(name)) {
-      const read = (bytes: Buffer) => ({ renderState: verifier.renderStateFacts(bytes) });
-      keep(name, await checkState(entry, watched, read));
+      const facts = (bytes: Buffer) => ({ renderState: verifier.renderStateFacts(bytes) });
+      keep(name, await checkState(entry, watched, { head: verifier.renderStateHead, facts }));
     }
   });
   const problems = contents.misplaced.map((name) => `${name}: not a plain file`);
@@ -129,23 +129,30 @@ async function checkPages(
   return { size: entry.size, ...(pages && { pages }), ...(problem !== undefined && { problem }) };
 }
 
+/** How a state file is read. */
+interface StateReader {
+  readonly head: (head: Buffer, bytes: number) => void;
+  readonly facts: (bytes: Buffer) => Pick<Seen, 'state' | 'renderState'>;
+}
+
 async function checkState(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,
-  read: (bytes: Buffer) => Pick<Seen, 'state' | 'renderState'>,
+  reader: StateReader,
 ): Promise<Seen> {
-  const bytes = await collect(entry, content, manifestLimits.stateBytes);
+  const { size } = entry;
+  let problem: string | undefined;
+  const bytes = await collectState(entry, content, manifestLimits.stateBytes, (head) => {
+    problem = failureOf(() => reader.head(head, size));
+    return problem === undefined;
+  });
+  if (bytes === undefined) return { size, ...(problem !== undefined && { problem }) };
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   let facts: Pick<Seen, 'state' | 'renderState'> = {};
-  const problem = failureOf(() => {
-    facts = read(bytes);
+  problem = failureOf(() => {
+    facts = reader.facts(bytes);
   });
-  return {
-    size: entry.size,
-    sha256,
-    ...facts,
-    ...(problem !== undefined && { problem }),
-  };
+  return { size, sha256, ...facts, ...(problem !== undefined && { problem }) };
 }
 
 function failureOf(step: () => void): string | undefined {

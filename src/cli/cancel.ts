@@ -9,15 +9,15 @@ import type { CommandContext } from './context.js';
 import { chosenSession, rootOption } from './sessions.js';
 import { sessionArgument } from './watch.js';
 
-export function cancelCommand({ out }: CommandContext): Command {
+export function cancelCommand({ out, signal }: CommandContext): Command {
   return new Command('cancel')
     .description('stop a running checkpoint or restore')
     .addArgument(sessionArgument('<pid>'))
     .option('--reason <text>', 'reason to write into the logs', 'by kfd-checkpoint cancel')
     .addOption(rootOption())
     .action(async (pid: string, { root, reason }: { root: string; reason: string }) => {
-      const criuPid = await chosenSession(root, pid);
-      await SessionClient.with(root, criuPid, (client) => client.cancel(reason));
+      const criuPid = await chosenSession(root, pid, signal);
+      await SessionClient.with(root, criuPid, (client) => client.cancel(reason, signal));
       out(`session ${criuPid}: cancelled\n`);
     });
 }

@@ -10,12 +10,18 @@ import { gfxName } from '../gpu/properties.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
+import { bundleAt } from './restore-target.js';
 
 export interface CheckArchiveOptions {
   readonly format: 'table' | 'json';
   readonly root: string;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
+}
+
+interface Verdict extends Restorability {
+  /** The folder is the contents of a checkpoint image, for example mounted, and no container in place. */
+  readonly isImage: boolean;
 }
 
 /** Prints the result. Throws the first reason against a restore, if any. */
@@ -26,7 +32,12 @@ export async function checkArchive(
 ): Promise<void> {
   const found = await restorabilityOf(path, context, { root, gpuMap, ignoreMismatch });
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
-  const verdict = { ...found, reasons: [...found.reasons, ...missing] };
+  const { kind } = found.contents;
+  const verdict: Verdict = {
+    ...found,
+    reasons: [...found.reasons, ...missing],
+    isImage: kind === 'bundle' && (await bundleAt(path)) === undefined,
+  };
   context.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
@@ -52,8 +63,9 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
 }
 
 /** Within `schema_version` 1 members are only added. */
-function asJson(path: string, verdict: Restorability) {
+function asJson(path: string, verdict: Verdict) {
   const { contents, placement, reasons, needsRewriting } = verdict;
+  const first = reasons.length === 0 ? preparation(path, verdict) : undefined;
   return {
     schema_version: 1,
     path,
@@ -61,6 +73,7 @@ function asJson(path: string, verdict: Restorability) {
     gpu_state: gpuState(verdict),
     needs_rewriting: needsRewriting,
     ...(reasons.length === 0 && { command: command(path, verdict) }),
+    ...(first && { preparation: first }),
     kind: contents.kind,
     compression: contents.compression,
     gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
@@ -83,7 +96,7 @@ function gpuState({ contents }: Restorability): 'none' | 'unsealed' | 'sealed' {
   return contents.imageFiles.size === 0 ? 'none' : 'unsealed';
 }
 
-function asTable(path: string, verdict: Restorability): string {
+function asTable(path: string, verdict: Verdict): string {
   const { placement, reasons } = verdict;
   const parts: string[] = [];
   if (placement !== undefined && placement.pairs.length > 0) {
@@ -116,7 +129,10 @@ function asTable(path: string, verdict: Restorability): string {
     ]);
     if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
-    parts.push(`${state}would restore here by: ${printable(command(path, verdict).join(' '))}\n`);
+    const first = preparation(path, verdict);
+    const steps = [...(first ? [first] : []), command(path, verdict)];
+    const text = steps.map((words) => words.join(' ')).join(' && ');
+    parts.push(`${state}would restore here by: ${printable(text)}\n`);
   }
   return parts.join('\n');
 }
@@ -132,15 +148,28 @@ function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[
   ];
 }
 
+/** The name of the archive that `preparation` makes. */
+const madeArchive = 'checkpoint.tar';
+
+/** What comes before `command`: only an archive can be rewritten, the contents of an image cannot. */
+function preparation(
+  path: string,
+  { needsRewriting, isImage }: Verdict,
+): readonly string[] | undefined {
+  return needsRewriting && isImage ? ['tar', '-C', path, '-cf', madeArchive, '.'] : undefined;
+}
+
 /** The command to type. A bundle or image directory belongs to a container that still exists. */
 function command(
   path: string,
-  { contents, needsRewriting, ignoredByOption }: Restorability,
+  { contents, needsRewriting, ignoredByOption, isImage }: Verdict,
 ): string[] {
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
   if (needsRewriting) {
-    return ['kfd-checkpoint', 'restore', ...(ignoredByOption.length > 0 ? ignore : []), path];
+    const target = isImage ? madeArchive : path;
+    return ['kfd-checkpoint', 'restore', ...(ignoredByOption.length > 0 ? ignore : []), target];
   }
+  if (isImage) return ['podman', 'container', 'restore', 'IMAGE'];
   if (contents.kind !== 'archive') {
     return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
   }

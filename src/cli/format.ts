@@ -29,7 +29,7 @@ export function rate(bytesPerSecond: number): string {
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [heads, ...rows].map((row) => row.map(printable));
   const widths = heads.map((_, column) =>
-    Math.max(...cells.map((row) => (row[column] ?? '').length)),
+    cells.reduce((width, row) => Math.max(width, (row[column] ?? '').length), 0),
   );
   return cells
     .map((row) =>
@@ -87,6 +87,11 @@ export function fitted(text: string, columns: number): string {
   return kept + mark;
 }
 
+/** Control characters are escaped, also those that JSON allows in text. */
 export function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
+  const escaped = (char: string): string =>
+    Array.from({ length: char.length }, (_, at) => char.charCodeAt(at).toString(16))
+      .map((unit) => `\\u${unit.padStart(4, '0')}`)
+      .join('');
+  return `${JSON.stringify(value, null, 2).replace(/[^\P{C}\n]/gu, escaped)}\n`;
 }

@@ -3,11 +3,10 @@
 import { Argument, Command, Option } from 'commander';
 import type { RenderStateFacts } from '../addon/images.js';
 import { unsealed } from '../archive/completeness.js';
-import { collect, readContents } from '../archive/contents.js';
+import { collectState, readContents } from '../archive/contents.js';
 import { imagePrefix } from '../archive/names.js';
-import type { ImageVerifier } from '../archive/verifier.js';
 import { KfdError } from '../errors.js';
-import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
+import { isStateOf, type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
 import type { CommandContext } from './context.js';
@@ -38,12 +37,19 @@ export function inspectCommand(context: CommandContext): Command {
       const walk = { zstdDecoder: native.zstdDecoder, signal };
       const contents = await readContents(path, walk, async (entry, content) => {
         const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
+        const { size } = entry;
+        const read = (isSound: (head: Buffer) => boolean) =>
+          collectState(entry, content, manifestLimits.stateBytes, isSound);
         if (statePattern.test(name)) {
-          const known = kfdObjectsOf(await collect(entry, content, manifestLimits.stateBytes));
+          const bytes = await read((head) => isStateOf(size, head));
+          const known = bytes && kfdObjectsOf(bytes);
           if (known !== undefined) objects.set(name, known);
         } else if (renderStatePattern.test(name)) {
-          const bytes = await collect(entry, content, manifestLimits.stateBytes);
-          const known = readableFacts(native.verifier(), bytes);
+          const verifier = native.verifier();
+          const bytes = await read((head) =>
+            isReadable(() => verifier.renderStateHead(head, size)),
+          );
+          const known = bytes && readable(() => verifier.renderStateFacts(bytes));
           handles += known?.handles.length ?? 0;
           if (known !== undefined && handles <= maxHandles) held.set(name, known);
         }
@@ -64,10 +70,14 @@ export function inspectCommand(context: CommandContext): Command {
     });
 }
 
-/** Undefined for a damaged file, because "verify" reports the damage. */
-function readableFacts(verifier: ImageVerifier, bytes: Buffer): RenderStateFacts | undefined {
+function isReadable(read: () => void): boolean {
+  return readable(() => [read()]) !== undefined;
+}
+
+/** The result of `read`; undefined for a damaged file, because "verify" reports the damage. */
+function readable<T>(read: () => T): T | undefined {
   try {
-    return verifier.renderStateFacts(bytes);
+    return read();
   } catch (error) {
     if (error instanceof KfdError && error.code === 'E_NATIVE') throw error;
     return undefined;

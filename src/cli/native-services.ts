@@ -7,10 +7,12 @@ import { fromNative, native } from '../native.js';
 import type { NativeServices } from './context.js';
 
 /**
- * Bytes that the zstd decoder gets at once. 4 bytes can decode to 128 KiB. So a hostile stream makes at
- * most 128 MiB before the reader can stop it.
+ * Bytes that the zstd decoder gets at once. 4 bytes can decode to 128 KiB, so a stream that grows like this gets few. A
+ * hostile stream makes at most 64 MiB, once, before the reader can stop it.
  */
-const inputBytes = 4096;
+const inputBytes = { usual: 2048, growing: 128 } as const;
+/** More output than input gets this many times marks a stream that grows. */
+const growth = 64;
 
 export const nativeServices: NativeServices = {
   verifier: () => {
@@ -18,6 +20,8 @@ export const nativeServices: NativeServices = {
     const verifier: ImageVerifier = {
       pagesCheck: (siblings, index) => new addon.PagesCheck(index, siblings),
       siblingCheck: () => new addon.SiblingCheck(),
+      stateHead: (head, bytes) => addon.checkStateHead(head, bytes),
+      renderStateHead: (head, bytes) => addon.checkRenderStateHead(head, bytes),
       stateFacts: (bytes) => addon.stateFacts(bytes),
       renderStateFacts: (bytes) => addon.renderStateFacts(bytes),
     };
@@ -67,10 +71,15 @@ function isAlone([file]: readonly ChainPart[]): boolean {
 async function* decode(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decoder = new (native().ZstdDecoder)();
   const pieces: Buffer[] = [];
+  let step: number = inputBytes.usual;
   try {
     for await (const chunk of source) {
-      for (let at = 0; at < chunk.length; at += inputBytes) {
-        decoder.push(chunk.subarray(at, at + inputBytes), (piece) => pieces.push(piece));
+      for (let at = 0; at < chunk.length; ) {
+        const input = chunk.subarray(at, at + step);
+        decoder.push(input, (piece) => pieces.push(piece));
+        at += input.length;
+        const made = pieces.reduce((sum, piece) => sum + piece.length, 0);
+        step = made > growth * input.length ? inputBytes.growing : inputBytes.usual;
         yield* pieces;
         pieces.length = 0;
       }

@@ -30,9 +30,8 @@ export async function restoreTarget(name: string, run: Run): Promise<RestoreTarg
   const kind = await kindOf(name);
   if (kind === 'file') return { kind: 'archive', path: name };
   if (kind === 'folder') {
-    const path = await realpath(name);
-    const id = /\/([0-9a-f]{64})\/userdata$/.exec(path)?.[1];
-    if (id !== undefined) return { kind: 'container', path, id };
+    const bundle = await bundleAt(name);
+    if (bundle !== undefined) return bundle;
   }
   const found = containerName.test(name) ? await containerOf(name, run) : undefined;
   if (found !== undefined) return found;
@@ -42,6 +41,13 @@ export async function restoreTarget(name: string, run: Run): Promise<RestoreTarg
   throw new KfdError('E_USAGE', `${name}: is not the bundle of a podman container`, {
     hint: 'name an archive, or a container that was checkpointed in place',
   });
+}
+
+/** The container whose bundle the folder `name` is, by its place below podman's; undefined for another folder. */
+export async function bundleAt(name: string): Promise<Container | undefined> {
+  const path = await realpath(name);
+  const id = /\/([0-9a-f]{64})\/userdata$/.exec(path)?.[1];
+  return id === undefined ? undefined : { kind: 'container', path, id };
 }
 
 const containerName = /^[a-zA-Z0-9][\w.-]*$/;

@@ -8,7 +8,7 @@ import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { duration, json, rate, size, table } from './format.js';
 
-export function sessionsCommand({ out, err }: CommandContext): Command {
+export function sessionsCommand({ out, err, signal }: CommandContext): Command {
   return new Command('sessions')
     .description('list the running checkpoints and restores')
     .addOption(
@@ -16,7 +16,7 @@ export function sessionsCommand({ out, err }: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
-      const { sessions, failures } = await statuses(root);
+      const { sessions, failures } = await statuses(root, signal);
       if (format === 'json') {
         out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
       } else if (sessions.length > 0) out(sessionsTable(sessions));
@@ -30,11 +30,11 @@ export const rootOption = () =>
   new Option('--root <dir>', 'read the system below this folder').default('/');
 
 /** The status of every session, and the errors of sessions that did not answer. Ended sessions are left out. */
-async function statuses(root: string) {
+async function statuses(root: string, signal: AbortSignal) {
   // Another root is looked at, not cleaned: its pids may be another host's.
   if (root === '/') removeDeadFolders();
   const requests = sessionPids(root).map((pid) =>
-    SessionClient.with(root, pid, (client) => client.status()),
+    SessionClient.with(root, pid, (client) => client.status(signal)),
   );
   const answers = await Promise.allSettled(requests);
   const sessions = answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
@@ -96,14 +96,18 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
 }
 
 /** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE. */
-export async function chosenSession(root: string, pid: string | undefined): Promise<number> {
+export async function chosenSession(
+  root: string,
+  pid: string | undefined,
+  signal: AbortSignal,
+): Promise<number> {
   if (pid !== undefined) {
     if (sessionPids(root).includes(Number(pid))) return Number(pid);
     throw new KfdError('E_NOT_FOUND', `session ${pid}: does not exist`, {
       hint: 'see "kfd-checkpoint sessions"',
     });
   }
-  const { sessions, failures } = await statuses(root);
+  const { sessions, failures } = await statuses(root, signal);
   if (failures.length > 0) throw failures[0];
   const [first, ...more] = sessions;
   if (first === undefined) {

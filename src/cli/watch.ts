@@ -30,7 +30,9 @@ export function watchCommand(context: CommandContext): Command {
     )
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid);
+      const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
+        throw signal.aborted ? new ProgramFailure(1) : error;
+      });
       const progress = progressOf(context);
       const shown =
         options.format === 'json'

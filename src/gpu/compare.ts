@@ -105,7 +105,9 @@ function parentMissing({ archive }: ManifestParent): Mismatch {
   return {
     code: 'E_IMAGE_MISSING',
     message: `parent: contents that had not changed are in ${archive}, not in this image`,
-    hint: 'run "kfd-checkpoint restore --parent PARENT ARCHIVE|CONTAINER", or put both together with "kfd-checkpoint flatten"',
+    hint:
+      'run "kfd-checkpoint restore --parent PARENT ARCHIVE|CONTAINER", ' +
+      'or put both together with "kfd-checkpoint flatten"',
   };
 }
 

@@ -73,6 +73,18 @@ export interface KfdObjects {
   readonly svmRanges: Sum;
 }
 
+/** Whether a state file of `bytes` bytes can begin with `head`, so that it is worth the memory. */
+export function isStateOf(bytes: number, head: Buffer): boolean {
+  if (head.length < file.header || head.toString('latin1', 0, 8) !== file.magic) return false;
+  const parts = [file.devices, file.bos, file.vmas].map((part) => ({
+    count: head.readUInt32LE(part.at),
+    bytes: part.bytes,
+  }));
+  if (parts.some(({ count }) => count > maxRecords)) return false;
+  const records = parts.reduce((sum, part) => sum + part.count * part.bytes, 0);
+  return file.header + records + Number(head.readBigUInt64LE(file.privateBytes)) + 8 === bytes;
+}
+
 /** undefined for bytes with another layout: another kernel, or damage. */
 export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
   if (state.length < file.header || state.toString('latin1', 0, 8) !== file.magic) return undefined;
@@ -101,8 +113,8 @@ export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
   };
 }
 
-/** Far above any process: a bound for hostile files. */
-const maxObjects = 1 << 20;
+/** Records of one kind, and objects in the private data. Far above any process: a bound for hostile files. */
+const maxRecords = 1 << 20;
 
 /** The records from `at` to `end`, which they fill; undefined when they do not. */
 function recordsOf(state: Buffer, at: number, end: number, devices: number) {
@@ -113,7 +125,7 @@ function recordsOf(state: Buffer, at: number, end: number, devices: number) {
   };
   let place = at;
   const objects = state.readUInt32LE(file.objects);
-  if (objects > maxObjects) return undefined;
+  if (objects > maxRecords) return undefined;
   for (let left = objects; left > 0; left--) {
     if (place + 4 > end) return undefined;
     const type = state.readUInt32LE(place);

@@ -1,6 +1,6 @@
 /** The manifest in an image directory. */
 
-import { readdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { readBounded, replaceFile, syncFolder } from '../os/files.js';
@@ -37,10 +37,16 @@ export async function imageState(directory: string): Promise<ImageState> {
   return files.length === 0 ? { state: 'none' } : { state: 'unsealed', files };
 }
 
-/** Reads the manifest of an image directory. Throws the errors of `decodeManifest`, and E_IMAGE_MISSING. */
+/**
+ * Reads the manifest of an image directory. A link is not followed. Throws the errors of `decodeManifest`, and
+ * E_IMAGE_MISSING.
+ */
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   try {
+    if (!(await lstat(path)).isFile()) {
+      throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a regular file`);
+    }
     const bytes = await readBounded(path, manifestLimits.fileBytes, 'E_IMAGE_CORRUPT');
     return decodeManifest(bytes, path);
   } catch (error) {

@@ -7,6 +7,8 @@ const limits = {
   depth: 8,
   /** Objects and arrays. A full manifest has a third less. */
   containers: 2_000_000,
+  /** Numbers, strings, true, false and null. */
+  values: 8_000_000,
   /** Different names of members. */
   names: 4096,
   nameLength: 64,
@@ -22,6 +24,7 @@ export function scanFault(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = [];
   const names = new Set<string>();
   let containers = 0;
+  let values = 0;
   const begin = (members?: Set<string>): void => {
     if (open.push(members) > limits.depth) throw new Fault(`deeper than ${limits.depth} levels`);
     if (++containers > limits.containers) {
@@ -31,7 +34,7 @@ export function scanFault(text: string): string | undefined {
   const end = (): void => void open.pop();
   const member = (name: string): void => {
     if (name.length > limits.nameLength || name in Object.prototype) {
-      throw new Fault(`${name}: unknown member`);
+      throw new Fault(`${name.slice(0, limits.nameLength)}: unknown member`);
     }
     const members = open.at(-1);
     if (members?.has(name)) throw new Fault(`${name}: is there twice in one object`);
@@ -48,6 +51,9 @@ export function scanFault(text: string): string | undefined {
         onObjectEnd: end,
         onArrayBegin: () => begin(),
         onArrayEnd: end,
+        onLiteralValue: () => {
+          if (++values > limits.values) throw new Fault(`more than ${limits.values} values`);
+        },
       },
       { disallowComments: true },
     );

@@ -140,18 +140,18 @@ scenario('cancelled before anything was read, then CRIU killed during the dump',
 });
 
 // CRIU then fails after it has told the plugin of a success.
-scenario('the launcher killed when the image is sealed: no image stays', async (lane) => {
-  const job = await Container.start({ engine: lane.engine, worker });
-  await slowly(lane, async () => {
-    const saving = job.checkpoint();
-    const { criu } = await sessionThat(job, 'dump', 'stage');
-    const launcher = await until('the launcher', () => launcherOf(criu));
-    process.kill(launcher, 'SIGSTOP');
-    await sessionThat(job, 'dump', 'sealed');
-    process.kill(launcher, 'SIGKILL');
-    const saved = await saving;
-    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
-  });
+scenario('the launcher killed when the image is sealed: no image stays', async ({ engine }) => {
+  const job = await Container.start({ engine, worker });
+  const saving = job.checkpoint();
+  const { criu, daemon } = await sessionThat(job, 'dump', 'draining');
+  process.kill(daemon, 'SIGSTOP');
+  const launcher = await until('the launcher', () => launcherOf(criu));
+  process.kill(launcher, 'SIGSTOP');
+  process.kill(daemon, 'SIGCONT');
+  await sessionThat(job, 'dump', 'sealed');
+  process.kill(launcher, 'SIGKILL');
+  const failed = await saving;
+  assert.notEqual(failed.status, 0, 'the checkpoint should have failed');
   assertNoImageFiles(job);
   await assertComputesOn(job);
   const saved = await job.checkpoint();
@@ -161,20 +161,40 @@ scenario('the launcher killed when the image is sealed: no image stays', async (
   assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });
 
+const afterwards = 'the session killed after the launcher, with a short freeze: no success is told';
+
+scenario(afterwards, async (lane) => {
+  const archive = archivePath(lane.engine, 'half.tar');
+  const job = await Container.start({ engine: lane.engine, worker });
+  await slowlyInSmallSteps(lane, async () => {
+    const saving = job.checkpoint('--leave-running', '--compress', 'none', '--export', archive);
+    process.kill((await sessionThat(job, 'dump', 'dump ends')).daemon, 'SIGKILL');
+    const saved = await saving;
+    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
+  });
+  assert.ok(!existsSync(archive), 'an archive of a failed checkpoint');
+  assertNoImageFiles(job);
+  await assertComputesOn(job);
+});
+
 scenario('CRIU killed during a restore: nothing of the container is left', async (lane) => {
   const archive = archivePath(lane.engine, 'criu-killed.tar');
   const job = await Container.start({ engine: lane.engine, worker });
   const saved = await job.checkpoint('--compress', 'none', '--export', archive);
   assert.equal(saved.status, 0, saved.stderr);
   await job.remove();
-  await slowly(lane, async () => {
-    const restoring = job.restore('--import', archive);
-    process.kill((await sessionThat(job, 'restore', 'uploading')).criu, 'SIGKILL');
-    const restored = await restoring;
-    assert.notEqual(restored.status, 0, 'the restore should have failed');
+  const restoring = job.restore('--import', archive);
+  const { criu, daemon } = await sessionThat(job, 'restore', 'uploading');
+  process.kill(daemon, 'SIGSTOP');
+  process.kill(criu, 'SIGKILL');
+  process.kill(daemon, 'SIGCONT');
+  const failed = await restoring;
+  assert.notEqual(failed.status, 0, 'the restore should have failed');
+  await lane.meet(async () => {
+    const left = async () => (await attempt('pgrep', '-x', 'gpu-worker|criu')).stdout;
+    await until('the end of its tasks', async () => (await left()) === '', 30);
+    await assertNothingLeft();
   });
-  assert.equal((await attempt('pgrep', '-f', `^gpu-worker .*|criu.*restore`)).stdout, '');
-  await lane.meet(assertNothingLeft);
   await job.remove();
   const again = await job.restore('--import', archive);
   assert.equal(again.status, 0, `a retry: ${again.stderr}`);

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 export function zstdCompressed(tar: Buffer, random: (below: number) => number): Buffer {
   const frame = (bytes: Buffer) => execFileSync('zstd', ['-1', '-qc'], { input: bytes });
   const at = random(tar.length);
-  switch (random(6)) {
+  switch (random(12)) {
     case 0:
       return Buffer.concat([frame(tar.subarray(0, at)), frame(tar.subarray(at))]);
     case 1:

@@ -37,7 +37,7 @@ async function runIn(folder: string, input: HostileInput): Promise<Outcome> {
   const probe = join(repository, 'dist/test/hostile/programs/probe.js');
   const node = [process.execPath, '--import', probe, program, ...args];
   const start = process.hrtime.bigint();
-  const child = spawn('bash', ['-c', `exec "$@" ${input.streams ?? ''}`, 'bash', ...node], {
+  const child = spawn('/bin/bash', ['-c', `exec "$@" ${input.streams ?? ''}`, 'bash', ...node], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: `${place('bin')}:/usr/bin:/bin`,
@@ -78,8 +78,8 @@ async function runIn(folder: string, input: HostileInput): Promise<Outcome> {
     writtenBytes: Math.max(seen.writtenBytes, report.writtenBytes ?? 0),
     podmanStarts: podman.split('\n').length - 1,
     changes: [
-      ...after.filter((name) => !before.includes(name)).map((name) => `+${name}`),
-      ...before.filter((name) => !after.includes(name)).map((name) => `-${name}`),
+      ...[...after].filter((name) => !before.has(name)).map((name) => `+${name}`),
+      ...[...before].filter((name) => !after.has(name)).map((name) => `-${name}`),
     ],
   };
 }
@@ -116,8 +116,8 @@ function procFile(pid: number, name: string): string {
 }
 
 /** All files that the program could make, in order. Those in `dir` are named relative to it. */
-function listed(folder: string): string[] {
+function listed(folder: string): Set<string> {
   const below = (name: string) =>
     readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' });
-  return [...below('dir'), ...below('tmp').map((name) => `$TMPDIR/${name}`)].sort();
+  return new Set([...below('dir'), ...below('tmp').map((name) => `$TMPDIR/${name}`)].sort());
 }

@@ -3,6 +3,8 @@
  * one process. It has what our unit tests use of node:test.
  */
 
+export { mock } from 'node:test';
+
 type Cleanup = () => unknown;
 
 export interface Context {

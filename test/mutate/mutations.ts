@@ -64,7 +64,8 @@ export function mutate(source: string, firstId: number, runtime: string): Mutate
       at = child.end;
     });
     text += source.slice(at, node.end);
-    if (removed !== undefined) return `if (!__m(${removed})) { ${text} }`;
+    // In braces: an `else` behind it belongs to the statement before.
+    if (removed !== undefined) return `{ if (!__m(${removed})) { ${text} } }`;
     if (ids.length === 0) return text;
     return `(${ids.map(([id, to]) => `__m(${id}) ? (${to}) : `).join('')}(${text}))`;
   }

@@ -2,9 +2,11 @@
 
 export async function resolve(
   specifier: string,
-  context: unknown,
+  context: { readonly parentURL?: string },
   next: (specifier: string, context: unknown) => Promise<unknown>,
 ): Promise<unknown> {
-  if (specifier !== 'node:test') return next(specifier, context);
-  return { url: new URL('./collect.js', import.meta.url).href, shortCircuit: true };
+  const { href } = new URL('./collect.js', import.meta.url);
+  // collect.js itself needs the real one.
+  if (specifier !== 'node:test' || context.parentURL === href) return next(specifier, context);
+  return { url: href, shortCircuit: true };
 }

@@ -56,6 +56,8 @@ export const fakeVerifier: ImageVerifier = {
       },
     };
   },
+  stateHead: () => undefined,
+  renderStateHead: () => undefined,
   stateFacts(bytes) {
     if (!bytes.toString().startsWith('STATE')) {
       throw new KfdError('E_IMAGE_CORRUPT', 'state file: wrong checksum');

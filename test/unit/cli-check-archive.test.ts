@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -16,6 +17,8 @@ import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
 interface Report {
+  readonly gpu_state: string;
+  readonly preparation: readonly string[];
   readonly restorable: boolean;
   readonly needs_rewriting: boolean;
   readonly command?: readonly string[];
@@ -61,7 +64,7 @@ test('other device numbers: restorable, by our own command', async (t) => {
   const text = (await cli(['check', path, '--root', root])).stdout;
   assert.match(text, /^\/dev\/kfd +234:0 +511:0$/m);
   // So is a container in place; an image directory alone is without the spec.
-  const bundle = await temporaryFolder(t);
+  const bundle = join(await temporaryFolder(t), 'ab'.repeat(32), 'userdata');
   await unpackTo(bundle, checkpointOfHere());
   assert.deepEqual((await check(bundle, root)).report.command, [
     'kfd-checkpoint',
@@ -76,6 +79,23 @@ test('other device numbers: restorable, by our own command', async (t) => {
   );
   const fits = await check(bundle, await bentHost(t, 'two-gpus', {}));
   assert.deepEqual(fits.report.command, ['podman', 'container', 'restore', 'trainer']);
+});
+
+test('the contents of a checkpoint image are restored by its name, or as an archive', async (t) => {
+  const mounted = await temporaryFolder(t);
+  await unpackTo(mounted, checkpointOfHere());
+  const fits = await check(mounted, await bentHost(t, 'two-gpus', {}));
+  assert.deepEqual(fits.report.command, ['podman', 'container', 'restore', 'IMAGE']);
+  const root = await bentHost(t, 'two-gpus', { 'sys/class/kfd/kfd/dev': '511:0\n' });
+  const { report } = await check(mounted, root);
+  const [program = '', ...words] = report.preparation;
+  assert.deepEqual(report.command, ['kfd-checkpoint', 'restore', 'checkpoint.tar']);
+  const cwd = await temporaryFolder(t);
+  execFileSync(program, words, { cwd });
+  const packed = await check(join(cwd, 'checkpoint.tar'), root);
+  assert.deepEqual([packed.code, packed.report.gpu_state], [0, 'sealed']);
+  const text = (await cli(['check', mounted, '--root', root])).stdout;
+  assert.match(text, /by: tar -C .* && kfd-checkpoint restore checkpoint\.tar$/m);
 });
 
 test('SDMA queues of other processes are a warning', async (t) => {

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  open,
+  readFile,
+  rm,
+  stat,
+  statfs,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
@@ -10,17 +20,25 @@ import { runThrough } from '../../src/os/exec.js';
 import { archive, gpuCheckpoint, plainCheckpoint, unpackTo } from './archive-builder.js';
 import { cli, fakeRun } from './cli-context.js';
 import { temporaryFolder } from './paths.js';
+import { rawTar } from './raw-tar.js';
 import { image, options, sample } from './restorable.js';
 import { bentHost } from './sysfs-tree.js';
 
 const moved = { 'sys/class/kfd/kfd/dev': '511:0\n' };
 
 /** Runs the verb with a stand-in for podman, which looks at the archive it is given. */
-async function restore(path: string, root: string, args: readonly string[] = [], status = 0) {
+async function restore(
+  path: string,
+  root: string,
+  args: readonly string[] = [],
+  status = 0,
+  signal = new AbortController().signal,
+) {
   let given: readonly string[] = [];
   let bytes: Buffer | undefined;
   let besides: readonly string[] = [];
   const result = await cli(['restore', '--root', root, path, ...args], {
+    signal,
     runThrough: async (command, words, descriptor) => {
       given = [command, ...words];
       besides = readdirSync(join(path, '..'));
@@ -217,6 +235,26 @@ test('a map is a reason to rewrite although no number differs', async (t) => {
   ]);
 });
 
+test('without room for a copy nothing is written, and both sizes are named', async (t) => {
+  const path = await archive(t, sample());
+  const { bavail, bsize } = await statfs(join(path, '..'));
+  // A file with a hole: larger than what is free, and nearly nothing on the disk.
+  const bytes = bavail * bsize + (1 << 30);
+  const header = rawTar([{ name: 'large', size: bytes }]).subarray(0, 512);
+  const file = await open(path, 'r+');
+  const at = (await file.stat()).size - 1024;
+  await file.write(header, 0, 512, at);
+  await file.truncate(at + 512 + Math.ceil(bytes / 512) * 512 + 1024);
+  await file.close();
+  const root = await bentHost(t, 'two-gpus', moved);
+  // Without the refusal it would fill the disk.
+  const signal = AbortSignal.timeout(3000);
+  const { code, given, stderr } = await restore(path, root, [], 0, signal);
+  assert.deepEqual([code, given], [1, []]);
+  assert.match(stderr, /no room for a copy of the archive: .*iB are needed, .*iB are free/);
+  assert.match(stderr, /set TMPDIR to a folder with room/);
+});
+
 test('a program gets the descriptor as its third, and its status comes back', async (t) => {
   const path = join(await temporaryFolder(t), 'text');
   await writeFile(path, 'hello');
@@ -231,4 +269,36 @@ test('a program gets the descriptor as its third, and its status comes back', as
   setTimeout(() => aborting.abort(), 100);
   assert.equal(await sh('exec sleep 60', aborting.signal), 143);
   await assert.rejects(runThrough('/nonexistent', [], undefined, signal), { code: 'E_HOST' });
+});
+
+test('no copy of an archive is begun where there is no room for it', async (t) => {
+  const path = await archive(t, sample());
+  const root = await bentHost(t, 'two-gpus', moved);
+  process.env['TMPDIR'] = '/proc'; // a file system without a free byte
+  t.after(() => delete process.env['TMPDIR']);
+  const { code, given, stderr } = await restore(path, root);
+  assert.deepEqual([code, given], [1, []]);
+  assert.match(
+    stderr,
+    /^Error: \/proc: no room for a copy of the archive: .* are needed, 0 B are free/,
+  );
+});
+
+test('a file that others have planted under the name of the copy is neither written nor removed', async (t) => {
+  const path = await archive(t, sample());
+  const folder = await temporaryFolder(t);
+  const root = await bentHost(t, 'two-gpus', moved);
+  process.env['TMPDIR'] = folder;
+  t.after(() => delete process.env['TMPDIR']);
+  const planted = join(folder, `.job.tar.${process.pid}.tmp`);
+  const precious = join(folder, 'precious');
+  await writeFile(precious, 'x');
+  for (const plant of [() => symlink(precious, planted), () => writeFile(planted, 'y')]) {
+    await plant();
+    const { code, given } = await restore(path, root);
+    assert.deepEqual([code, given], [1, []]);
+    assert.deepEqual(readdirSync(folder).sort(), [`.job.tar.${process.pid}.tmp`, 'precious']);
+    assert.equal(await readFile(precious, 'utf8'), 'x');
+    await rm(planted);
+  }
 });

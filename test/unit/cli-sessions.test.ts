@@ -1,7 +1,10 @@
 /** `sessions`, `watch` and `cancel`, with sessions that are none on real sockets. */
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { phaseOf } from '../../src/cli/sessions.js';
@@ -179,4 +182,30 @@ test('cancel: the reason reaches the session; too late is 1 and says so', async 
 test('a session whose contents the CPU copies says so', () => {
   const files = running.files.map((file) => ({ ...file, engine_reason: 'SDMA: no ring' }));
   assert.equal(phaseOf({ ...running, files }), 'overlap, copied by the CPU');
+});
+
+test('a signal ends the wait for a session that is stopped', async (t) => {
+  const root = await temporaryFolder(t);
+  const folder = FakeSession.directory(root, 4711);
+  await mkdir(folder, { recursive: true });
+  // It takes connections and says nothing, like one that was stopped.
+  const peers = new Set<Socket>();
+  const silent = createServer((peer) => peers.add(peer)).listen(join(folder, 'control.sock'));
+  await once(silent, 'listening');
+  t.after(() => {
+    silent.close();
+    for (const peer of peers) peer.destroy();
+  });
+  for (const words of [['sessions'], ['cancel', '4711'], ['watch']]) {
+    const interrupted = new AbortController();
+    setTimeout(() => interrupted.abort(), 200);
+    const began = performance.now();
+    const [verb = '', ...rest] = words;
+    const { code, stderr } = await cli([verb, '--root', root, ...rest], {
+      signal: interrupted.signal,
+    });
+    assert.ok(performance.now() - began < 10_000, `${verb} waits on`);
+    const told = verb === 'watch' ? [1, ''] : [1, 'Error: session 4711: interrupted'];
+    assert.deepEqual([code, stderr.split('\n')[0]], told, verb);
+  }
 });

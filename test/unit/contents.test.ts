@@ -13,7 +13,7 @@ import { type Descriptor, native } from '../../src/native.js';
 import { checkSiblings } from '../../src/session/buffers/siblings.js';
 import { type DrainedFile, type DrainPart, renderNode } from '../../src/session/contents/drain.js';
 import { DumpContents } from '../../src/session/contents/dump-contents.js';
-import { HostBudget } from '../../src/session/contents/snapshot.js';
+import { HostBudget, vramOrHost } from '../../src/session/contents/snapshot.js';
 import { HostStaging, stagingRing } from '../../src/session/contents/staging.js';
 import { Transfers } from '../../src/session/contents/transfers.js';
 import type { SessionContext } from '../../src/session/context.js';
@@ -197,4 +197,31 @@ test('copies take what they may of host memory, and half of what is free at most
   assert.equal(short.take(5 * mib + 1), 0);
   assert.equal(short.take(5 * mib), 5 * mib);
   assert.equal(new HostBudget(0, 2 ** 40).take(1), 0);
+});
+
+test('host memory is taken by those copies alone that found no VRAM', async () => {
+  const budget = new HostBudget(1, 2 << 20);
+  const never = () => false;
+  const asked: number[] = [];
+  const copyOf = (vram: boolean) => async (hostBytes: number) => {
+    asked.push(hostBytes);
+    // Others are copied at the same time.
+    await delay(1);
+    return {
+      place: vram ? ('vram' as const) : hostBytes > 0 ? ('host' as const) : ('none' as const),
+    };
+  };
+  const all = await Promise.all(
+    [true, false, true].map((vram) => vramOrHost(1 << 20, budget, copyOf(vram), never)),
+  );
+  assert.deepEqual(
+    all.map(({ place }) => place),
+    ['vram', 'host', 'vram'],
+  );
+  assert.deepEqual(asked, [0, 0, 0, 1 << 20]);
+  assert.equal((await vramOrHost(4096, budget, copyOf(false), never)).place, 'none');
+  assert.deepEqual(asked.slice(4), [0], 'no budget is left');
+  budget.giveBack(1 << 20);
+  assert.equal((await vramOrHost(4096, budget, copyOf(false), () => true)).place, 'none');
+  assert.deepEqual(asked.slice(5), [0], 'no engine is there');
 });

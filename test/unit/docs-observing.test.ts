@@ -52,7 +52,7 @@ test('the other times in docs/observing.md are the times that sessions add', () 
 
 test('the outcomes in docs/observing.md are the outcomes of the machines', () => {
   const [, text = ''] = observing.split('\n`outcome` is ');
-  const machines = ['dump', 'restore'].map((name) => read(`src/session/${name}/machine.ts`));
+  const machines = ['dump/state', 'restore/machine'].map((name) => read(`src/session/${name}.ts`));
   const outcomes = machines.flatMap((machine) =>
     all(/outcome\?: (.*);/.exec(machine)?.[1] ?? '', /'(\w+)'/g),
   );

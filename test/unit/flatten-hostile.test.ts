@@ -201,3 +201,21 @@ test('flatten leaves files of others alone when it fails', async (t) => {
   assert.equal(readFileSync(theirs, 'utf8'), 'theirs');
   assert.ok(!existsSync(at('flat.tar')));
 });
+
+test('without room for the parents nothing is unpacked', async (t) => {
+  const { at, flatten } = await pair(t);
+  for (const name of ['base.tar', 'delta.tar']) {
+    writeFileSync(at(name), gzipSync(readFileSync(at(name))));
+  }
+  mock.method(fs.promises, 'statfs', async () => ({ bavail: 10, bsize: 4096 }));
+  const made = mock.method(fs, 'createWriteStream');
+  syncBuiltinESMExports();
+  t.after(() => {
+    mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const { code, stderr } = await flatten();
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /no room for the GPU contents: needs \d+ bytes, 40960 are free/);
+  assert.equal(made.mock.callCount(), 0);
+});

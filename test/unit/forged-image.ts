@@ -81,7 +81,7 @@ export function describeFiles(parts: Parts): void {
     name,
     size: bytes.length,
     digest: name.startsWith('amdgpu-pages')
-      ? { algo: 'xxh3-128', hex: bytes.subarray(-40, -24).toString('hex') }
+      ? { algo: 'xxh3-128', hex: bytes.subarray(-40, -24).toString('hex').padEnd(32, '0') }
       : { algo: 'sha256', hex: createHash('sha256').update(bytes).digest('hex') },
   }));
 }

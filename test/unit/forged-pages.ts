@@ -16,6 +16,8 @@ export type ForgedFrame =
   /** Zeros. */
   | { readonly zero: number }
   | { readonly raw: Buffer; readonly digest?: string }
+  /** Stored bytes of another codec that should decode to `like`. */
+  | { readonly packed: Buffer; readonly codec: number; readonly like: Buffer }
   /** Another frame's content: in the parent by number, or in a sibling by its packed place. */
   | { readonly like: Buffer; readonly reference: number }
   | { readonly like: Buffer; readonly sibling: bigint };
@@ -38,6 +40,9 @@ export interface ForgedPages {
   readonly bendIndex?: (index: Buffer) => void;
   /** Changes the whole index: tables and records, before the root. */
   readonly bendTables?: (tables: Buffer) => void;
+  /** Changes the first record, beside its frame and in the index; and the footer, before its checksum. */
+  readonly bendRecord?: (record: Buffer) => void;
+  readonly bendFooter?: (footer: Buffer) => void;
 }
 
 const align = (value: number, to: number) => Math.ceil(value / to) * to;
@@ -46,6 +51,11 @@ export const frameBytes = 1 << 20;
 function sizeOf(frame: ForgedFrame): number {
   if ('zero' in frame) return frame.zero;
   return 'raw' in frame ? frame.raw.length : frame.like.length;
+}
+
+function storedOf(frame: ForgedFrame): Buffer | undefined {
+  if ('raw' in frame) return frame.raw;
+  return 'packed' in frame ? frame.packed : undefined;
 }
 
 /** The record of a frame; stored frames begin `at` there. */
@@ -64,6 +74,10 @@ function recordOf(frame: ForgedFrame, at: number, digests: boolean): Buffer {
     record[4] = 1;
     record.writeBigUInt64LE(BigInt(align(at + 64, 4096)), 8);
     record.writeUInt32LE(content.length, 16);
+  } else if ('packed' in frame) {
+    record[4] = frame.codec;
+    record.writeBigUInt64LE(BigInt(at + 64), 8);
+    record.writeUInt32LE(frame.packed.length, 16);
   } else if ('reference' in frame) {
     record[4] = 3;
     record.writeBigUInt64LE(BigInt(frame.reference), 8);
@@ -101,12 +115,13 @@ export function pagesFile(pages: ForgedPages): { readonly file: Buffer; readonly
   const records: Buffer[] = [];
   for (const frame of all) {
     const record = recordOf(frame, at, digests);
-    records.push(record);
-    if (!('raw' in frame)) continue;
-    const begin = align(at + 64, 4096);
-    const end = align(begin + frame.raw.length, 64);
+    if (records.push(record) === 1) pages.bendRecord?.(record);
+    const stored = storedOf(frame);
+    if (stored === undefined) continue;
+    const begin = 'raw' in frame ? align(at + 64, 4096) : at + 64;
+    const end = align(begin + stored.length, 64);
     const padding = Buffer.alloc(begin - at - 64);
-    parts.push(record, padding, frame.raw, Buffer.alloc(end - begin - frame.raw.length));
+    parts.push(record, padding, stored, Buffer.alloc(end - begin - stored.length));
     at = end;
   }
   const tables = tablesOf(buffers, records);
@@ -116,7 +131,7 @@ export function pagesFile(pages: ForgedPages): { readonly file: Buffer; readonly
   index.writeUInt32LE(buffers.length, 8);
   index.writeUInt32LE(1024, 12);
   const content = all.reduce((sum, frame) => sum + sizeOf(frame), 0);
-  const stored = isA('raw').reduce((sum, frame) => sum + sizeOf(frame), 0);
+  const stored = all.reduce((sum, frame) => sum + (storedOf(frame)?.length ?? 0), 0);
   [all.length, isA('zero').length, content, stored].forEach((value, i) => {
     index.writeBigUInt64LE(BigInt(value), 16 + 8 * i);
   });
@@ -130,6 +145,7 @@ export function pagesFile(pages: ForgedPages): { readonly file: Buffer; readonly
   footer.writeBigUInt64LE(BigInt(at), 8);
   footer.writeBigUInt64LE(BigInt(at + 64 + tables.length + 64 * records.length + 64), 16);
   Buffer.from(root, 'hex').copy(footer, 24);
+  pages.bendFooter?.(footer);
   return { file: Buffer.concat([...parts, index, tables, ...records, seal(footer)]), root };
 }
 

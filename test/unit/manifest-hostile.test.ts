@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { KfdError } from '../../src/errors.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
+import { inconsistencies } from '../../src/manifest/consistency.js';
+import { scanFault } from '../../src/manifest/scan.js';
 import { manifestLimits } from '../../src/manifest/schema.js';
 import { sampleManifest } from './manifest-sample.js';
 import { problemsOf, sealedText } from './manifest-sealed.js';
@@ -114,4 +116,72 @@ test('lists and documents are bounded before they are objects', async (t) => {
 
 function manyShares(count: number): object[] {
   return Array.from({ length: count }, () => ({ process: 3, bo_index: 99, buffer: 77 }));
+}
+
+test('the bounds of a document are exact', () => {
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  assert.equal(scanFault(nested(8)), undefined);
+  assert.match(scanFault(nested(9)) ?? '', /deeper than 8 levels/);
+  const lists = (count: number) => `[${'[],'.repeat(count - 2)}[]]`;
+  assert.equal(scanFault(lists(2_000_000)), undefined);
+  assert.match(scanFault(lists(2_000_001)) ?? '', /more than 2000000 objects and arrays/);
+  const zeros = (count: number) => `[${'0,'.repeat(count - 1)}0]`;
+  assert.equal(scanFault(zeros(8_000_000)), undefined);
+  assert.match(scanFault(zeros(8_000_001)) ?? '', /more than 8000000 values/);
+  const named = (count: number) =>
+    `{${Array.from({ length: count }, (_, i) => `"n${i}":0`).join()}}`;
+  assert.equal(scanFault(named(4096)), undefined);
+  assert.match(scanFault(named(4097)) ?? '', /more than 4096 names/);
+  const long = (letters: number) => `{"${'n'.repeat(letters)}":0}`;
+  assert.equal(scanFault(long(64)), undefined);
+  assert.equal(scanFault(long(65)), `${'n'.repeat(64)}: unknown member`);
+  // One name in two objects, and one value, are no repetition.
+  assert.equal(scanFault('[{"a":1},{"a":1}]'), undefined);
+});
+
+test('problems are counted to a bound, and a fault names its member', () => {
+  const manifest = { ...sampleManifest(), shares: manyShares(1000) } as never;
+  assert.equal(inconsistencies(manifest, 7).length, 7);
+  const { gpus: _, ...without } = sampleManifest();
+  assert.match(problemsOf(without).join(), /^gpus: /);
+});
+
+test('contradictions of card nodes, GPUs of files and names of states are found', () => {
+  const cases: [RegExp, (manifest: ReturnType<typeof sampleManifest>) => void][] = [
+    [/devices\.assigned\.0\.card_minor: its GPU has none/, ({ devices }) => assign(devices, 5, 5)],
+    [
+      /devices\.assigned\.1\.card_minor: 5 is taken twice/,
+      ({ devices, gpus }) => {
+        for (const gpu of gpus) Object.assign(gpu, { card_minor: gpu.ordinal });
+        assign(devices, 5, 5);
+      },
+    ],
+    [
+      /ext_files\.1\.gpu: there is no GPU 2/,
+      (m) => Object.assign(m.ext_files[1] as object, { gpu: 2 }),
+    ],
+    [/processes\.0\.gpus: there is no GPU 2/, (m) => m.processes[0]?.gpus.push(2)],
+    [
+      /processes\.0\.state_file: kfd-state-1\.img is not the state of process 0/,
+      (m) => Object.assign(m.processes[0] as object, { state_file: 'kfd-state-1.img' }),
+    ],
+    [
+      /buffers\.0\.pages_file: .* belongs to another process or GPU/,
+      (m) => Object.assign(m.buffers[0] as object, { pages_file: 'amdgpu-pages-1-0000.img' }),
+    ],
+  ];
+  for (const [expected, bend] of cases) {
+    const manifest = sampleManifest();
+    bend(manifest);
+    assert.match(problemsOf(manifest).join('\n'), expected);
+  }
+  const sound = sampleManifest();
+  for (const gpu of sound.gpus) Object.assign(gpu, { card_minor: gpu.ordinal });
+  assign(sound.devices, 5, 6);
+  assert.deepEqual(problemsOf(sound), []);
+});
+
+function assign(devices: object, ...cards: readonly number[]): void {
+  const assigned = cards.map((card, gpu) => ({ gpu, render_minor: 128 + gpu, card_minor: card }));
+  Object.assign(devices, { assigned });
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
-import { relocate, type Source } from '../../src/archive/relocate.js';
+import { relocate, type Source, tmpfsCollector } from '../../src/archive/relocate.js';
 import { placeAsIs, placeOnHost } from '../../src/gpu/compare.js';
 import { deviceMoves } from '../../src/gpu/device-numbers.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
@@ -205,10 +206,13 @@ test('the card node of a GPU moves like its render node, and back', async () => 
   );
 });
 
-test('an image that unpacks to far more than /dev is not taken for it; a damaged one is damaged', async () => {
+test('an image that unpacks to more than /dev holds is not taken for it; a damaged one is damaged', async () => {
   const placement = placeOnHost(sampleManifest(), target);
-  const bomb = gzipSync(Buffer.alloc(100 << 20), { level: 1 });
-  await assert.rejects(relocate(source({ a: bomb }), placement, target), {
+  const withFile = (bytes: number) =>
+    gzipSync(Buffer.concat([recordedDev.subarray(0, -1024), large(bytes)]), { level: 1 });
+  const large = (bytes: number) => rawTar([{ name: './file', data: Buffer.alloc(bytes) }]);
+  assert.ok((await relocate(source({ a: withFile(12 << 20) }), placement, target)).has('a'));
+  await assert.rejects(relocate(source({ a: withFile(17 << 20) }), placement, target), {
     code: 'E_UNSUPPORTED_STATE',
   });
   for (const image of [
@@ -221,4 +225,33 @@ test('an image that unpacks to far more than /dev is not taken for it; a damaged
       code: 'E_IMAGE_CORRUPT',
     });
   }
+});
+
+test('of the images of tmpfs mounts only those with devices are kept, and not without end', async () => {
+  const images = new Map<string, Buffer>();
+  const collect = tmpfsCollector(images);
+  const give = async (name: string, image: Buffer) =>
+    collect(
+      { name: `checkpoint/${name}`, size: image.length },
+      (async function* () {
+        yield image;
+      })(),
+    );
+  const noisy = (...entries: readonly RawEntry[]) =>
+    gzipSync(rawTar([...entries, { name: './noise', data: randomBytes(900 << 10) }]), { level: 1 });
+  const kfd = node('./kfd', 234, 0);
+  for (let i = 0; i < 12; i++) await give(`tmpfs-dev-${i}.tar.gz.img`, noisy());
+  assert.equal(images.size, 0, 'none of them has a device');
+  const crowd = Array.from({ length: 17_000 }, (_, i) => ({ name: `./${i}` }));
+  await give('tmpfs-dev-5.tar.gz.img', gzipSync(rawTar([kfd, ...crowd])));
+  await give('tmpfs-dev-6.tar.gz.img', gzipSync(Buffer.alloc(90 << 20), { level: 1 }));
+  await give('tmpfs-dev-7.img', gzipSync(rawTar([kfd])));
+  assert.equal(images.size, 0, 'none of them can be /dev');
+  const device = async (i: number) => give(`tmpfs-dev-${100 + i}.tar.gz.img`, noisy(kfd));
+  for (let i = 0; i < 9; i++) await device(i);
+  await assert.rejects(device(9), {
+    code: 'E_IMAGE_CORRUPT',
+    message: /more devices than any container has/,
+  });
+  assert.equal(images.size, 9);
 });

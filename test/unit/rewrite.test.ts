@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import fs, { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -50,10 +51,12 @@ test('zstd that is missing or fails is named', async (t) => {
   execFileSync('zstd', ['-q', join(folder, 'plain'), '-o', join(folder, 'zstd')]);
   for (const [program, code, message] of [
     ['/nonexistent/zstd', 'E_HOST', /cannot be started/],
-    ['false', 'E_IO', /false: ended with status 1/],
+    ['false', 'E_IO', /false: ended with status 1$/],
+    ['sh', 'E_IO', /sh: ended with status 1: \?\[2Jno room$/],
   ] as const) {
     const fd = openSync(join(folder, 'out'), 'w');
-    const zstdEncoder = () => new ProgramFilter(program, []);
+    const args = program === 'sh' ? ['-c', 'printf "\\033[2Jno room\\n" >&2; exit 1'] : [];
+    const zstdEncoder = () => new ProgramFilter(program, args);
     await assert.rejects(
       rewriteArchive(join(folder, 'zstd'), fd, new Map(), { ...options, zstdEncoder }),
       { code, message },
@@ -141,4 +144,34 @@ test('a cut or hostile archive, and a full or missing target, end in an error', 
   }
   await assert.rejects(rewrite(rawTar([{ name: 'a' }, { name: './a' }])), { message: /twice/ });
   await assert.rejects(rewrite(tar, [], '/dev/full'), { code: 'E_IO', message: /ENOSPC/ });
+});
+
+test('after a failure no write is under way, so that the descriptor can be closed', async (t) => {
+  const folder = await temporaryFolder(t);
+  const path = join(folder, 'in.tar');
+  await writeFile(path, rawTar([{ name: 'a', data: Buffer.alloc(8 << 20) }]));
+  const fd = openSync(join(folder, 'out'), 'w');
+  const real = fs.write;
+  t.after(() => {
+    Object.assign(fs, { write: real });
+    syncBuiltinESMExports();
+    closeSync(fd);
+  });
+  const stop = new AbortController();
+  let underWay = 0;
+  // A disk that takes its time; the signal comes meanwhile.
+  const slow = (...args: unknown[]) => {
+    underWay += 1;
+    setTimeout(() => stop.abort(), 20);
+    const done = args.pop() as (error: Error | null, bytes: number) => void;
+    setTimeout(() => {
+      underWay -= 1;
+      done(null, (args[1] as Buffer).length);
+    }, 200);
+  };
+  Object.assign(fs, { write: slow });
+  syncBuiltinESMExports();
+  const copying = rewriteArchive(path, fd, new Map(), { ...options, signal: stop.signal });
+  await assert.rejects(copying, { code: 'E_CANCELLED' });
+  assert.equal(underWay, 0);
 });

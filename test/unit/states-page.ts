@@ -70,9 +70,20 @@ function rowsOf<World, Event extends object>(machine: Machine<World, Event>): st
       events.set(key, [...(events.get(key) ?? []), name]);
     }
     return [...events].flatMap(([what, all]) =>
-      what.split('<br>').map((one) => `| ${phase} | ${all.join('<br>')} | ${one} |`),
+      what
+        .split('<br>')
+        .flatMap((one) => inCells(all).map((cell) => `| ${phase} | ${cell} | ${one} |`)),
     );
   });
+}
+
+/** Many events in one cell are hard to read. */
+const eventsInCell = 7;
+
+function inCells(events: readonly string[]): string[] {
+  return events.flatMap((_, at) =>
+    at % eventsInCell === 0 ? [events.slice(at, at + eventsInCell).join('<br>')] : [],
+  );
 }
 
 /** A pause is undone wherever there may be one: that is no second consequence. */

@@ -180,6 +180,10 @@ std::vector<std::byte> encode_render_state(const RenderState& state) {
   return out;
 }
 
+void check_render_state_head(std::span<const std::byte> head, std::uint64_t bytes) {
+  kKind.head<Header>(head, bytes, check_counts);
+}
+
 RenderState decode_render_state(std::span<const std::byte> bytes) {
   std::span<const std::byte> rest;
   const auto header = kKind.open<Header>(bytes, rest, check_counts);

@@ -78,6 +78,10 @@ inline constexpr std::uint64_t kMaxSubmissions = 65536;
 /// Throws Error{protocol} for a state that decode_render_state() would refuse.
 std::vector<std::byte> encode_render_state(const RenderState& state);
 
+/// Checks a file of `bytes` bytes by its first 128, before the rest is in memory. Throws
+/// Error{corrupt|unsupported}.
+void check_render_state_head(std::span<const std::byte> head, std::uint64_t bytes);
+
 /// Strict: checksum, counts, sizes, orders, limits. Throws Error{corrupt|unsupported}.
 RenderState decode_render_state(std::span<const std::byte> bytes);
 

@@ -114,6 +114,10 @@ std::vector<std::byte> encode_state(const ProcessState& state) {
   return out;
 }
 
+void check_state_head(std::span<const std::byte> head, std::uint64_t bytes) {
+  kKind.head<Header>(head, bytes, check_counts);
+}
+
 ProcessState decode_state(std::span<const std::byte> bytes) {
   std::span<const std::byte> rest;
   const auto header = kKind.open<Header>(bytes, rest, check_counts);

@@ -36,6 +36,10 @@ struct ProcessState {
 /// Descriptors in the buckets are written as KFD_INVALID_FD.
 std::vector<std::byte> encode_state(const ProcessState& state);
 
+/// Checks a file of `bytes` bytes by its first 128, before the rest is in memory. Throws
+/// Error{corrupt|unsupported}.
+void check_state_head(std::span<const std::byte> head, std::uint64_t bytes);
+
 /// Strict: checksum, counts, sizes, version. Throws Error{corrupt|unsupported}.
 ProcessState decode_state(std::span<const std::byte> bytes);
 

@@ -49,6 +49,11 @@ struct StateKind {
   std::uint32_t count(std::size_t n, std::size_t most = kMaxStateRecords) const;
   /// The same limit for a reader. Throws Error{corrupt}.
   void check_count(std::uint32_t n, std::size_t most = kMaxStateRecords) const;
+  /// The header of a file of `bytes` bytes that begins with `head`. Its checksum is not checked.
+  /// Throws as open().
+  template <class Header, class CheckCounts>
+  Header head(std::span<const std::byte> head, std::uint64_t bytes,
+              CheckCounts&& check_counts) const;
   /// The header of `file`, which is of this kind and whole; `rest` becomes everything behind it,
   /// with the checksum. `check_counts` throws for counts that do not go with the length of the
   /// file. Throws Error{corrupt|unsupported}.
@@ -89,13 +94,21 @@ requires std::is_trivially_copyable_v<T> std::vector<T> take(std::span<const std
 }
 
 template <class Header, class CheckCounts>
+Header StateKind::head(std::span<const std::byte> head, std::uint64_t bytes,
+                       CheckCounts&& check_counts) const {
+  if (head.size() < sizeof(Header)) corrupt("too short");
+  const Header header = take<Header>(head, 1)[0];
+  check(header.prefix, bytes);
+  check_counts(header);
+  return header;
+}
+
+template <class Header, class CheckCounts>
 Header StateKind::open(std::span<const std::byte> file, std::span<const std::byte>& rest,
                        CheckCounts&& check_counts) const {
   if (file.size() < sizeof(Header) + sizeof(std::uint64_t)) corrupt("too short");
-  rest = file;
-  const Header header = take<Header>(rest, 1)[0];
-  check(header.prefix, file.size());
-  check_counts(header);
+  const auto header = head<Header>(file, file.size(), check_counts);
+  rest = file.subspan(sizeof(Header));
   check_sum(file);
   check_features(header.prefix, header.reserved);
   return header;

@@ -5,6 +5,9 @@ import { KfdError } from '../../errors.js';
 import { pagesFileName } from '../../manifest/names.js';
 import { fromNative, native, type PagesSummary } from '../../native.js';
 
+/** Problems in the message. A hostile image has thousands. */
+const shown = 5;
+
 export interface NamedPages {
   readonly name: string;
   readonly summary: Pick<PagesSummary, 'siblings'>;
@@ -28,8 +31,9 @@ export function checkSiblings(directory: string, files: readonly NamedPages[]): 
     .problems()
     .map(({ process, gpu, reason }) => `${pagesFileName(process, gpu)}: ${reason}`);
   if (problems.length === 0) return;
-  throw new KfdError('E_IMAGE_CORRUPT', problems.join('; '), {
+  const more = problems.length > shown ? `; and ${problems.length - shown} more` : '';
+  throw new KfdError('E_IMAGE_CORRUPT', problems.slice(0, shown).join('; ') + more, {
     hint: 'the image was damaged or changed after the checkpoint; use another copy',
-    details: { problems },
+    details: { problems: problems.slice(0, 100) },
   });
 }

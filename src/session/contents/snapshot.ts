@@ -44,7 +44,6 @@ export async function takeSnapshot(
   const bytes = part.buffers.reduce((sum, { size }) => sum + Math.ceil(size / page) * page, 0);
   const engine = config.engine === 'cpu' ? 'cpu' : 'sdma';
   if (engine === 'cpu' && part.gpu.vramHidden === true) return undefined; // as below
-  const granted = budget.take(bytes);
   const start = (engine: Engine, hostBytes: number) => (ring: StagingRing) =>
     new (native().TransferJob)({
       operation: 'snapshot',
@@ -59,16 +58,42 @@ export async function takeSnapshot(
     if (!isEngineError(error)) throw error;
     return { reason: error.message, start: start('cpu', 0) };
   };
-  const snapshot = await transfers.run(
-    part.gpu.record.ordinal,
-    `copy of ${part.name}`,
-    start(engine, granted),
-    config.engine === 'auto' ? nothing : undefined,
+  const name = `copy of ${part.name}`;
+  const copy = (hostBytes: number) =>
+    transfers.run(
+      part.gpu.record.ordinal,
+      name,
+      start(engine, hostBytes),
+      config.engine === 'auto' ? nothing : undefined,
+    );
+  const snapshot = await vramOrHost(
+    bytes,
+    budget,
+    copy,
+    () => transfers.reasonOf(name) !== undefined,
   );
   const { place, wallUs } = snapshot;
-  if (place !== 'host') budget.giveBack(granted);
   log.info({ file: part.name, place, bytes, wall_us: wallUs }, 'copied aside');
   return place === 'none' ? undefined : snapshot;
+}
+
+/**
+ * `copy` to VRAM, else to host memory. Budget is taken only for a copy that has found no VRAM: others may need it at
+ * the same time. `hopeless`: no other copy needs to be tried.
+ */
+export async function vramOrHost<Result extends Pick<Snapshot, 'place'>>(
+  bytes: number,
+  budget: HostBudget,
+  copy: (hostBytes: number) => Promise<Result>,
+  hopeless: () => boolean,
+): Promise<Result> {
+  const inVram = await copy(0);
+  if (inVram.place !== 'none' || hopeless()) return inVram;
+  const granted = budget.take(bytes);
+  if (granted === 0) return inVram;
+  const snapshot = await copy(granted);
+  if (snapshot.place !== 'host') budget.giveBack(granted);
+  return snapshot;
 }
 
 /** `part` with its copies as the source of the drain. */

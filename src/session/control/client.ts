@@ -12,6 +12,7 @@ import { controlSocketName, type SessionStatus } from './types.js';
 
 /** Milliseconds. A session loads gRPC first, perhaps on a busy host. */
 const answerMs = 30_000;
+const never = new AbortController().signal;
 
 /** Every call throws E_NOT_FOUND without a session, E_TIMEOUT, E_PROTOCOL, or the error of the session. */
 export class SessionClient {
@@ -45,12 +46,13 @@ export class SessionClient {
     }
   }
 
-  status(): Promise<SessionStatus> {
-    return this.#client.status(answerMs);
+  /** `signal`, here and below: ends the wait for an answer. */
+  status(signal: AbortSignal = never): Promise<SessionStatus> {
+    return this.#client.status(answerMs, signal);
   }
 
-  cancel(reason: string): Promise<void> {
-    return this.#client.cancel(reason, answerMs);
+  cancel(reason: string, signal: AbortSignal = never): Promise<void> {
+    return this.#client.cancel(reason, answerMs, signal);
   }
 
   /** Yields statuses until the session ends or `signal` is aborted. */
@@ -84,6 +86,8 @@ export class SessionClient {
           cause: error,
           hint: 'see "kfd-checkpoint sessions"; one that was killed leaves its log in /var/log/kfd-checkpoint',
         });
+      case statusCode.cancelled:
+        return new KfdError('E_CANCELLED', `${subject}: interrupted`, { cause: error });
       case statusCode.deadlineExceeded:
         return new KfdError('E_TIMEOUT', `${subject}: no answer in ${answerMs / 1000} s`, {
           cause: error,

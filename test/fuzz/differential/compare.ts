@@ -11,8 +11,8 @@ import type { Found } from './peers.js';
 
 export interface Own {
   readonly found: readonly Found[];
-  /** Names that were seen and not trusted. */
-  readonly ignored: readonly string[];
+  /** Names of links and folders where a file of a checkpoint belongs, which `check` refuses. */
+  readonly misplaced: readonly string[];
   /** The reason for a refusal of the whole archive. */
   readonly refused: string | undefined;
 }
@@ -36,7 +36,7 @@ export async function askOurs(path: string): Promise<Own> {
 async function read(path: string): Promise<Own> {
   const found: Found[] = [];
   try {
-    const { misplaced: ignored } = await walkArchive(
+    const { misplaced } = await walkArchive(
       path,
       { zstdDecoder: zstdProgram },
       async ({ name }, content) => {
@@ -45,11 +45,11 @@ async function read(path: string): Promise<Own> {
         found.push({ name, sha256: hash.digest('hex') });
       },
     );
-    return { found, ignored, refused: undefined };
+    return { found, misplaced, refused: undefined };
   } catch (error) {
     if (!(error instanceof KfdError) || error.code !== 'E_IMAGE_CORRUPT') throw error;
     const refused = error.message.slice(error.message.indexOf(': ') + 2);
-    return { found: [], ignored: [], refused };
+    return { found: [], misplaced: [], refused };
   }
 }
 
@@ -69,14 +69,14 @@ function matters(place: string): boolean {
 
 /**
  * The files of another reader that ours does not know of, or knows with other bytes. An archive that ours refuses has
- * none; neither has a name that ours reports as ignored.
+ * none; neither has a name that ours reports as misplaced.
  */
 export function hiddenFrom(own: Own, other: readonly Found[]): Found[] {
   if (own.refused !== undefined) return [];
-  const ignored = new Set(own.ignored.map(placeOf));
+  const misplaced = new Set(own.misplaced.map(placeOf));
   return other.filter(({ name, sha256 }) => {
     const place = placeOf(name);
-    if (!matters(place) || ignored.has(place)) return false;
+    if (!matters(place) || misplaced.has(place)) return false;
     return !own.found.some((file) => file.name === place && file.sha256 === sha256);
   });
 }

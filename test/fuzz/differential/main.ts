@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { repository } from '../../unit/paths.js';
 import { randomFrom } from '../../unit/random.js';
 import { zstdCompressed } from '../compress.js';
-import { gzipped, tarFrom } from '../tar-grammar.js';
 import { askOurs, hiddenFrom } from './compare.js';
+import { archivesOf } from './kept.js';
 import { askGnu, askGo, askLibarchive, missingPeers, peerNames } from './peers.js';
 
 const kept = join(repository, 'build/fuzz');
@@ -17,15 +17,14 @@ const work = join(kept, 'differential');
 const perRound = 40;
 
 /** The archives of one seed, by the end of the name. */
-function archivesOf(seed: number): { readonly path: string; readonly bytes: Buffer }[] {
-  const random = randomFrom(seed * 7919 + 1);
-  for (let turn = 0; turn < 8; turn++) random(2); // the first numbers of near seeds are alike
-  const tar = tarFrom(random);
+function pathsOf(seed: number): { readonly path: string; readonly bytes: Buffer }[] {
+  const { tar, gzip } = archivesOf(seed);
   const base = join(work, `tar-${seed}`);
   const all = [
     { path: `${base}.tar`, bytes: tar },
-    { path: `${base}.tar.gz`, bytes: gzipped(tar, random) },
+    { path: `${base}.tar.gz`, bytes: gzip },
   ];
+  const random = randomFrom(seed + 1);
   if (seed % 4 === 0) all.push({ path: `${base}.tar.zst`, bytes: zstdCompressed(tar, random) });
   return all;
 }
@@ -35,7 +34,7 @@ let compared = 0;
 let refused = 0;
 
 async function compareAll(seeds: readonly number[]): Promise<void> {
-  const archives = seeds.flatMap(archivesOf);
+  const archives = seeds.flatMap(pathsOf);
   for (const { path, bytes } of archives) writeFileSync(path, bytes);
   const go = askGo(archives.map(({ path }) => path));
   for (const [index, { path, bytes }] of archives.entries()) {

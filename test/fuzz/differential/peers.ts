@@ -79,7 +79,8 @@ export function askLibarchive(path: string): Answer {
     .flatMap((line) => {
       const match = /^(\S+) .*\bsha256digest=([0-9a-f]{64})/.exec(line);
       if (match === null || !line.includes('type=file')) return [];
-      return [{ name: bytesAsText(unescaped(match[1] as string)), sha256: match[2] as string }];
+      const name = bytesAsText(unescaped(match[1] as string)).replace(/^\.\//, '');
+      return [{ name, sha256: match[2] as string }];
     });
   return { found, failed: status !== 0 };
 }

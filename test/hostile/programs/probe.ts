@@ -23,11 +23,16 @@ for (const [name, status] of Object.entries(exitCodes)) {
 }
 
 process.on('exit', () => {
-  const written = /^wchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'latin1'))?.[1];
+  const written = /^wchar: (\d+)$/m.exec(ownFile('io'))?.[1];
   const report: ProbeReport = {
     code,
-    memoryBytes: process.resourceUsage().maxRSS * 1024,
+    // Not ru_maxrss: that begins with the memory of whoever started the program.
+    memoryBytes: 1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(ownFile('status'))?.[1]),
     writtenBytes: Number(written),
   };
   writeFileSync(process.env['HOSTILE_REPORT'] ?? '', JSON.stringify(report));
 });
+
+function ownFile(name: string): string {
+  return readFileSync(`/proc/self/${name}`, 'latin1');
+}

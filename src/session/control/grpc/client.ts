@@ -34,12 +34,13 @@ export class GrpcClient {
     });
   }
 
-  status(deadlineMs: number): Promise<SessionStatus> {
-    return this.#call('Status', {}, deadlineMs) as Promise<SessionStatus>;
+  /** `signal`, here and below: ends the call. */
+  status(deadlineMs: number, signal: AbortSignal): Promise<SessionStatus> {
+    return this.#call('Status', {}, deadlineMs, signal) as Promise<SessionStatus>;
   }
 
-  async cancel(reason: string, deadlineMs: number): Promise<void> {
-    await this.#call('Cancel', { reason }, deadlineMs);
+  async cancel(reason: string, deadlineMs: number, signal: AbortSignal): Promise<void> {
+    await this.#call('Cancel', { reason }, deadlineMs, signal);
   }
 
   watch(): ClientReadableStream<SessionStatus> {
@@ -56,19 +57,26 @@ export class GrpcClient {
     this.#client.close();
   }
 
-  #call(name: string, request: object, deadlineMs: number): Promise<object> {
+  #call(name: string, request: object, deadlineMs: number, signal: AbortSignal): Promise<object> {
     const { path, requestSerialize, responseDeserialize } = method(name);
     const options: CallOptions = { deadline: Date.now() + deadlineMs };
-    return new Promise((resolve, reject) => {
-      this.#client.makeUnaryRequest(
+    return new Promise<object>((resolve, reject) => {
+      const call = this.#client.makeUnaryRequest(
         path,
         requestSerialize,
         responseDeserialize,
         request,
         new Metadata(),
         options,
-        (error, answer) => (error === null ? resolve(answer as object) : reject(error)),
+        (error, answer) => {
+          signal.removeEventListener('abort', stop);
+          if (error === null) resolve(answer as object);
+          else reject(error);
+        },
       );
+      const stop = () => call.cancel();
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop, { once: true });
     });
   }
 }
