@@ -39,10 +39,9 @@ const plainParts = [
   'pressure',
   'failing-gpu',
   'containerd',
-  'faults',
 ];
 /** Where it is asked for by name: they take many minutes. */
-const longParts = ['containerd-life'];
+const longParts = ['containerd-life', 'faults'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 

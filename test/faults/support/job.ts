@@ -4,7 +4,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
 import { attempt } from '../../e2e/support/command.js';
-import { Container, type Engine } from '../../e2e/support/container.js';
+import { Container, counter, type Engine } from '../../e2e/support/container.js';
 import { gpuObjects } from '../../e2e/support/gpu.js';
 import { folder as pointsFolder } from './points.js';
 
@@ -45,9 +45,8 @@ export class Job {
     const job = new Job(
       await Container.start({
         engine,
-        // A /dev/shm of its own: podman archives the usual one when a container that continues has gone on.
-        flags: ['-v', `${pointsFolder}:${pointsFolder}`, '--tmpfs', '/dev/shm'],
-        command: ['kfd-worker', '--memory', '--ordered'],
+        flags: ['-v', `${pointsFolder}:${pointsFolder}`],
+        worker: ['--vram-mib', '4', '--step-ms', '20'],
       }),
     );
     await job.settled();
@@ -62,7 +61,7 @@ export class Job {
 
   /** Rounds that the GPU has made. */
   async rounds(): Promise<number> {
-    return roundsIn(await this.#ask('status'));
+    return counter(await this.#ask('status'));
   }
 
   status(): Promise<string> {
@@ -74,12 +73,12 @@ export class Job {
   /** What is wrong with the running container; nothing if it computes, with contents not older than they were. */
   async wrong(): Promise<string | undefined> {
     try {
-      const before = roundsIn(await this.#ask('status'));
+      const before = counter(await this.#ask('status'));
       const said = await this.#ask('verify');
       if (!said.startsWith('verified')) return `contents: ${said}`;
       if (!(before >= this.floor)) return `old contents: round ${before} after ${this.floor}`;
       for (let tries = 0; tries < 40; tries++) {
-        if (roundsIn(await this.#ask('status')) > before) return undefined;
+        if (counter(await this.#ask('status')) > before) return undefined;
       }
       return 'its GPU stands still';
     } catch (error) {
@@ -116,10 +115,6 @@ export class Job {
   #ask(command: string): Promise<string> {
     return this.container.control.ask(command, secondsToAnswer);
   }
-}
-
-function roundsIn(reply: string): number {
-  return Number(/rounds=(\d+)/.exec(reply)?.[1] ?? Number.NaN);
 }
 
 function objects(): string {
