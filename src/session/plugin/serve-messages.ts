@@ -64,7 +64,7 @@ export function serveMessages(
   }
 
   async function answer(message: Message): Promise<void> {
-    const working = setInterval(sayWorking, everyMs, message);
+    const working = setInterval(sayWorking, everyMs, message).unref();
     try {
       await handle(message);
     } finally {
