@@ -56,7 +56,7 @@ static void test_list(void)
 	IS(list_handles(fd, e, &n), 0);
 	CHECK(n == 0);
 	CHECK(create(fd, 12 * KIB, AMDGPU_GEM_DOMAIN_VRAM, AMDGPU_GEM_CREATE_CPU_GTT_USWC) == 1);
-	CHECK(create(fd, 4 * KIB, AMDGPU_GEM_DOMAIN_GTT, AMDGPU_GEM_CREATE_COHERENT) == 2);
+	CHECK(create(fd, 4 * KIB, AMDGPU_GEM_DOMAIN_GTT, AMDGPU_GEM_CREATE_EXPLICIT_SYNC) == 2);
 	MUST(page && !try_ioctl(fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &user));
 	CHECK(user.handle == 3);
 	n = 2;
