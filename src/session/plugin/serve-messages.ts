@@ -64,7 +64,8 @@ export function serveMessages(
   }
 
   async function answer(message: Message): Promise<void> {
-    const working = setInterval(sayWorking, everyMs, message);
+    // A question whose asker has died is never answered.
+    const working = setInterval(sayWorking, everyMs, message).unref();
     try {
       await handle(message);
     } finally {
