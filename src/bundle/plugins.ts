@@ -58,13 +58,16 @@ export function heldAt(stages: string): Plugin {
   return { name: 'held-at', load: (id) => (id === empty ? readFileSync(stages, 'utf8') : null) };
 }
 
-/** Leaves out calls of src/stages.ts. Rollup itself keeps those in a `try`. */
+/**
+ * Leaves out calls of src/stages.ts. Rollup itself keeps those in a `try`. An empty statement stays: the call may be all
+ * that an `if` has.
+ */
 export function withoutStages(): Plugin {
   return {
     name: 'without-stages',
     transform: (code, id) =>
       packageOf(id) === undefined
-        ? { code: code.replace(/^ *stage\('[a-z-]+', [^()]+\);\n/gm, ''), map: null }
+        ? { code: code.replace(/^ *stage\('[a-z-]+', [^()]+\);\n/gm, ';\n'), map: null }
         : null,
   };
 }

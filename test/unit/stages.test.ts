@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { withoutStages } from '../../src/bundle/plugins.js';
 import { points, stages } from '../faults/stages/list.js';
 import { repository } from './paths.js';
 
@@ -34,6 +35,26 @@ test('every point where a process can be held has a name in the list, and every 
   for (const name of stages) {
     const [side = ''] = name.split('.');
     assert.ok(literal.has(name) || computed.has(side), `${name}: nobody comes there`);
+  }
+});
+
+test('a program without points does what it did with them', () => {
+  const { transform } = withoutStages() as unknown as {
+    transform: (code: string, id: string) => { code: string };
+  };
+  const withPoints = [
+    'const done = [];',
+    'const stage = () => done.push("point");',
+    'if (condition)',
+    "    stage('session-restore', state.phase);",
+    'for (const effect of [1, 2]) done.push(effect);',
+    'return done;',
+    '',
+  ].join('\n');
+  const { code } = transform(withPoints, join(repository, 'dist/src/session/x.js'));
+  assert.ok(!code.includes("stage('"), code);
+  for (const condition of [true, false]) {
+    assert.deepEqual(new Function('condition', 'state', code)(condition, {}), [1, 2]);
   }
 });
 
