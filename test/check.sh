@@ -1,8 +1,8 @@
 #!/bin/bash
 # npm run check: compilers, linters, formats, unit tests, hostile inputs, and the native tests also under ASan and
-# UBSan. It needs neither root nor a guest, and takes some three minutes when built, on two processors. It prints one line
-# for each part; the last line has the totals. Logs are kept in build/test-logs. test/run.sh sources this file for the
-# same parts.
+# UBSan. It needs neither root nor a guest, and takes some three minutes when built, on two processors. It prints one
+# line for each part; the last line has the totals. Logs are kept in build/test-logs. test/run.sh sources this file for
+# the same parts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
