@@ -59,8 +59,8 @@ export function heldAt(stages: string): Plugin {
 }
 
 /**
- * Leaves out calls of src/stages.ts. Rollup itself keeps those in a `try`. An empty statement stays: the call may be all
- * that an `if` has.
+ * Leaves out calls of src/stages.ts. Rollup itself keeps those in a `try`. An empty statement stays: the call may be
+ * all that an `if` has.
  */
 export function withoutStages(): Plugin {
   return {
