@@ -61,9 +61,8 @@ struct OpenLink {
   explicit OpenLink(const Link& link)
       : fd(open_at(link.file.path, O_RDONLY)),
         reader(fd.get(), link.file.range),
-        siblings([&link](std::uint32_t process, std::uint32_t gpu) {
-          return link.open(process, gpu);
-        }) {
+        siblings(
+            [&link](std::uint32_t process, std::uint32_t gpu) { return link.open(process, gpu); }) {
     const auto require = [&](bool ok, const char* reason) {
       if (ok) return;
       const std::string name = pages_file_name(link.file.process, link.file.gpu);

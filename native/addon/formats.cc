@@ -56,10 +56,7 @@ Napi::Value js_render_state_summary(const Napi::CallbackInfo& info) {
   return guarded(env, [&] {
     const RenderState state = decode_render_state(to_bytes(info[0], "bytes"));
     Napi::Object object = Napi::Object::New(env);
-    object.Set("ordinal", state.ordinal);
-    object.Set("contexts", to_number(env, state.contexts.size()));
-    object.Set("boLists", to_number(env, state.bo_lists.size()));
-    object.Set("mappings", to_number(env, state.mappings.size()));
+    set_render_file(object, state);
     Napi::Array bos = Napi::Array::New(env, state.bos.size());
     for (std::uint32_t i = 0; i < state.bos.size(); ++i) {
       Napi::Object bo = Napi::Object::New(env);

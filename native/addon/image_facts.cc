@@ -53,10 +53,7 @@ Napi::Value js_render_state_facts(const Napi::CallbackInfo& info) {
   return guarded(env, [&] {
     const RenderState state = decode_render_state(to_bytes(info[0], "bytes"));
     Napi::Object object = Napi::Object::New(env);
-    object.Set("ordinal", state.ordinal);
-    object.Set("contexts", to_number(env, state.contexts.size()));
-    object.Set("boLists", to_number(env, state.bo_lists.size()));
-    object.Set("mappings", to_number(env, state.mappings.size()));
+    set_render_file(object, state);
     object.Set("bos", columns(env, state.bos));
     auto handles = Napi::Uint32Array::New(env, state.bos.size());
     for (std::size_t i = 0; i < state.bos.size(); ++i) handles[i] = state.bos[i].handle;
@@ -89,6 +86,14 @@ void set_process(Napi::Object object, const ProcessState& state) {
     devices[i] = device;
   }
   object.Set("devices", devices);
+}
+
+void set_render_file(Napi::Object object, const RenderState& state) {
+  const Napi::Env env = object.Env();
+  object.Set("ordinal", state.ordinal);
+  object.Set("contexts", to_number(env, state.contexts.size()));
+  object.Set("boLists", to_number(env, state.bo_lists.size()));
+  object.Set("mappings", to_number(env, state.mappings.size()));
 }
 
 BoKind kind_of(const kfd_criu_bo_bucket& bo) {

@@ -19,6 +19,9 @@ void init_image_facts(Napi::Env env, Napi::Object exports);
 /// Sets ordinal, nsPid, numObjects, privBytes, vmas and devices of `object`.
 void set_process(Napi::Object object, const ProcessState& state);
 
+/// Sets ordinal, contexts, boLists and mappings of `object`.
+void set_render_file(Napi::Object object, const RenderState& state);
+
 /// Kinds of BOs. src/addon/images.ts has their names in this order.
 enum class BoKind : std::uint8_t { vram, gtt, userptr, doorbell, mmio, handle };
 BoKind kind_of(const kfd_criu_bo_bucket& bo);

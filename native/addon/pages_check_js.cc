@@ -19,8 +19,7 @@ void PagesCheckJs::init(Napi::Env env, Napi::Object exports) {
                                          InstanceMethod<&PagesCheckJs::finish>("finish")}));
 }
 
-PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<PagesCheckJs>(info) {
+PagesCheckJs::PagesCheckJs(const Napi::CallbackInfo& info) : Napi::ObjectWrap<PagesCheckJs>(info) {
   check_.emplace(sink(info), links(info));
 }
 

@@ -16,11 +16,11 @@
 namespace kfdcp::addon {
 
 /// JS: `new PagesCheck(index?, siblings?)`; `feed(chunk)` throws KFD_CORRUPT or KFD_UNSUPPORTED as
-/// soon as the bytes show it; `finish()` returns {process, gpu, bufferIds, contentBytes, ..., root}.
-/// After an error and after finish() it holds no memory or descriptor, and takes no more calls.
-/// `index`: path of a new file that gets everything but the frames; a drain finds frames of its
-/// parent by it. `siblings`: a SiblingCheck, to which finish() adds the frames and references of
-/// the file.
+/// soon as the bytes show it; `finish()` returns {process, gpu, bufferIds, contentBytes, ...,
+/// root}. After an error and after finish() it holds no memory or descriptor, and takes no more
+/// calls. `index`: path of a new file that gets everything but the frames; a drain finds frames of
+/// its parent by it. `siblings`: a SiblingCheck, to which finish() adds the frames and references
+/// of the file.
 class PagesCheckJs : public Napi::ObjectWrap<PagesCheckJs> {
  public:
   static void init(Napi::Env env, Napi::Object exports);

@@ -26,7 +26,7 @@ TEST_CASE("pages: forged header") {
         refused(forge([&](H& h) { h.required_features |= 1ull << bit; }), ErrorCode::unsupported));
   }
   CHECK(refused(forge([](H& h) { h.required_features |= 1 << 5; })));  // siblings, no digests
-  CHECK(refused(forge([](H& h) {  // references, no digests
+  CHECK(refused(forge([](H& h) {                                       // references, no digests
     h.required_features |= 1;
     h.parent[0] = 1;
   })));
