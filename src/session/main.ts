@@ -21,8 +21,12 @@ const readyFd = 3;
 /** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
+/** Afterwards the descriptor is closed, and its number may be that of another file. */
+let launcherWaits = true;
+
 /** A launcher that was killed has ended CRIU's work: the session ends with CRIU. */
 function reportToLauncher(text: string): void {
+  launcherWaits = false;
   try {
     writeSync(readyFd, text);
   } catch (error) {
@@ -39,6 +43,15 @@ function removeDead({ log }: SessionContext): void {
     if (dead.length > 0) log.info({ dead }, 'removed folders of killed sessions');
   } catch (err) {
     log.warn({ err }, 'folders of killed sessions may stay');
+  }
+}
+
+/** The work is done: logs that cannot be removed are no failure of it. */
+function tidyLogs({ config, log }: SessionContext): void {
+  try {
+    removeOldLogs(config.log_dir, config.keep_logs);
+  } catch (err) {
+    log.warn({ err }, 'old logs may stay');
   }
 }
 
@@ -79,16 +92,16 @@ async function main(): Promise<void> {
   await control.end();
   context.log.info({ peak_bytes: peakMemory() }, 'memory');
   context.close();
-  removeOldLogs(context.config.log_dir, context.config.keep_logs);
+  tidyLogs(context);
 }
 
 function fail(error: unknown): never {
   const known = asSessionError(error);
   process.stderr.write(`${new Date().toISOString()} session: ${inspect(known)}\n`);
   try {
-    reportToLauncher(explain(known, earlyLog));
+    if (launcherWaits) reportToLauncher(explain(known, earlyLog));
   } catch {
-    // The launcher has its answer already, or has ended.
+    // The launcher has ended, or was none.
   }
   return end(1);
 }

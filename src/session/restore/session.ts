@@ -126,8 +126,8 @@ export class RestoreSession implements Cancellable {
   /** The end of this process releases whatever does not end by itself. */
   async #givenUp(): Promise<void> {
     await delay(releaseMs, undefined, { ref: false });
-    if (this.#state.held === 'no') return;
-    this.#context.log.error({ seconds: releaseMs / 1000 }, 'uploads do not end');
+    const { held } = this.#state;
+    this.#context.log.error({ seconds: releaseMs / 1000, held }, 'does not end by itself');
   }
 
   get processes(): Returning[] {
