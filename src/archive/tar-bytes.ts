@@ -92,7 +92,10 @@ export class FileBytes implements TarBytes {
   async *#read(start: number, end: number): AsyncGenerator<Buffer> {
     const ask = (at: number) => {
       const bytes = Math.min(end - at, readBytes);
-      return this.#file.read(Buffer.allocUnsafe(bytes), 0, bytes, at);
+      const piece = this.#file.read(Buffer.allocUnsafe(bytes), 0, bytes, at);
+      // Its error is thrown when the piece is wanted. Until then nobody waits for it.
+      piece.catch(() => undefined);
+      return piece;
     };
     let ahead = start < end ? ask(start) : undefined;
     try {

@@ -1,10 +1,20 @@
 /** Archives and folders that change while they are read. */
 
 import assert from 'node:assert/strict';
-import { mkdir, rename, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
+import {
+  type FileHandle,
+  mkdir,
+  rename,
+  symlink,
+  truncate,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { walkCheckpoint } from '../../src/archive/source.js';
+import { FileBytes } from '../../src/archive/tar-bytes.js';
 import { inventory, zstdProgram } from './archive-builder.js';
 import { temporaryFolder } from './paths.js';
 import { rawTar } from './raw-tar.js';
@@ -38,6 +48,23 @@ async function archive(t: TestContext): Promise<string> {
   );
   return path;
 }
+
+test('a disk that fails while a slow reader works is an error of the next read', async () => {
+  let reads = 0;
+  const failing = {
+    read: async (buffer: Buffer, _: number, bytesRead: number) => {
+      if (++reads === 1) return { buffer, bytesRead };
+      await delay(1);
+      throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
+    },
+  } as unknown as FileHandle;
+  const bytes = 64 << 20;
+  const file = new FileBytes('job.tar', failing, bytes, {});
+  await assert.rejects(async () => {
+    for await (const _ of file.content(bytes)) await delay(50);
+  }, /EIO/);
+  assert.equal(reads, 2);
+});
 
 test('an archive that becomes shorter is damaged, at whatever byte', async (t) => {
   for (const [length, message] of [
