@@ -138,6 +138,8 @@ function effective(
       size = Number(newSize);
     }
     if (newName === undefined) continue;
+    // Go keeps the header's own name then: podman would unpack what nobody has judged.
+    if (newName === '') throw corrupt('an empty name');
     if (newName.includes('\0')) throw corrupt('a name with a zero byte');
     if (isRenamed) throw corrupt('headers that contradict each other');
     isRenamed = true;

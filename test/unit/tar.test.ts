@@ -144,6 +144,12 @@ test('names from extensions are judged like all others', async (t) => {
   const long = { name: 'L', type: 'L', data: Buffer.from('/etc/passwd\0') };
   await refused(t, rawTar([{ name: 'x', type: 'x', data: pax('path=../outside') }, entry]), away);
   await refused(t, rawTar([long, entry]), away);
+  const nameless = { name: 'L', type: 'L', data: Buffer.from('\0') };
+  await refused(
+    t,
+    rawTar([nameless, { name: 'checkpoint/kfd-state-0.img/', type: '5' }]),
+    /an empty name/,
+  );
   await refused(t, rawTar([{ name: 'a' }, { name: './a' }]), /a is there twice/);
   const empty = { name: 'x', type: 'x', data: pax('path=') };
   assert.deepEqual(await listed(await file(t, rawTar([empty, entry]))), { inside: '' });
