@@ -19,7 +19,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
+import { isMissing, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
 import { imagePrefix } from './names.js';
 import type { Contents } from './rewrite.js';
@@ -30,6 +30,7 @@ const last = (bundle: string) => join(bundle, '.kfd-checkpoint-last');
 
 /** Finishes or undoes an exchange that was interrupted. Throws Node's error. */
 export async function recoverImage(bundle: string): Promise<void> {
+  await rm(next(bundle), { recursive: true, force: true });
   if (!(await exists(last(bundle)))) return;
   if (!(await exists(current(bundle)))) await rename(last(bundle), current(bundle));
   await rm(last(bundle), { recursive: true, force: true });
@@ -37,14 +38,14 @@ export async function recoverImage(bundle: string): Promise<void> {
 
 /**
  * Gives the image directory of `bundle` the files of `replacements` that belong into it. Files among them are moved,
- * or copied from another file system. Throws Node's error, E_INTERNAL; the image is the old one then.
+ * or copied from another file system. Throws Node's error, E_INTERNAL; the image is whole then, the old or the new one.
  */
 export async function exchangeImage(
   bundle: string,
   replacements: ReadonlyMap<string, Contents>,
 ): Promise<void> {
   const [old, made, kept] = [current(bundle), next(bundle), last(bundle)];
-  await rm(made, { recursive: true, force: true });
+  await recoverImage(bundle);
   try {
     await mkdir(made, { mode: 0o700 });
     await linkAll(old, made, (name) => replacements.has(imagePrefix + name));
@@ -59,7 +60,6 @@ export async function exchangeImage(
     await rename(made, old);
   } catch (error) {
     await recoverImage(bundle);
-    await rm(made, { recursive: true, force: true });
     throw error;
   }
   await syncFolder(bundle);
@@ -104,8 +104,11 @@ async function move(from: string, to: string): Promise<void> {
 }
 
 async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
 }

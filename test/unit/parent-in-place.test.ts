@@ -115,6 +115,13 @@ test('interrupted between the two renames, the image is the old one again, and i
   assert.ok(!existsSync(join(bundle, '.kfd-checkpoint-next')));
 });
 
+test('what an exchange that never came to its renames has left goes with the next restore', async (t) => {
+  const { bundle, restore } = await interrupted(t);
+  await mkdir(join(bundle, '.kfd-checkpoint-next'));
+  assert.equal((await restore()).code, 4);
+  assert.ok(!existsSync(join(bundle, '.kfd-checkpoint-next')));
+});
+
 test('a wrong parent changes nothing', async (t) => {
   const { base, bundle, restore, image } = await interrupted(t);
   const before = await readFile(join(image, 'kfd-manifest.json'));
