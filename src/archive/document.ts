@@ -10,6 +10,8 @@ const limits = { depth: 100, values: 100_000 } as const;
  * Throws E_IMAGE_CORRUPT for bytes that are not UTF-8, for deep nesting and for too many values. Other damage is not
  * looked for.
  */
+export function documentText(name: string, bytes: Buffer): string;
+export function documentText(name: string, bytes: Buffer | undefined): string | undefined;
 export function documentText(name: string, bytes: Buffer | undefined): string | undefined {
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes)) throw new KfdError('E_IMAGE_CORRUPT', `${name}: not UTF-8`);

@@ -7,17 +7,17 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readBounded, replaceFile } from '../os/files.js';
 import { maxJsonBytes } from './contents.js';
+import { documentText } from './document.js';
 import { imagePrefix, smallFiles } from './names.js';
 import type { Replacements } from './relocate.js';
 
 /** The OCI runtime reads this file at a restore in place: the OCI spec of the container's last start. */
 const bundleSpec = 'config.json';
 
-/** The spec of a bundle. Throws Node's error, E_IMAGE_CORRUPT when it is too large. */
+/** The spec of a bundle. Throws Node's error, and E_IMAGE_CORRUPT as `documentText` or when it is too large. */
 export async function readBundleSpec(bundle: string): Promise<string> {
-  return (await readBounded(join(bundle, bundleSpec), maxJsonBytes, 'E_IMAGE_CORRUPT')).toString(
-    'utf8',
-  );
+  const bytes = await readBounded(join(bundle, bundleSpec), maxJsonBytes, 'E_IMAGE_CORRUPT');
+  return documentText(bundleSpec, bytes);
 }
 
 /**

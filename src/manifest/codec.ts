@@ -93,8 +93,9 @@ function parsed(bytes: Uint8Array, subject: string): Record<string, unknown> {
 }
 
 function corrupt(subject: string, problems: readonly string[], cause?: unknown): KfdError {
-  const more =
-    problems.length > problemsShown ? `; and ${problems.length - problemsShown} more` : '';
+  const others = problems.length - problemsShown;
+  const atLeast = problems.length === problemsKept ? 'at least ' : '';
+  const more = others > 0 ? `; and ${atLeast}${others} more` : '';
   const printable = problems
     .slice(0, problemsKept)
     .map((text) => text.slice(0, 200).replace(/\p{C}/gu, '?'));
