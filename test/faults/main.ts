@@ -27,6 +27,7 @@ const rows = chosen(
   new RegExp(option('only') ?? ''),
   count === undefined ? undefined : Number(count),
 );
+if (rows.length === 0) throw new Error('no row has such a name');
 const results: Result[] = [];
 await tryAll(rows, (result) => {
   results.push(result);

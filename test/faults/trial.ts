@@ -34,12 +34,13 @@ class Trial {
   async run(words: readonly string[]): Promise<Ended> {
     const staged = this.#row.steps.filter(({ stage }) => stage !== undefined);
     releaseAll();
+    let program: Program | undefined;
     try {
       const atOnce = this.#row.steps.filter(({ stage }) => stage === undefined);
       for (const step of atOnce) if (typeof step.fault === 'string') await this.#strike(step, -1);
       const [first] = staged;
       if (first?.stage) holdAt(first.stage);
-      const program = new Program(words, limitS, { TMPDIR: temporary });
+      program = new Program(words, limitS, { TMPDIR: temporary });
       for (const step of atOnce)
         if (typeof step.fault !== 'string') await this.#soon(step, program);
       for (const [i, step] of staged.entries()) {
@@ -48,7 +49,11 @@ class Trial {
       return await program.ended;
     } finally {
       releaseAll();
-      for (const undo of this.#undo.reverse()) await undo();
+      // The next row begins when this operation has ended.
+      await program?.ended.catch(() => undefined);
+      for (const undo of this.#undo.reverse()) {
+        await undo().catch((error: unknown) => void this.problems.push(`undoing: ${error}`));
+      }
     }
   }
 
@@ -91,7 +96,12 @@ class Trial {
       this.problems.push(`there is no ${fault.victim} at ${stage}`);
       return;
     }
-    process.kill(pid, fault.signal);
+    try {
+      process.kill(pid, fault.signal);
+    } catch (error) {
+      this.problems.push(`${fault.victim} at ${stage}: ${(error as Error).message}`);
+      return;
+    }
     if (fault.signal !== 'SIGSTOP') return;
     if (stage !== undefined) release(stage);
     await delay(stopMs);

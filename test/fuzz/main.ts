@@ -69,10 +69,14 @@ process.on('exit', () => rmSync(fuzzFolder, { recursive: true, force: true }));
 const [first = '', ...names] = process.argv.slice(2);
 if (first === '--replay') {
   const parser = parsers.find(({ name }) => name === names[0]);
-  const reason = parser && (await fault(parser, readFileSync(names[1] ?? '')));
+  if (parser === undefined) throw new Error(`no parser ${names[0]}`);
+  const reason = await fault(parser, readFileSync(names[1] ?? ''));
   console.log(reason ?? 'no finding');
 } else {
   const chosen = parsers.filter(({ name }) => names.length === 0 || names.includes(name));
+  if (chosen.length === 0 || !(Number(first) > 0)) {
+    throw new Error(`use SECONDS [PARSER...]; parsers: ${parsers.map(({ name }) => name)}`);
+  }
   const firstSeed = Number(process.env['KFD_FUZZ_SEED'] ?? Date.now() % 1_000_000_000);
   console.log(`KFD_FUZZ_SEED=${firstSeed}`);
   let findings = 0;

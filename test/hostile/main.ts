@@ -11,6 +11,7 @@ import { subjects } from './subjects.js';
 import { complaints } from './suite.js';
 
 const asked = process.argv.slice(2);
+for (const name of asked) assert.ok(Object.hasOwn(subjects, name), `no subject ${name}`);
 for (const [subject, inputs] of Object.entries(subjects)) {
   if (asked.length > 0 && !asked.includes(subject)) continue;
   const names = inputs.map(({ verb, name }) => `${verb}: ${name}`);

@@ -18,7 +18,7 @@ const settling = 3;
 
 /**
  * Of each value that all samples have. A value grows when its last median is above the first one by more than the
- * noise.
+ * noise. Fewer than ten settled cycles show nothing: then none grows.
  */
 export function growth(samples: readonly Sample[]): Growth[] {
   const settled = samples.slice(Math.min(settling, samples.length >> 1));
@@ -29,7 +29,7 @@ export function growth(samples: readonly Sample[]): Growth[] {
     const [begin, end] = [values.slice(0, part), values.slice(-part)];
     const [first, last] = [spread(begin).median, spread(end).median];
     const noise = 2 * Math.max(deviation(begin, first), deviation(end, last));
-    return { name, first, last, noise, grows: !(last - first <= noise) };
+    return { name, first, last, noise, grows: part > 1 && !(last - first <= noise) };
   });
 }
 

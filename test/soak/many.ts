@@ -12,7 +12,8 @@ import { gpuSample, hostSample, type Sample } from './sample.js';
 
 /** For all sessions together, MiB: every one of them gets its turn. */
 const stagingMib = 64;
-const rounds = 3;
+/** Enough for growth() to judge. */
+const rounds = 13;
 const limit = 3600;
 
 /** The greatest values while `body` runs. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import {
   chmod,
   mkdir,
@@ -16,7 +16,6 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { readContents } from '../../src/archive/contents.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
-import { runThrough } from '../../src/os/exec.js';
 import { archive, gpuCheckpoint, plainCheckpoint, unpackTo } from './archive-builder.js';
 import { cli, fakeRun } from './cli-context.js';
 import { temporaryFolder } from './paths.js';
@@ -253,22 +252,6 @@ test('without room for a copy nothing is written, and both sizes are named', asy
   assert.deepEqual([code, given], [1, []]);
   assert.match(stderr, /no room for a copy of the archive: .*iB are needed, .*iB are free/);
   assert.match(stderr, /set TMPDIR to a folder with room/);
-});
-
-test('a program gets the descriptor as its third, and its status comes back', async (t) => {
-  const path = join(await temporaryFolder(t), 'text');
-  await writeFile(path, 'hello');
-  const fd = openSync(path, 'r');
-  t.after(() => closeSync(fd));
-  const { signal } = new AbortController();
-  const sh = (script: string, stop = signal) => runThrough('sh', ['-c', script], fd, stop);
-  assert.equal(await sh('test "$(cat /proc/self/fd/3)" = hello'), 0);
-  assert.equal(await sh('exit 125'), 125);
-  assert.equal(await sh('kill -KILL $$'), 137);
-  const aborting = new AbortController();
-  setTimeout(() => aborting.abort(), 100);
-  assert.equal(await sh('exec sleep 60', aborting.signal), 143);
-  await assert.rejects(runThrough('/nonexistent', [], undefined, signal), { code: 'E_HOST' });
 });
 
 test('no copy of an archive is begun where there is no room for it', async (t) => {

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { field, id, service, type World, world } from './intercept-world.js';
+import { until } from './shim-host.js';
 
 const state = (status: number) => Buffer.concat([id, numberField(4, status)]);
 const noSession = encodeResponse({ code: 5, message: 'no session', payload: Buffer.alloc(0) });
@@ -48,13 +49,6 @@ async function stage(t: TestContext, sessionAt = 1): Promise<Stage> {
   });
   await made.call('Create', id, bytesField(2, made.bundle));
   return Object.assign(one, made);
-}
-
-async function until(what: string, isTrue: () => boolean): Promise<void> {
-  for (let i = 0; !isTrue(); i += 1) {
-    assert.ok(i < 400, what);
-    await delay(10);
-  }
 }
 
 test('a checkpoint whose caller goes is cancelled, and the pause that came with it ends', async (t) => {

@@ -13,9 +13,13 @@ import { Connection } from '../../shim/transport/connection.js';
 import { numberField } from '../../shim/transport/fields.js';
 import { encodeFrame } from '../../shim/transport/frame.js';
 import { temporaryFolder } from './paths.js';
+import { until } from './shim-host.js';
 import { testServer } from './ttrpc-server.js';
 
 const quiet = { frame: () => undefined, oversized: () => undefined, closed: () => undefined };
+
+/** Hooks run first in, first out: each gives back this one. */
+const node = process.execPath;
 
 /** Both ends of a connection. */
 async function ends(t: TestContext): Promise<{ near: Socket; far: Socket }> {
@@ -32,11 +36,6 @@ async function ends(t: TestContext): Promise<{ near: Socket; far: Socket }> {
     server.close();
   });
   return { near, far };
-}
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 1000 && !holds(); i += 1) await delay(10);
-  assert.ok(holds(), what);
 }
 
 const large = encodeFrame(1, 1, Buffer.alloc(1 << 20));
@@ -131,10 +130,9 @@ async function instead(t: TestContext, script: string): Promise<void> {
   const path = join(await temporaryFolder(t), 'node');
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, 0o755);
-  const real = process.execPath;
   process.execPath = path;
   t.after(() => {
-    process.execPath = real;
+    process.execPath = node;
   });
 }
 

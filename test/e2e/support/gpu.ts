@@ -76,25 +76,22 @@ export async function unloadGpu(): Promise<void> {
   await run('sh', '/repo/test/lab/load-gpu', 'none');
 }
 
+/** Living objects whose number only changes when something is made or lost. */
+export const steadyObjects = [
+  'processes',
+  'bos',
+  'vram_bytes',
+  'gtt_bytes',
+  'queues',
+  'events',
+  'vms',
+  'contexts',
+] as const;
+
 /** Living objects: all zero when nothing uses it. */
 export function gpuObjects(): Record<string, number> {
-  const living = [
-    'processes',
-    'bos',
-    'vram_bytes',
-    'gtt_bytes',
-    'queues',
-    'events',
-    'vms',
-    'contexts',
-    'userptr',
-    'maps',
-    'fences',
-    'evicted',
-    'pinned_pages',
-    'svm_ranges',
-  ];
-  return Object.fromEntries(readCounters(living));
+  const others = ['userptr', 'maps', 'fences', 'evicted', 'pinned_pages', 'svm_ranges'];
+  return Object.fromEntries(readCounters([...steadyObjects, ...others]));
 }
 
 /**

@@ -5,12 +5,13 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Container } from './container.js';
 
+/** Names of ours in the folder, temporary ones too. */
+export function imageFiles(image: string): string[] {
+  const names = existsSync(image) ? readdirSync(image) : [];
+  return names.filter((name) => /^\.?(kfd|amdgpu|render-state)-/.test(name));
+}
+
 /** Files of a failed checkpoint would travel with the next image taken there, or be restored. */
 export function assertNoImageFiles(job: Container): void {
-  const image = join(job.bundle, 'checkpoint');
-  const left = existsSync(image) ? readdirSync(image) : [];
-  assert.deepEqual(
-    left.filter((name) => /^\.?(kfd|amdgpu|render-state)-/.test(name)),
-    [],
-  );
+  assert.deepEqual(imageFiles(join(job.bundle, 'checkpoint')), []);
 }

@@ -1,26 +1,15 @@
 /** The container that podman's operations work on: small, and what it holds can be judged. */
 
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
 import { attempt } from '../../e2e/support/command.js';
 import { Container, counter, type Engine } from '../../e2e/support/container.js';
-import { gpuObjects } from '../../e2e/support/gpu.js';
+import { gpuObjects, steadyObjects } from '../../e2e/support/gpu.js';
+import { imageFiles } from '../../e2e/support/image-files.js';
 import { folder as pointsFolder } from './points.js';
 
 const secondsToAnswer = 40;
-
-/** Objects of the GPU whose number only changes when something is made or lost. */
-const steady = [
-  'processes',
-  'bos',
-  'vram_bytes',
-  'gtt_bytes',
-  'queues',
-  'events',
-  'vms',
-  'contexts',
-];
 
 export class Job {
   readonly container: Container;
@@ -103,8 +92,7 @@ export class Job {
 
   /** Files of ours there. */
   imageFiles(): string[] {
-    const names = existsSync(this.image) ? readdirSync(this.image) : [];
-    return names.filter((name) => /^(kfd|amdgpu)-/.test(name));
+    return imageFiles(this.image);
   }
 
   /** Takes the container away; its image in place goes with it. */
@@ -119,5 +107,5 @@ export class Job {
 
 function objects(): string {
   const now = gpuObjects();
-  return steady.map((name) => `${name}=${now[name]}`).join(' ');
+  return steadyObjects.map((name) => `${name}=${now[name]}`).join(' ');
 }

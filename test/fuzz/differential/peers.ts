@@ -1,11 +1,10 @@
 /** What other readers find in an archive: Go's archive/tar, GNU tar and libarchive. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { repository } from '../../unit/paths.js';
 
-/** A file with contents, by the name of the reader. `size` is not told by each of them. */
+/** A file with contents, by the name of the reader. */
 export interface Found {
   readonly name: string;
   readonly sha256: string;
@@ -23,6 +22,8 @@ export type Peer = (typeof peerNames)[number];
 const goReader = join(repository, 'build/fuzz/go-reader');
 const goSource = join(repository, 'test/fuzz/differential/reader.go');
 
+let isBuilt = false;
+
 /** The Debian packages that are missing for a comparison. */
 export function missingPeers(): string[] {
   const needed = { go: 'golang-go', bsdtar: 'libarchive-tools', tar: 'tar', zstd: 'zstd' };
@@ -34,9 +35,10 @@ export function missingPeers(): string[] {
 
 /** Go's answers for several archives. */
 export function askGo(paths: readonly string[]): Answer[] {
-  if (!existsSync(goReader)) {
+  if (!isBuilt) {
     const env = { ...process.env, GO111MODULE: 'off' };
     execFileSync('go', ['build', '-o', goReader, goSource], { env });
+    isBuilt = true;
   }
   const options = { input: `${paths.join('\n')}\n`, maxBuffer: 1 << 28 } as const;
   const lines = execFileSync(goReader, options).toString().trimEnd().split('\n');
