@@ -5,7 +5,7 @@
  */
 
 import { KfdError } from '../../src/errors.js';
-import { withMember } from '../../src/runtime/json-text.js';
+import { findMember, withMember } from '../../src/runtime/json-text.js';
 import { bytesField, fieldsOf } from '../transport/fields.js';
 
 const scheme = 'unix://';
@@ -54,8 +54,8 @@ function read(bytes: Buffer): Read {
 
 function readJson(text: string): Read {
   try {
-    // Also finds a member that is there twice: readers would take different ones.
-    withMember(text, 'address', '');
+    // A member that is there twice is refused: readers would take different ones.
+    for (const member of ['address', 'protocol']) findMember(text, member);
   } catch (error) {
     const { message } = error as SyntaxError;
     throw new KfdError('E_PROTOCOL', `the stock shim's answer: ${message}`, { cause: error });

@@ -7,22 +7,23 @@ import type { Helper } from './helper.js';
 const pauseMs = 250;
 
 /**
- * Tries until the session has been cancelled, or until the call has ended. There is no other limit,
- * because CRIU calls our plugin late on a loaded host. `report` receives errors.
+ * Tries until the session has been cancelled, or until the call has ended: `ended` is aborted then. There is no other
+ * limit, because CRIU calls our plugin late on a loaded host. An attempt must not outlive the call, because the next
+ * call may have the same image. `report` receives errors.
  */
 export async function cancelUntilEnded(
   { helper, report }: { helper: Helper; report: (error: unknown) => void },
   task: 'cancel-checkpoint' | 'cancel-restore',
   request: Buffer,
-  hasEnded: () => boolean,
+  ended: AbortSignal,
 ): Promise<void> {
-  while (!hasEnded()) {
+  while (!ended.aborted) {
     try {
       // The task waits a while for a session, and then says that there is none.
-      const { code } = decodeResponse(await helper([task], request));
+      const { code } = decodeResponse(await helper([task], request, ended));
       if (code !== statusCode.notFound) return;
     } catch (error) {
-      report(error);
+      if (!ended.aborted) report(error);
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }

@@ -76,20 +76,20 @@ export class Checkpoints {
   ): Promise<Response> {
     const pausedMs = performance.now() - (this.#pausedAt ?? Number.NEGATIVE_INFINITY);
     let isGone = false;
-    let isOver = false;
+    const ended = new AbortController();
     const gone = () => {
-      if (isGone || isOver) return;
+      if (isGone || ended.signal.aborted) return;
       isGone = true;
       this.#isAbandoned ||= pausedMs < ownPauseMs;
       // The next caller must not take this pause for one that lasts.
       this.#paused = undefined;
-      void cancelUntilEnded(this.#context, 'cancel-checkpoint', call.payload, () => isOver);
+      void cancelUntilEnded(this.#context, 'cancel-checkpoint', call.payload, ended.signal);
     };
     this.#running += 1;
     let stopLooking: (() => void) | undefined;
     const end = async () => {
-      if (isOver) return;
-      isOver = true;
+      if (ended.signal.aborted) return;
+      ended.abort();
       stopLooking?.();
       this.#running -= 1;
       if (this.#running === 0) await this.#end(upstream);

@@ -13,17 +13,21 @@ const answerBytes = 1 << 20;
 
 /**
  * Runs the task `args` and resolves with its answer. The process starts at once and then waits for its
- * input. Rejects when the task fails or takes too long.
+ * input. Rejects when the task fails or takes too long. `signal` ends the process.
  */
-export type Helper = (args: readonly string[], input: Buffer | Promise<Buffer>) => Promise<Buffer>;
+export type Helper = (
+  args: readonly string[],
+  input: Buffer | Promise<Buffer>,
+  signal?: AbortSignal,
+) => Promise<Buffer>;
 
 const program = fileURLToPath(new URL('../task/main.js', import.meta.url));
 
-export const helper: Helper = async (args, input) => {
+export const helper: Helper = async (args, input, signal) => {
   // Loaded on demand, because most containers are never checkpointed.
   const { execFile } = await import('node:child_process');
   return new Promise((resolve, reject) => {
-    const settings = { maxBuffer: answerBytes, encoding: 'buffer' as const };
+    const settings = { maxBuffer: answerBytes, encoding: 'buffer' as const, signal };
     let timer: NodeJS.Timeout | undefined;
     const child = execFile(process.execPath, [program, ...args], settings, (error, stdout) => {
       clearTimeout(timer);

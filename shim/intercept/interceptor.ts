@@ -140,13 +140,13 @@ export class Interceptor {
   ): Promise<Response> {
     const begun = Date.now();
     stage('shim', 'restoring');
-    let isOver = false;
+    const ended = new AbortController();
     // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
     // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
     // takes the container for a failed one.
-    const gone = () => void cancelUntilEnded(this.#context, 'cancel-restore', create, () => isOver);
-    return upstream.forwardToEnd(gone, async (response) => {
-      isOver = true;
+    const gone = () => void cancelUntilEnded(this.#context, 'cancel-restore', create, ended.signal);
+    const answer = upstream.forwardToEnd(gone, async (response) => {
+      ended.abort();
       stage('shim', 'restored');
       if (response.code !== statusCode.ok) {
         // It may have failed after CRIU has restored the tasks. Nobody else ends them.
@@ -160,6 +160,8 @@ export class Interceptor {
       }
       return response;
     });
+    // A damaged answer ends the call without finishing it.
+    return answer.finally(() => ended.abort());
   }
 
   #checkpoint(call: Call, upstream: Upstream): Promise<Response> {

@@ -62,8 +62,9 @@ export class ForwardedCall implements Upstream {
       if (!isOver) onCallerGone();
       isOver = true;
     };
-    const ms = Number(this.#call.timeoutNs / 1_000_000n);
-    const timer = ms === 0 || ms > longestTimerMs ? undefined : setTimeout(gone, ms);
+    const { timeoutNs } = this.#call;
+    const ms = Number(timeoutNs / 1_000_000n);
+    const timer = timeoutNs === 0n || ms > longestTimerMs ? undefined : setTimeout(gone, ms);
     const request = encodeFrame(0, frameType.request, withoutDeadline(payloadOf(this.#request)));
     const answered = this.#send(request).finally(() => {
       clearTimeout(timer);

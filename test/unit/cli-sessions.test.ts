@@ -143,6 +143,16 @@ test('watch: the exit code, the reason and the log are those of the session', as
   assert.deepEqual(lines.at(-1).result, result);
 });
 
+test('watch: a failure for which the session has no reason is CRIU’s, exit code 1', async (t) => {
+  const { root, session } = await fakeSession(t);
+  const watching = cli(['watch', '--root', root]);
+  await delay(400);
+  await session.end({ outcome: 'abandoned', success: false, code: '', message: '' });
+  const { code, stderr } = await watching;
+  assert.equal(code, 1);
+  assert.match(stderr, /^Error: session 4711: abandoned: CRIU has failed or was killed$/m);
+});
+
 test('watch and cancel: a session that is not there is 4', async (t) => {
   const root = await temporaryFolder(t);
   for (const words of [['watch'], ['watch', '12'], ['watch', 'x'], ['cancel', '12']]) {

@@ -31,7 +31,11 @@ export async function world(
   t: TestContext,
   { answering = () => ({}), help = () => Buffer.alloc(0), spec = {} as object } = {} as {
     answering?: Answering;
-    help?: (args: readonly string[], input: Buffer) => Buffer | Promise<Buffer>;
+    help?: (
+      args: readonly string[],
+      input: Buffer,
+      signal?: AbortSignal,
+    ) => Buffer | Promise<Buffer>;
     spec?: object;
   },
 ): Promise<World> {
@@ -42,9 +46,9 @@ export async function world(
     seen.push(request);
     return answering(request);
   });
-  const helper: Helper = async (args, input) => {
+  const helper: Helper = async (args, input, signal) => {
     asked.push(args);
-    return help(args, await input);
+    return help(args, await input, signal);
   };
   const folder = await temporaryFolder(t);
   const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder);

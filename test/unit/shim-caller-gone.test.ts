@@ -135,3 +135,35 @@ test('a restore whose caller goes is cancelled, however late its session comes, 
   await delay(50);
   assert.equal(one.tasks().length, 6, 'nothing is cancelled after the end');
 });
+
+test('an attempt to cancel ends with its call: the next one may have the same image', async (t) => {
+  for (const method of ['Checkpoint', 'Start']) {
+    let fail = () => {};
+    const failed = new Promise<void>((resolve) => {
+      fail = resolve;
+    });
+    const attempts: (AbortSignal | undefined)[] = [];
+    const { bundle, call, client, troubles } = await world(t, {
+      answering: async (request: Call) => {
+        if (request.method !== method) return {};
+        await failed;
+        return { code: 2, message: 'runc failed early' };
+      },
+      help: ([task], _, signal) => {
+        if (!task?.startsWith('cancel-')) return Buffer.alloc(0);
+        attempts.push(signal);
+        // It waits for a session that does not come.
+        return new Promise((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(new Error('killed')));
+        });
+      },
+    });
+    await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+    await assert.rejects(client.call({ service, method, payload: id }, 100), { code: 'E_TIMEOUT' });
+    await until('an attempt', () => attempts.length === 1);
+    fail();
+    await until('the end of the attempt', () => attempts[0]?.aborted === true);
+    await delay(20);
+    assert.deepEqual([attempts.length, troubles], [1, []], method);
+  }
+});
