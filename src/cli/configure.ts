@@ -45,7 +45,9 @@ export function configureCommand(context: CommandContext): Command {
       for (const change of changes) {
         // Between two files. The order of the files allows that at any place.
         if (context.signal.aborted) {
-          throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished');
+          throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished', {
+            hint: 'run it again',
+          });
         }
         if (options.dryRun) {
           context.out(diff(change.path, change.before, change.after));

@@ -26,7 +26,7 @@ export async function read(roots: Roots, path: string): Promise<string | undefin
     if (error instanceof KfdError) {
       throw new KfdError('E_CONFIG', error.message, {
         cause: error,
-        hint: `move it away, and run the command again`,
+        hint: 'move it away, and run the command again',
       });
     }
     throw error;

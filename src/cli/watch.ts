@@ -99,7 +99,7 @@ function failUnlessDone(criuPid: number, last: SessionStatus | undefined): void 
   });
 }
 
-/** Without a code the session itself has found nothing wrong. A newer session may have a code of its own. */
+/** Without a code the session has found nothing wrong: CRIU has failed. A newer session may have a code of its own. */
 function codeOf({ code }: SessionResult): ErrorCode {
-  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_HOST';
+  return code !== '' && Object.hasOwn(exitCodes, code) ? code : 'E_IO';
 }
