@@ -189,7 +189,7 @@ const large: readonly HostileInput[] = [
     },
     status: 5,
     code: 'E_IMAGE_CORRUPT',
-    says: /and 95 more/,
+    says: /and at least 95 more/,
   },
 ];
 
