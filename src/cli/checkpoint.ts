@@ -3,21 +3,17 @@
  * archive holds.
  */
 
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Argument, Command } from 'commander';
 import { imagePrefix } from '../archive/names.js';
 import { verifyCheckpoint } from '../archive/verify.js';
-import {
-  type ParentFile,
-  parentFileName,
-  parentFolderName,
-  parentFolderPid,
-} from '../criu/parent-folder.js';
+import { type ParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
 import { KfdError, printable } from '../errors.js';
 import { archiveNamePattern, manifestName } from '../manifest/names.js';
-import { processName, processNameIfAny } from '../os/ancestors.js';
+import { processName } from '../os/ancestors.js';
+import { removeDeadFolders } from '../session/control/folders.js';
 import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { ProgramFailure } from './failure.js';
@@ -65,7 +61,7 @@ async function checkpoint(
       hint: 'rename the file: restores look for the parent by its name',
     });
   }
-  removeStale(run);
+  removeDeadFolders(run);
   const folder = join(run, parentFolderName(processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
@@ -99,17 +95,6 @@ async function explainInPlace(
   if (found === undefined || !existsSync(join(found.path, imagePrefix, manifestName))) return;
   const command = `kfd-checkpoint restore --parent ${resolve(parent)} ${container}`;
   err(`if the container has stopped, this brings it back: ${printable(command)}\n`);
-}
-
-/** Removes folders of commands that were killed. No session reads them any more. */
-function removeStale(run: string): void {
-  for (const name of existsSync(run) ? readdirSync(run) : []) {
-    const pid = parentFolderPid(name);
-    if (pid === undefined) continue;
-    const living = processNameIfAny(pid);
-    if (living !== undefined && parentFolderName(living) === name) continue;
-    rmSync(join(run, name), { recursive: true, force: true });
-  }
 }
 
 /**

@@ -26,11 +26,19 @@ test('folders of ended sessions go, with what is in them; others stay', async (t
   await put(4194303, `${process.pid}-1`); // the pid belongs to another process by now
   await put(4194304, 'nonsense');
   await put(4194305, `${process.ppid}-${processName(process.ppid).split('-')[1]}`);
-  await mkdir(join(folder, 'parent-4711-1'));
-  const dead = [endedPid, 4194302, 4194303, 4194304].sort((a, b) => a - b);
-  assert.deepEqual(removeDeadFolders(root), dead);
-  const stay = [`${process.pid}`, '4194301', '4194305', 'parent-4711-1'];
+  const parents = [`parent-${processName(process.pid)}`, `parent-${process.pid}-1`, 'parent-0-1'];
+  for (const name of [...parents, `parent-${endedPid}-123`]) await mkdir(join(folder, name));
+  const sessions = [endedPid, 4194302, 4194303, 4194304].map(String);
+  const dead = [...sessions, `parent-${process.pid}-1`, `parent-${endedPid}-123`];
+  assert.deepEqual(removeDeadFolders(folder).sort(), dead.sort());
+  const stay = [
+    `${process.pid}`,
+    '4194301',
+    '4194305',
+    `parent-${processName(process.pid)}`,
+    'parent-0-1',
+  ];
   assert.deepEqual((await readdir(folder)).sort(), stay.sort());
-  assert.deepEqual(removeDeadFolders(root), []);
-  assert.deepEqual(removeDeadFolders(join(root, 'nowhere')), []);
+  assert.deepEqual(removeDeadFolders(folder), []);
+  assert.deepEqual(removeDeadFolders(join(folder, 'nowhere')), []);
 });

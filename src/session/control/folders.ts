@@ -1,22 +1,33 @@
-/** The sessions' folders, one per CRIU. A killed session leaves its folder, and the next one removes it. */
+/**
+ * The sessions' folders, one per CRIU. A killed session leaves its folder, and a killed `checkpoint --parent` that of
+ * its parent. The next session removes them.
+ */
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parentFolderName, parentFolderPid } from '../../criu/parent-folder.js';
 import { runFolder } from '../../criu/state-folder.js';
 import { asKfdError, isMissing } from '../../errors.js';
 import { processName, processNameIfAny } from '../../os/ancestors.js';
 
 /** Names the session's process by pid and start time. native/core/wire/session_socket.cc has it, too. */
 const ownerFile = 'owner';
+/** CRIU's pid. */
+const sessionName = /^[1-9]\d{0,8}$/;
+/** native/launcher/cgroup.cc makes one for each session, with the same name. */
+const sessionCgroups = '/sys/fs/cgroup/kfd-checkpoint';
 
 /** CRIU's pids of the sessions that have a folder below `root`, dead ones included. Throws E_IO. */
 export function sessionPids(root: string): number[] {
+  return namesIn(join(root, runFolder))
+    .filter((name) => sessionName.test(name))
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+function namesIn(run: string): string[] {
   try {
-    const names = readdirSync(join(root, runFolder));
-    return names
-      .filter((name) => /^[1-9]\d{0,8}$/.test(name))
-      .map(Number)
-      .sort((a, b) => a - b);
+    return readdirSync(run);
   } catch (error) {
     if (isMissing(error)) return [];
     throw asKfdError(error, 'sessions');
@@ -30,16 +41,35 @@ export function claimFolder(directory: string): void {
 }
 
 /**
- * Removes the folders of sessions whose process has ended. Returns CRIU's pids. Throws E_IO, Node's error. `root` is
- * another folder in tests only: pids are those of this host.
+ * Removes what killed processes have left in the run folder, and the cgroups of killed sessions. Returns the names of
+ * the folders. Throws E_IO, Node's error. `run` is another folder in tests only: pids are those of this host.
  */
-export function removeDeadFolders(root = '/'): number[] {
-  return sessionPids(root).filter((criuPid) => {
-    const directory = join(root, runFolder, String(criuPid));
-    if (isOwned(directory, criuPid)) return false;
-    rmSync(directory, { recursive: true, force: true });
-    return true;
+export function removeDeadFolders(run: string = runFolder): string[] {
+  const dead = namesIn(run).filter((name) => {
+    const isDead = sessionName.test(name)
+      ? !isOwned(join(run, name), Number(name))
+      : isParentOfDead(name);
+    if (isDead) rmSync(join(run, name), { recursive: true, force: true });
+    return isDead;
   });
+  if (run === runFolder) for (const name of dead) removeEmptyCgroup(name);
+  return dead;
+}
+
+/** A kernel keeps the cgroup of a process that lives. */
+function removeEmptyCgroup(name: string): void {
+  try {
+    rmdirSync(join(sessionCgroups, name));
+  } catch {
+    // Sessions under cgroup v1 have none. The next launcher removes one that stays.
+  }
+}
+
+function isParentOfDead(name: string): boolean {
+  const pid = parentFolderPid(name);
+  if (pid === undefined) return false;
+  const living = processNameIfAny(pid);
+  return living === undefined || parentFolderName(living) !== name;
 }
 
 /** A folder without an owner belongs to a session that is just starting, as long as its CRIU lives. */
