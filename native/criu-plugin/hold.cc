@@ -91,7 +91,11 @@ void at_exit(int status, void*) {
     log_error(describe(error));
   }
   if (status == 0 && !there) ::_exit(1);
-  if (hold->answer) hold->answer->give();
+  if (!hold->answer || hold->answer->give() || status != 0 || hold->dies) return;
+  // The tree runs, and who asked is gone: nobody knows of an image that only gets older.
+  remove_image_files(hold->image.get());
+  log_error("the program that asked for this checkpoint has ended: its image is removed");
+  ::_exit(1);
 }
 
 }  // namespace

@@ -74,6 +74,14 @@ function withoutTask(victims: readonly Victim[]): readonly Victim[] {
   return victims.filter((victim) => victim !== 'task');
 }
 
+/**
+ * What is held with this point, so that somebody comes to it: a small container's contents are there before CRIU asks
+ * for them.
+ */
+export const heldWith: Partial<Readonly<Record<Stage, Stage>>> = {
+  'session-dump.gate': 'transfer.drain',
+};
+
 /** Every second one: these differ from another operation in few points. */
 function half(list: readonly Moment[], first: 0 | 1): readonly Moment[] {
   return list.filter((_, index) => index % 2 === first);
@@ -83,7 +91,8 @@ const command: readonly Victim[] = ['cli', 'engine'];
 
 export const momentsOf: Readonly<Record<PodmanOperation, readonly Moment[]>> = {
   export: [...dump, ...sealedAtGate],
-  leave: [...half(dump, 0), ...sealedLater],
+  // Contents that were copied aside never keep the gate.
+  leave: [...half(dump, 0).filter(({ stage }) => stage !== 'session-dump.gate'), ...sealedLater],
   place: [...half(dump, 1), ...sealedAtGate],
   parent: [
     ...moments(['cli'], 'cli.saving', 'cli.saved'),

@@ -1,6 +1,7 @@
 /** Controls: the same signals on a container without a GPU, where nothing of this product runs. */
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { archivePath } from '../e2e/support/archive.js';
 import { attempt, run } from '../e2e/support/command.js';
 import { type Engine, image } from '../e2e/support/container.js';
@@ -8,6 +9,7 @@ import type { OperationName } from './row.js';
 import type { Judged, Subject } from './subject.js';
 import type { Ended } from './support/program.js';
 
+const state = '{{.State.Status}} {{.StaticDir}}';
 const flags = ['--compress', 'none', '--export'];
 
 export class PlainSubject implements Subject {
@@ -25,18 +27,21 @@ export class PlainSubject implements Subject {
     await this.forget();
     const words = ['--runtime', this.#engine, 'run', '-d', '--name', this.#name];
     await run('podman', ...words, '--network', 'none', image, 'sleep', '1000000');
-    const save = ['container', 'checkpoint', ...flags, this.#archive, this.#name];
-    if (operation === 'plain-export') return { words: ['podman', ...save] };
+    const leave = operation === 'plain-leave' ? ['--leave-running'] : [];
+    const save = ['container', 'checkpoint', ...leave, ...flags, this.#archive, this.#name];
+    if (operation !== 'plain-import') return { words: ['podman', ...save] };
     await run('podman', ...save);
     await run('podman', 'rm', '-f', '-t', '0', this.#name);
     return { words: ['podman', 'container', 'restore', '--import', this.#archive] };
   }
 
   async judge(operation: OperationName, ended: Ended): Promise<Judged> {
-    const { stdout } = await attempt('podman', 'inspect', '-f', '{{.State.Status}}', this.#name);
-    const outcome = `status ${ended.status}, container ${stdout === '' ? 'none' : stdout}`;
+    const { stdout } = await attempt('podman', 'inspect', '-f', state, this.#name);
+    const [status = 'none', bundle = ''] = stdout.split(' ');
+    const image = existsSync(join(bundle, 'checkpoint/inventory.img')) ? ', an image stays' : '';
+    const outcome = `status ${ended.status}, container ${status || 'none'}${image}`;
     await attempt('podman', 'rm', '-f', '-t', '0', this.#name);
-    if (operation === 'plain-export') return { outcome, problems: [] };
+    if (operation !== 'plain-import') return { outcome, problems: [] };
     const again = await attempt('podman', 'container', 'restore', '--import', this.#archive);
     if (again.status === 0) return { outcome, problems: [] };
     return { outcome, problems: [`a retry fails: ${again.stderr.slice(-200)}`] };

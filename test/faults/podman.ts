@@ -58,7 +58,7 @@ export class Podman implements Subject {
     if (operation.kind === 'restore')
       return this.#afterRestore(job, operation, success, victimIsTask);
     const status = await job.status();
-    if (success) return this.#afterSuccess(job, operation, status);
+    if (success) return this.#afterSuccess(job, operation, status, victimIsTask);
     if (status === 'running' || status === 'paused') return this.#afterFailure(job, status);
     return this.#afterStop(job, operation, status, victimIsTask);
   }
@@ -98,9 +98,15 @@ export class Podman implements Subject {
     this.#floors[what] = floor;
   }
 
-  async #afterSuccess(job: Job, operation: Operation, status: string): Promise<Judged> {
+  async #afterSuccess(
+    job: Job,
+    operation: Operation,
+    status: string,
+    victimIsTask: boolean,
+  ): Promise<Judged> {
     const problems: string[] = [];
-    if (operation.leaves) {
+    // A signal that came while the tree was frozen ends its process afterwards.
+    if (operation.leaves && !(victimIsTask && status === 'exited')) {
       if (status !== 'running') problems.push(`success, and the container is ${status}`);
       else push(problems, await job.wrong());
     }

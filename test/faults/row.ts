@@ -9,7 +9,7 @@ import type { Victim } from './support/victims.js';
 export const containerdOperations = ['ctr-checkpoint', 'ctr-restore'] as const;
 export type ContainerdOperation = (typeof containerdOperations)[number];
 /** Of a container without a GPU, as controls. */
-export const plainOperations = ['plain-export', 'plain-import'] as const;
+export const plainOperations = ['plain-export', 'plain-leave', 'plain-import'] as const;
 export type PlainOperation = (typeof plainOperations)[number];
 export type OperationName = PodmanOperation | ContainerdOperation | PlainOperation;
 
@@ -48,7 +48,7 @@ export const conditionNames = [
 export type Condition = (typeof conditionNames)[number];
 
 export interface Step {
-  /** Without one: a condition before the operation begins, a signal as soon as the victim is there. */
+  /** Without one: a condition before the operation begins, a signal as soon as CRIU works. */
   readonly stage?: Stage;
   readonly fault: { readonly victim: Victim; readonly signal: Signal } | Condition;
 }

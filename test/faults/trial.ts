@@ -2,12 +2,14 @@
 
 import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { until } from '../e2e/support/command.js';
+import { run, until } from '../e2e/support/command.js';
+import { heldWith } from './moments.js';
 import { nameOf, type Result, type Row, type Step } from './row.js';
+import type { Stage } from './stages/list.js';
 import type { Judged, Subject } from './subject.js';
 import { conditions, temporary } from './support/conditions.js';
 import type { Job } from './support/job.js';
-import { leftovers, newComplaints } from './support/leftovers.js';
+import { leftovers, newComplaints, workersEnd } from './support/leftovers.js';
 import { holdAt, reached, release, releaseAll } from './support/points.js';
 import { type Ended, Program } from './support/program.js';
 import { find } from './support/victims.js';
@@ -16,7 +18,8 @@ import { upstreamReason } from './upstream.js';
 /** For an operation, of which most take some seconds. */
 const limitS = 75;
 const stopMs = 3000;
-const leftoverS = 45;
+const workersS = 45;
+const leftoverS = 10;
 
 class Trial {
   readonly #row: Row;
@@ -39,7 +42,7 @@ class Trial {
       const atOnce = this.#row.steps.filter(({ stage }) => stage === undefined);
       for (const step of atOnce) if (typeof step.fault === 'string') await this.#strike(step, -1);
       const [first] = staged;
-      if (first?.stage) holdAt(first.stage);
+      if (first?.stage) hold(first.stage);
       program = new Program(words, limitS, { TMPDIR: temporary });
       for (const step of atOnce)
         if (typeof step.fault !== 'string') await this.#soon(step, program);
@@ -63,21 +66,21 @@ class Trial {
     const here = await reached(stage, () => program.over, limitS).catch(() => false);
     if (!here) {
       this.problems.push(`nobody came to ${stage}`);
-      release(stage);
+      letGo(stage);
       return false;
     }
-    if (next?.stage !== undefined) holdAt(next.stage);
+    if (next?.stage !== undefined) hold(next.stage);
     await this.#strike(step, program.pid);
-    release(stage);
+    letGo(stage);
     return true;
   }
 
-  /** Strikes the victim as soon as it is there. */
+  /** Strikes the victim as soon as CRIU works. */
   async #soon(step: Step, program: Program): Promise<void> {
     const { fault } = step;
     if (typeof fault === 'string') return;
-    const here = () => program.over || find(fault.victim, program.pid) !== undefined;
-    await until(`a ${fault.victim}`, here, limitS, 5).catch(() => undefined);
+    const here = () => program.over || find('criu', program.pid) !== undefined;
+    await until('CRIU', here, limitS, 5).catch(() => undefined);
     await this.#strike(step, program.pid);
   }
 
@@ -103,7 +106,7 @@ class Trial {
       return;
     }
     if (fault.signal !== 'SIGSTOP') return;
-    if (stage !== undefined) release(stage);
+    if (stage !== undefined) letGo(stage);
     await delay(stopMs);
     try {
       process.kill(pid, 'SIGCONT');
@@ -111,6 +114,28 @@ class Trial {
       // Somebody has ended it.
     }
   }
+}
+
+function hold(stage: Stage): void {
+  holdAt(stage);
+  const other = heldWith[stage];
+  if (other !== undefined) holdAt(other);
+}
+
+function letGo(stage: Stage): void {
+  release(stage);
+  const other = heldWith[stage];
+  if (other !== undefined) release(other);
+}
+
+/** Nobody is left who could take away what this victim had: the next session does, and so does `sessions`. */
+function isKilledLast({ steps }: Row): boolean {
+  return steps.some(
+    ({ stage, fault }) =>
+      typeof fault !== 'string' &&
+      fault.signal === 'SIGKILL' &&
+      (fault.victim === 'cli' || (fault.victim === 'session' && stage?.endsWith('.over'))),
+  );
 }
 
 /** Runs it on this engine's container. */
@@ -123,6 +148,8 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const problems = [...trial.problems];
   if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
   // CRIU works on when the runtime or the engine has ended.
+  await workersEnd(workersS);
+  if (isKilledLast(row)) await run('kfd-checkpoint', 'sessions');
   problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
   const victimIsTask = row.steps.some(
     ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',

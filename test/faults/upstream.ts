@@ -15,6 +15,13 @@ const strikes = (row: Row, ...victims: readonly Victim[]) =>
 
 const known: readonly Known[] = [
   {
+    when: (row) => row.operation === 'leave' && strikes(row, 'engine'),
+    problem: /^image files stay: /,
+    reason:
+      'podman never removes the image of a container that goes on, and one that is killed cannot: the control ' +
+      'plain-leave with a killed engine',
+  },
+  {
     when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),
     problem: /^left: mount \S+\/criu-root$/,
     reason:

@@ -75,13 +75,14 @@ void HeldAnswer::hold() {
   }
 }
 
-void HeldAnswer::give() noexcept {
+bool HeldAnswer::give() noexcept {
   // An answer has a few bytes: names and numbers (images/rpc.proto of CRIU).
   std::array<char, 65536> packet;
   for (;;) {
     const ssize_t size = ::recv(kept_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-    if (size <= 0) return;
-    ::send(original_.get(), packet.data(), static_cast<std::size_t>(size), MSG_NOSIGNAL);
+    if (size <= 0) return true;
+    const auto bytes = static_cast<std::size_t>(size);
+    if (::send(original_.get(), packet.data(), bytes, MSG_NOSIGNAL) == -1) return false;
   }
 }
 

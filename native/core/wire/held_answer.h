@@ -22,9 +22,8 @@ class HeldAnswer {
   /// From now on what is written to the socket is kept. Throws Error{io}.
   void hold();
 
-  /// Gives what was written since hold(), with errors ignored: an asker that is gone needs no
-  /// answer.
-  void give() noexcept;
+  /// Gives what was written since hold(). False when the asker is gone: nobody has heard it.
+  bool give() noexcept;
 
  private:
   explicit HeldAnswer(int socket, UniqueFd original, UniqueFd written, UniqueFd kept)

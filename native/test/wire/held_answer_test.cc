@@ -87,6 +87,32 @@ TEST_CASE("held answer: one that is not given is never heard of") {
   CHECK(heard(pair, 5000) == "the end");
 }
 
+TEST_CASE("held answer: says that nobody has heard it") {
+  const auto was_heard = [](bool gone) {
+    Pair pair;
+    int go[2], result[2];
+    REQUIRE(::pipe2(go, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(result, O_CLOEXEC) == 0);
+    const UniqueFd waits(go[0]), starts(go[1]), reader(result[0]), writer(result[1]);
+    Child criu = criu_of(pair, [&](HeldAnswer& answer) {
+      // The constructor of Child waits for this function. Its own child goes on.
+      if (::fork() != 0) return;
+      char word = 0;
+      if (::read(waits.get(), &word, 1) != 1) ::_exit(1);
+      word = answer.give() ? 'y' : 'n';
+      [[maybe_unused]] const auto n = ::write(writer.get(), &word, 1);
+      ::_exit(0);
+    });
+    if (gone) pair.engine = UniqueFd();
+    char word = 'g';
+    REQUIRE(::write(starts.get(), &word, 1) == 1);
+    REQUIRE(::read(reader.get(), &word, 1) == 1);
+    return word == 'y';
+  };
+  CHECK(was_heard(false));
+  CHECK_FALSE(was_heard(true));
+}
+
 TEST_CASE("held answer: no other socket is taken for the engine's") {
   const auto found = [](int type, bool second) {
     const Pair pair(type);

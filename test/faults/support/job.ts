@@ -3,13 +3,14 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
-import { attempt } from '../../e2e/support/command.js';
+import { attempt, until } from '../../e2e/support/command.js';
 import { Container, counter, type Engine } from '../../e2e/support/container.js';
 import { gpuObjects, steadyObjects } from '../../e2e/support/gpu.js';
 import { imageFiles } from '../../e2e/support/image-files.js';
 import { folder as pointsFolder } from './points.js';
 
 const secondsToAnswer = 40;
+const secondsToRemove = 40;
 
 export class Job {
   readonly container: Container;
@@ -97,7 +98,15 @@ export class Job {
 
   /** Takes the container away; its image in place goes with it. */
   async remove(): Promise<void> {
-    await this.container.remove();
+    const { name } = this.container;
+    let said = '';
+    const gone = async () => {
+      said = (await attempt('podman', 'rm', '-f', '-t', '0', name)).stderr;
+      return (await attempt('podman', 'container', 'exists', name)).status === 1;
+    };
+    await until(`the end of ${name}`, gone, secondsToRemove).catch(() => {
+      throw new Error(`podman rm: ${said}`);
+    });
   }
 
   #ask(command: string): Promise<string> {

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sessionCgroups } from '../../e2e/support/cgroups.js';
-import { attempt, run } from '../../e2e/support/command.js';
+import { attempt, run, until } from '../../e2e/support/command.js';
 import { dangerousCalls, gpuObjects } from '../../e2e/support/gpu.js';
 import { workers } from './victims.js';
 
@@ -34,6 +34,12 @@ function present(): string[] {
     ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
     ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),
   ];
+}
+
+/** Waits until the processes of an operation have ended, or for `seconds`. */
+export async function workersEnd(seconds: number): Promise<void> {
+  const ended = () => workers().length === 0;
+  await until('the end of all workers', ended, seconds, 100).catch(() => undefined);
 }
 
 /** What is still there after `seconds`; ends of processes take a moment. */
