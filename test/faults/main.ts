@@ -1,9 +1,10 @@
 /**
  * Faults as a product of operations, victims and moments, in a guest with the test build. Prints the table.
- * `main.js [--only=REGEX] [--count=N]`: rows whose names match, or N of them, spread over the table.
+ * `main.js [--only=REGEX] [--count=N] [--again]`: rows whose names match, or N of them, spread over the table; those
+ * alone that were not right in the run before.
  */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { run } from '../e2e/support/command.js';
 import { nameOf, type Result } from './row.js';
 import { chosen } from './rows.js';
@@ -22,17 +23,21 @@ await Promise.all([
   run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar'),
   installHeld(),
 ]);
+const file = '/share/faults.json';
+const again = process.argv.includes('--again') && existsSync(file);
+const before = again ? (JSON.parse(readFileSync(file, 'utf8')) as Result[]) : [];
+const right = before.filter((result) => verdict(result) !== 'FAIL');
 const count = option('count');
 const rows = chosen(
   new RegExp(option('only') ?? ''),
   count === undefined ? undefined : Number(count),
-);
-if (rows.length === 0) throw new Error('no row has such a name');
-const results: Result[] = [];
+).filter((row) => !right.some((result) => result.row === nameOf(row)));
+if (rows.length === 0) throw new Error('no such row');
+const results: Result[] = [...right];
 await tryAll(rows, (result) => {
   results.push(result);
   console.log(describe(result));
-  writeFileSync('/share/faults.json', `${JSON.stringify(results, null, 1)}\n`);
+  writeFileSync(file, `${JSON.stringify(results, null, 1)}\n`);
 });
 for (const row of rows) {
   const why = absent(row.engine);
