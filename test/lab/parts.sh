@@ -28,11 +28,11 @@ next_image_dir() {
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
-# packages NAME FOLDER SUITE VARIANT LIST
-packages() { build_cached "$1 packages" "$2" "$LAB/rootfs.sh" "$3" "$4" "$LAB/$5"; }
-build_rootfs() { packages guest "$(rootfs_dir)" trixie minbase guest-packages.list; }
-build_builder() { packages builder "$(builder_dir)" trixie minbase builder-packages.list; }
-build_emulator() { packages emulator "$(emulator_dir)" trixie extract emulator-packages.list; }
+# suite_packages NAME FOLDER SUITE VARIANT LIST
+suite_packages() { build_cached "$1 packages" "$2" "$LAB/rootfs.sh" "$3" "$4" "$LAB/$5"; }
+build_rootfs() { suite_packages guest "$(rootfs_dir)" trixie minbase guest-packages.list; }
+build_builder() { suite_packages builder "$(builder_dir)" trixie minbase builder-packages.list; }
+build_emulator() { suite_packages emulator "$(emulator_dir)" trixie extract emulator-packages.list; }
 build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
 
 # The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those
