@@ -63,15 +63,7 @@ struct OpenLink {
         reader(fd.get(), link.file.range),
         siblings(
             [&link](std::uint32_t process, std::uint32_t gpu) { return link.open(process, gpu); }) {
-    const auto require = [&](bool ok, const char* reason) {
-      if (ok) return;
-      const std::string name = pages_file_name(link.file.process, link.file.gpu);
-      throw Error(ErrorCode::corrupt, name + ": " + reason);
-    };
-    require(reader.summary().root == link.file.root,
-            "its index does not match the digest in the manifest");
-    require(reader.options().process == link.file.process && reader.options().gpu == link.file.gpu,
-            "belongs to another process or GPU");
+    reader.expect(link.file.process, link.file.gpu, link.file.root);
   }
   UniqueFd fd;
   PagesReader reader;

@@ -188,6 +188,10 @@ class PagesReader {
   void read_frame(std::uint64_t index, std::span<std::byte> out) const;
   /// The stored bytes of frame `index` into `out` (exactly as many), not checked.
   void read_stored(std::uint64_t index, std::span<std::byte> out) const;
+  /// Throws Error{corrupt} unless this is the file of process ordinal `process` on GPU ordinal
+  /// `gpu`, and its index has `root`. Without `root` the caller cannot know it.
+  void expect(std::uint32_t process, std::uint32_t gpu,
+              const std::optional<std::array<std::uint8_t, 16>>& root) const;
 
  private:
   struct State;

@@ -15,6 +15,7 @@
 #include "core/pages/pages.h"
 #include "core/pages/pages_layout.h"
 #include "core/pages/pages_validate.h"
+#include "core/wire/image_files.h"
 
 namespace kfdcp {
 
@@ -243,6 +244,19 @@ void PagesReader::read_frame(std::uint64_t index, std::span<std::byte> out) cons
   read_range(entry.offset, stored);
   decoder->decode(entry, index, stored, out);
   state_->give_back(std::move(decoder));
+}
+
+void PagesReader::expect(std::uint32_t process, std::uint32_t gpu,
+                         const std::optional<std::array<std::uint8_t, 16>>& root) const {
+  const auto corrupt = [&](const char* reason) {
+    return Error(ErrorCode::corrupt, pages_file_name(process, gpu) + ": " + reason);
+  };
+  if (root && *root != summary().root) {
+    throw corrupt("its index does not match the digest in the manifest");
+  }
+  if (options().process != process || options().gpu != gpu) {
+    throw corrupt("belongs to another process or GPU");
+  }
 }
 
 }  // namespace kfdcp

@@ -29,11 +29,7 @@ const PagesReader& SiblingFiles::reader(std::uint32_t process, std::uint32_t gpu
     File file = open_(process, gpu);
     const auto root = file.root;
     auto fresh = std::make_unique<Opened>(std::move(file));
-    const PagesOptions& is = fresh->reader.options();
-    require(is.process == process && is.gpu == gpu, pages_file_name(process, gpu),
-            "belongs to another process or GPU");
-    require(!root || *root == fresh->reader.summary().root, pages_file_name(process, gpu),
-            "its index does not match the digest in the manifest");
+    fresh->reader.expect(process, gpu, root);
     opened = std::move(fresh);
   }
   return opened->reader;
