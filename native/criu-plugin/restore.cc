@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/kfd/state_file.h"
 #include "core/os/error.h"
 #include "core/os/stage.h"
+#include "core/wire/held_answer.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
@@ -34,6 +36,8 @@ constexpr int kEndTimeoutMs = 5'000;
 
 int criu_pid = -1;
 bool expects_session = false;
+/// On which a container engine waits; a CRIU that was started from a shell has none.
+std::optional<int> asker;
 
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
 bool image_has_gpu_state() { return image_has(kManifestName); }
@@ -115,6 +119,7 @@ void begin_restore() {
   // An unfinished image counts, too: the session reports what is wrong with it.
   if (!image_has_gpu_state() && !image_has("kfd-state-0.img")) return;
   add_action_script();
+  asker = asker_socket(::getppid());
   expects_session = true;
   stage("plugin-restore", "begun");
 }
@@ -122,6 +127,11 @@ void begin_restore() {
 void end_restore(int result) noexcept {
   if (!expects_session) return;
   stage("plugin-restore", "ending");
+  if (result == 0 && asker && asker_is_gone(*asker)) {
+    // For the engine this restore has failed, and another one may follow.
+    log_error("the program that asked for this restore has ended: its tasks are ended");
+    result = -ECANCELED;
+  }
   try {
     const UniqueFd session = connect_socket(session_socket(criu_pid));
     send_message(session.get(), MessageType::restore_end, {static_cast<std::uint64_t>(result)}, "",

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -39,34 +40,39 @@ ino_t inode_of(int fd) {
   return info.st_ino;
 }
 
-/// The lowest descriptor of the socket: CRIU keeps a copy for notifications far above.
-int socket_of(pid_t asker) {
+}  // namespace
+
+std::optional<int> asker_socket(pid_t asker) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
   if (!directory) throw io_error("/proc/self/fd");
+  // The lowest: CRIU keeps a copy for notifications far above.
   int found = -1;
   while (const dirent* entry = ::readdir(directory.get())) {
     const std::string_view name(entry->d_name);
     int fd = -1;
     std::from_chars(name.data(), name.data() + name.size(), fd);
     if (fd < 0 || !is_asked_by(fd, asker)) continue;
-    if (found >= 0 && inode_of(found) != inode_of(fd)) return -1;
+    if (found >= 0 && inode_of(found) != inode_of(fd)) return std::nullopt;
     if (found < 0 || fd < found) found = fd;
   }
-  return found;
+  return found < 0 ? std::nullopt : std::optional(found);
 }
 
-}  // namespace
+bool asker_is_gone(int socket) noexcept {
+  pollfd poller{socket, 0, 0};
+  return ::poll(&poller, 1, 0) == 1 && (poller.revents & POLLHUP) != 0;
+}
 
 std::optional<HeldAnswer> HeldAnswer::find(pid_t asker) {
-  const int socket = socket_of(asker);
-  if (socket < 0) return std::nullopt;
-  UniqueFd original(::fcntl(socket, F_DUPFD_CLOEXEC, 3));
+  const std::optional<int> socket = asker_socket(asker);
+  if (!socket) return std::nullopt;
+  UniqueFd original(::fcntl(*socket, F_DUPFD_CLOEXEC, 3));
   if (!original) throw io_error("socket of the container engine");
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1) {
     throw io_error("socketpair");
   }
-  return HeldAnswer(socket, std::move(original), UniqueFd(ends[0]), UniqueFd(ends[1]));
+  return HeldAnswer(*socket, std::move(original), UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 void HeldAnswer::hold() {

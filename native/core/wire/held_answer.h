@@ -38,6 +38,12 @@ class HeldAnswer {
   UniqueFd kept_;     // its other end
 };
 
+/// The descriptor of such a socket in this process, CRIU's own; nothing as with HeldAnswer::find.
+std::optional<int> asker_socket(pid_t asker);
+
+/// Whether nobody waits for an answer on the socket any more.
+bool asker_is_gone(int socket) noexcept;
+
 /// Whether this process is a CRIU that answers over a socket. One that was started from a shell
 /// says how it ended by its exit status.
 bool answers_by_rpc();

@@ -113,6 +113,16 @@ TEST_CASE("held answer: says that nobody has heard it") {
   CHECK_FALSE(was_heard(true));
 }
 
+TEST_CASE("asker: is gone when its end of the socket is closed, not before") {
+  Pair pair;
+  CHECK_FALSE(asker_is_gone(pair.criu.get()));
+  REQUIRE(::write(pair.engine.get(), "x", 1) == 1);
+  CHECK_FALSE(asker_is_gone(pair.criu.get()));
+  pair.engine = UniqueFd();
+  CHECK(asker_is_gone(pair.criu.get()));
+  CHECK_FALSE(asker_is_gone(-1));
+}
+
 TEST_CASE("held answer: no other socket is taken for the engine's") {
   const auto found = [](int type, bool second) {
     const Pair pair(type);
