@@ -70,8 +70,8 @@ export async function tryAll(rows: readonly Row[], tell: (result: Result) => voi
     for (const row of mine) {
       const result = await tryRow(row, subject).catch((error: Error) => notTried(row, error));
       tell(result);
-      if (verdict(result) !== 'ok') await cleanUp();
       if (!result.sound) await subject.forget();
+      if (verdict(result) !== 'ok') await cleanUp(!result.sound);
     }
     await subject.forget();
   }

@@ -9,7 +9,7 @@ import type { Stage } from './stages/list.js';
 import type { Judged, Subject } from './subject.js';
 import { conditions, temporary } from './support/conditions.js';
 import type { Job } from './support/job.js';
-import { leftovers, newComplaints, workersEnd } from './support/leftovers.js';
+import { leftovers, newComplaints, removeRoots, workersEnd } from './support/leftovers.js';
 import { holdAt, reached, release, releaseAll } from './support/points.js';
 import { type Ended, Program } from './support/program.js';
 import { find } from './support/victims.js';
@@ -151,6 +151,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   await workersEnd(workersS);
   if (isKilledLast(row)) await run('kfd-checkpoint', 'sessions');
   problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
+  await removeRoots();
   const victimIsTask = row.steps.some(
     ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',
   );

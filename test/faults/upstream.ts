@@ -26,7 +26,8 @@ const known: readonly Known[] = [
     problem: /^left: mount \S+\/criu-root$/,
     reason:
       'crun and runc bind the root file system there for CRIU, and only a runtime that lives takes the mount away ' +
-      '(crun src/libcrun/criu.c:libcrun_container_restore_linux_criu, runc libcontainer/criu_linux.go:Restore)',
+      '(crun src/libcrun/criu.c:libcrun_container_restore_linux_criu, runc libcontainer/criu_linux.go:Restore); ' +
+      'docs/troubleshooting.md has the way out',
   },
 ];
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sessionCgroups } from '../../e2e/support/cgroups.js';
 import { attempt, run, until } from '../../e2e/support/command.js';
 import { dangerousCalls, gpuObjects } from '../../e2e/support/gpu.js';
-import { workers } from './victims.js';
+import { tasks, workers } from './victims.js';
 
 const sockets = '/run/kfd-checkpoint';
 const ownCgroup = '/sys/fs/cgroup/kfd-checkpoint';
@@ -75,9 +75,20 @@ export async function newComplaints(): Promise<string[]> {
   return fresh.map((line) => `kernel: ${line}`);
 }
 
-/** Takes away what a row has left, so that the next is judged by itself. */
-export async function cleanUp(): Promise<void> {
-  for (const text of workers()) {
+/** What killed runtimes have left for CRIU, as docs/troubleshooting.md says: crun takes no image while it is there. */
+export async function removeRoots(): Promise<void> {
+  for (const root of mounts().filter((point) => point.endsWith('/criu-root'))) {
+    await run('umount', '--lazy', root);
+    await run('rmdir', root);
+  }
+}
+
+/**
+ * Takes away what a row has left, so that the next is judged by itself. `orphans`: processes of containers, too; no
+ * engine knows one any more.
+ */
+export async function cleanUp(orphans: boolean): Promise<void> {
+  for (const text of [...workers(), ...(orphans ? tasks() : [])]) {
     try {
       process.kill(Number(text.split(' ')[0]), 'SIGKILL');
     } catch {

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Outcome } from '../../e2e/support/command.js';
+import { presence } from './victims.js';
 
 export interface Ended extends Outcome {
   /** The signal that ended it. */
@@ -35,6 +36,7 @@ export class Program {
     let hung = false;
     const limit = setTimeout(() => {
       hung = true;
+      text.stderr += `\nhangs: ${presence(this.pid)}`;
       this.#child.kill('SIGKILL');
     }, limitS * 1000);
     this.ended = new Promise((resolve, reject) => {

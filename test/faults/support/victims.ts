@@ -59,7 +59,6 @@ export function find(victim: Victim, started: number): number | undefined {
   const all = processes();
   const one = (test: (process: Process) => boolean) => all.find(test)?.pid;
   const parentOf = (pid: number | undefined) => all.find((process) => process.pid === pid)?.parent;
-  const inContainer = ({ pids }: Process) => pids.length === 2 && pids[1] === 1;
   const criu = one(({ name, pids }) => name === 'criu' && pids.length === 1);
   const launcher = one(({ command }) => /^\S*kfd-checkpoint-launch /.test(command));
   switch (victim) {
@@ -83,7 +82,7 @@ export function find(victim: Victim, started: number): number | undefined {
     case 'script':
       return parentOf(launcher);
     case 'task':
-      return one(inContainer);
+      return one((process) => inContainer(process) && process.pids[1] === 1);
     case 'cli':
       return started;
     case 'proxy':
@@ -99,6 +98,27 @@ function isRuntime(name: string): boolean {
   return name === 'crun' || name === 'runc';
 }
 
+/** Who is there, and where each sleeps: for an operation that hangs. */
+export function presence(started: number): string {
+  const seen = victims.flatMap((victim) => {
+    const pid = find(victim, started);
+    if (pid === undefined) return [];
+    return [`${victim} ${pid} in ${textOf(String(pid), 'wchan')}`];
+  });
+  return seen.join(', ');
+}
+
+const inContainer = ({ pids }: Process) => pids.length === 2;
+
+/** Processes of containers, after the end of those that are known. */
+export function tasks(): string[] {
+  return processes().filter(inContainer).map(described);
+}
+
+function described({ pid, name, command }: Process): string {
+  return `${pid} ${name} ${command}`.slice(0, 120);
+}
+
 /** Command lines of processes that belong to an operation, and are to end with it. */
 export function workers(): string[] {
   const ours =
@@ -108,5 +128,5 @@ export function workers(): string[] {
       ({ name, command, pids }) =>
         name === 'criu' || (pids.length === 1 && name !== 'conmon' && ours.test(command)),
     )
-    .map(({ pid, name, command }) => `${pid} ${name} ${command}`.slice(0, 120));
+    .map(described);
 }
