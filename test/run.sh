@@ -31,6 +31,7 @@ plain_and_bundle_parts() {
 	plain_parts
 	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
 	if suite installation one packaging/stage.sh; then installed=yes; fi
+	suite test-build one test/faults/build.sh
 }
 
 cd "$REPO" || exit 1

@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
-import { attempt, run, until } from './support/command.js';
+import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import { setLinkRate } from './support/gpu.js';
 import { assertNoImageFiles } from './support/image-files.js';
 import type { Lane } from './support/lanes.js';
 import { configure } from './support/product.js';
-import { launcherOf, sessionLog, sessionThat, startedSession } from './support/session.js';
+import { sessionLog, sessionThat, startedSession } from './support/session.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 import { cancelWhileMoving } from './support/watched.js';
 
@@ -137,66 +137,4 @@ scenario('cancelled before anything was read, then CRIU killed during the dump',
   });
   await assertComputesOn(job);
   assertNoImageFiles(job);
-});
-
-// CRIU then fails after it has told the plugin of a success.
-scenario('the launcher killed when the image is sealed: no image stays', async ({ engine }) => {
-  const job = await Container.start({ engine, worker });
-  const saving = job.checkpoint();
-  const { criu, daemon } = await sessionThat(job, 'dump', 'draining');
-  process.kill(daemon, 'SIGSTOP');
-  const launcher = await until('the launcher', () => launcherOf(criu));
-  process.kill(launcher, 'SIGSTOP');
-  process.kill(daemon, 'SIGCONT');
-  await sessionThat(job, 'dump', 'sealed');
-  process.kill(launcher, 'SIGKILL');
-  const failed = await saving;
-  assert.notEqual(failed.status, 0, 'the checkpoint should have failed');
-  assertNoImageFiles(job);
-  await assertComputesOn(job);
-  const saved = await job.checkpoint();
-  assert.equal(saved.status, 0, `a retry: ${saved.stderr}`);
-  const restored = await job.restore(job.name);
-  assert.equal(restored.status, 0, restored.stderr);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
-});
-
-const afterwards = 'the session killed after the launcher, with a short freeze: no success is told';
-
-scenario(afterwards, async (lane) => {
-  const archive = archivePath(lane.engine, 'half.tar');
-  const job = await Container.start({ engine: lane.engine, worker });
-  await slowlyInSmallSteps(lane, async () => {
-    const saving = job.checkpoint('--leave-running', '--compress', 'none', '--export', archive);
-    process.kill((await sessionThat(job, 'dump', 'dump ends')).daemon, 'SIGKILL');
-    const saved = await saving;
-    assert.notEqual(saved.status, 0, 'the checkpoint should have failed');
-  });
-  assert.ok(!existsSync(archive), 'an archive of a failed checkpoint');
-  assertNoImageFiles(job);
-  await assertComputesOn(job);
-});
-
-scenario('CRIU killed during a restore: nothing of the container is left', async (lane) => {
-  const archive = archivePath(lane.engine, 'criu-killed.tar');
-  const job = await Container.start({ engine: lane.engine, worker });
-  const saved = await job.checkpoint('--compress', 'none', '--export', archive);
-  assert.equal(saved.status, 0, saved.stderr);
-  await job.remove();
-  const restoring = job.restore('--import', archive);
-  const { criu, daemon } = await sessionThat(job, 'restore', 'uploading');
-  process.kill(daemon, 'SIGSTOP');
-  process.kill(criu, 'SIGKILL');
-  process.kill(daemon, 'SIGCONT');
-  const failed = await restoring;
-  assert.notEqual(failed.status, 0, 'the restore should have failed');
-  await lane.meet(async () => {
-    const left = async () => (await attempt('pgrep', '-x', 'gpu-worker|criu')).stdout;
-    await until('the end of its tasks', async () => (await left()) === '', 30);
-    await assertNothingLeft();
-  });
-  await job.remove();
-  const again = await job.restore('--import', archive);
-  assert.equal(again.status, 0, `a retry: ${again.stderr}`);
-  assert.match(await job.control.ask('verify'), /^verified .*barrier=completed/);
 });

@@ -36,12 +36,13 @@ const plainParts = [
   'cannot-restore',
   'other-cpu',
   'killed',
+  'faults',
   'pressure',
   'failing-gpu',
   'containerd',
 ];
-/** Where it is asked for by name: they take many minutes. */
-const longParts = ['containerd-life', 'faults'];
+/** Where it is asked for by name: it takes many minutes. */
+const longParts = ['containerd-life'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 

@@ -5,6 +5,7 @@
 
 import { engines } from '../e2e/support/container.js';
 import { containerdRows } from './containerd-rows.js';
+import { crossSection } from './cross-section.js';
 import { momentsOf } from './moments.js';
 import { operations, type PodmanOperation } from './operations.js';
 import {
@@ -123,9 +124,15 @@ export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =
   })),
 );
 
+/** The first of each name. */
+function byName(rows: readonly Row[]): Row[] {
+  return [...new Map(rows.toReversed().map((row) => [nameOf(row), row])).values()].toReversed();
+}
+
 /** All whose names match, or `count` of those that are no controls, spread over the table. */
 export function chosen(names: RegExp, count?: number): readonly Row[] {
-  const all = [...podmanRows, ...containerdRows, ...(count === undefined ? controlRows : [])];
+  const product = byName([...podmanRows, ...containerdRows, ...crossSection]);
+  const all = [...product, ...(count === undefined ? controlRows : [])];
   const rows = all.filter((row) => names.test(nameOf(row)));
   const share = (index: number) => Math.floor((index * (count ?? rows.length)) / rows.length);
   return rows.filter((_, index) => share(index + 1) > share(index));

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerdRows } from '../faults/containerd-rows.js';
+import { crossSection } from '../faults/cross-section.js';
 import { operations } from '../faults/operations.js';
-import { conditionNames, nameOf, signals } from '../faults/row.js';
+import { conditionNames, containerdOperations, nameOf, signals } from '../faults/row.js';
 import { chosen, podmanRows } from '../faults/rows.js';
 import { stages } from '../faults/stages/list.js';
 import { victims } from '../faults/support/victims.js';
@@ -52,6 +53,15 @@ test('every point of the product is one of the table', () => {
       stages,
       all.map(({ stage }) => stage),
     ),
+    [],
+  );
+});
+
+test('the cross-section has 20 rows, and each operation', () => {
+  const operationsOf = new Set(crossSection.map(({ operation }) => operation));
+  assert.equal(new Set(crossSection.map(nameOf)).size, 20);
+  assert.deepEqual(
+    missing([...Object.keys(operations), ...containerdOperations], [...operationsOf]),
     [],
   );
 });

@@ -94,18 +94,6 @@ export async function startedSession(
   return undefined;
 }
 
-/** Pid of the launcher that CRIU `criu` waits for, if there is one. */
-export async function launcherOf(criu: number): Promise<number | undefined> {
-  const { stdout } = await attempt('pgrep', '-f', 'kfd-checkpoint-launch ');
-  const parent = (pid: number) =>
-    Number(/^PPid:\s*(\d+)/m.exec(textIfAny(`/proc/${pid}/status`))?.[1]);
-  return stdout
-    .split('\n')
-    .filter((line) => line !== '')
-    .map(Number)
-    .find((pid) => parent(parent(pid)) === criu);
-}
-
 function readLinkIfAny(path: string): string | undefined {
   try {
     return readlinkSync(path);
