@@ -251,7 +251,7 @@ test('a parent is recorded by a name that can be looked for, and what killed com
   const run = join(folder, 'run');
   const living = join(run, `parent-${processName(process.ppid)}`);
   const stale = [`parent-${process.ppid}-1`, 'parent-999999999-5'].map((name) => join(run, name));
-  const other = join(run, '4711');
+  const other = join(run, String(process.pid));
   for (const one of [living, other, ...stale]) await mkdir(one, { recursive: true });
   const args = ['checkpoint', '--run', run, '--parent'];
   const bad = await cli([...args, join(folder, 'a\nb'), 'job', '-e', 'x'], { native: services });
@@ -261,7 +261,10 @@ test('a parent is recorded by a name that can be looked for, and what killed com
     native: services,
   });
   assert.equal(none.code, 4);
-  assert.deepEqual(readdirSync(run).sort(), ['4711', `parent-${processName(process.ppid)}`]);
+  assert.deepEqual(readdirSync(run).sort(), [
+    String(process.pid),
+    `parent-${processName(process.ppid)}`,
+  ]);
 });
 
 test('a session takes the parent of its own command alone', async (t) => {
