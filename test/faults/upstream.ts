@@ -15,6 +15,12 @@ const strikes = (row: Row, ...victims: readonly Victim[]) =>
 
 const known: readonly Known[] = [
   {
+    when: (row) => strikes(row, 'criu'),
+    problem: /^left: mount \S+\/\.criu\.cgyard\.\w+(\/\S+)?$/,
+    reason:
+      'CRIU mounts cgroups there, and takes them away when it ends by itself (criu/cgroup.c:fini_cgroup)',
+  },
+  {
     when: (row) => row.operation === 'leave' && strikes(row, 'engine'),
     problem: /^image files stay: /,
     reason:

@@ -27,7 +27,7 @@ const needed = manifest.buffers
 
 test('VRAM that becomes free a moment later is waited for', async () => {
   const { look, looks } = looker(0, 0, 1, 2, needed);
-  const { placement, host } = await placeWhenFree(look, place, wait);
+  const { placement, host } = await placeWhenFree(look, place, { ...wait, idleMs: 10_000 });
   assert.deepEqual(placement.mismatches, []);
   assert.equal(host.gpus[0]?.vramFreeBytes, needed);
   assert.equal(looks(), 5);
