@@ -82,6 +82,16 @@ bool image_is_there(int status) {
   }
 }
 
+/// The tree runs, and nobody knows of an image that only gets older.
+void remove_unheard_image() noexcept {
+  try {
+    remove_image_files(hold->image.get());
+    log_error("the program that asked for this checkpoint has ended: its image is removed");
+  } catch (const std::exception& error) {
+    log_error(describe(error));
+  }
+}
+
 void at_exit(int status, void*) {
   if (hold == nullptr || !hold->active || ::getpid() != hold->holder) return;
   bool there = false;
@@ -91,10 +101,9 @@ void at_exit(int status, void*) {
     log_error(describe(error));
   }
   if (status == 0 && !there) ::_exit(1);
-  if (!hold->answer || hold->answer->give() || status != 0 || hold->dies) return;
-  // The tree runs, and who asked is gone: nobody knows of an image that only gets older.
-  remove_image_files(hold->image.get());
-  log_error("the program that asked for this checkpoint has ended: its image is removed");
+  const bool heard = !hold->answer || hold->answer->give();
+  if (heard || status != 0 || hold->dies) return;
+  remove_unheard_image();
   ::_exit(1);
 }
 

@@ -36,8 +36,8 @@ constexpr int kEndTimeoutMs = 5'000;
 
 int criu_pid = -1;
 bool expects_session = false;
-/// On which a container engine waits; a CRIU that was started from a shell has none.
-std::optional<int> asker;
+/// On which the OCI runtime waits; a CRIU that was started from a shell has none.
+std::optional<AskerSocket> asker;
 
 bool image_has(const char* name) { return ::faccessat(image_directory(), name, F_OK, 0) == 0; }
 bool image_has_gpu_state() { return image_has(kManifestName); }
@@ -119,7 +119,7 @@ void begin_restore() {
   // An unfinished image counts, too: the session reports what is wrong with it.
   if (!image_has_gpu_state() && !image_has("kfd-state-0.img")) return;
   add_action_script();
-  asker = asker_socket(::getppid());
+  asker = AskerSocket::find(::getppid());
   expects_session = true;
   stage("plugin-restore", "begun");
 }
@@ -127,7 +127,7 @@ void begin_restore() {
 void end_restore(int result) noexcept {
   if (!expects_session) return;
   stage("plugin-restore", "ending");
-  if (result == 0 && asker && asker_is_gone(*asker)) {
+  if (result == 0 && asker && asker->is_hung_up()) {
     // For the engine this restore has failed, and another one may follow.
     log_error("the program that asked for this restore has ended: its tasks are ended");
     result = -ECANCELED;

@@ -34,15 +34,15 @@ bool is_asked_by(int fd, pid_t asker) {
          ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == asker;
 }
 
+/// 0 when it is not open.
 ino_t inode_of(int fd) {
   struct stat info {};
-  if (::fstat(fd, &info) == -1) throw io_error("descriptor");
-  return info.st_ino;
+  return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
 }  // namespace
 
-std::optional<int> asker_socket(pid_t asker) {
+std::optional<AskerSocket> AskerSocket::find(pid_t asker) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
   if (!directory) throw io_error("/proc/self/fd");
   // The lowest: CRIU keeps a copy for notifications far above.
@@ -55,24 +55,26 @@ std::optional<int> asker_socket(pid_t asker) {
     if (found >= 0 && inode_of(found) != inode_of(fd)) return std::nullopt;
     if (found < 0 || fd < found) found = fd;
   }
-  return found < 0 ? std::nullopt : std::optional(found);
+  if (found < 0) return std::nullopt;
+  return AskerSocket(found, inode_of(found));
 }
 
-bool asker_is_gone(int socket) noexcept {
-  pollfd poller{socket, 0, 0};
+bool AskerSocket::is_hung_up() const noexcept {
+  if (inode_of(fd_) != inode_) return false;
+  pollfd poller{fd_, 0, 0};
   return ::poll(&poller, 1, 0) == 1 && (poller.revents & POLLHUP) != 0;
 }
 
 std::optional<HeldAnswer> HeldAnswer::find(pid_t asker) {
-  const std::optional<int> socket = asker_socket(asker);
+  const std::optional<AskerSocket> socket = AskerSocket::find(asker);
   if (!socket) return std::nullopt;
-  UniqueFd original(::fcntl(*socket, F_DUPFD_CLOEXEC, 3));
+  UniqueFd original(::fcntl(socket->fd(), F_DUPFD_CLOEXEC, 3));
   if (!original) throw io_error("socket of the container engine");
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1) {
     throw io_error("socketpair");
   }
-  return HeldAnswer(*socket, std::move(original), UniqueFd(ends[0]), UniqueFd(ends[1]));
+  return HeldAnswer(socket->fd(), std::move(original), UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 void HeldAnswer::hold() {

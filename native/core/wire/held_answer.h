@@ -22,7 +22,7 @@ class HeldAnswer {
   /// From now on what is written to the socket is kept. Throws Error{io}.
   void hold();
 
-  /// Gives what was written since hold(). False when the asker is gone: nobody has heard it.
+  /// Gives what was written since hold(). False when nobody has heard it: the asker is gone.
   bool give() noexcept;
 
  private:
@@ -38,11 +38,23 @@ class HeldAnswer {
   UniqueFd kept_;     // its other end
 };
 
-/// The descriptor of such a socket in this process, CRIU's own; nothing as with HeldAnswer::find.
-std::optional<int> asker_socket(pid_t asker);
+/// Such a socket of this process, to be looked at while CRIU uses it. No descriptor is added:
+/// restored tasks inherit those of CRIU.
+class AskerSocket {
+ public:
+  /// Nothing as with HeldAnswer::find. Throws Error{io}.
+  static std::optional<AskerSocket> find(pid_t asker);
 
-/// Whether nobody waits for an answer on the socket any more.
-bool asker_is_gone(int socket) noexcept;
+  /// Whether nobody waits for an answer there any more. False when CRIU has closed the socket.
+  bool is_hung_up() const noexcept;
+  int fd() const { return fd_; }
+
+ private:
+  AskerSocket(int fd, ino_t inode) : fd_(fd), inode_(inode) {}
+
+  int fd_;
+  ino_t inode_;  // the number may be that of another file later
+};
 
 /// Whether this process is a CRIU that answers over a socket. One that was started from a shell
 /// says how it ended by its exit status.

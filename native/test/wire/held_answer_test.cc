@@ -113,14 +113,38 @@ TEST_CASE("held answer: says that nobody has heard it") {
   CHECK_FALSE(was_heard(true));
 }
 
-TEST_CASE("asker: is gone when its end of the socket is closed, not before") {
-  Pair pair;
-  CHECK_FALSE(asker_is_gone(pair.criu.get()));
-  REQUIRE(::write(pair.engine.get(), "x", 1) == 1);
-  CHECK_FALSE(asker_is_gone(pair.criu.get()));
-  pair.engine = UniqueFd();
-  CHECK(asker_is_gone(pair.criu.get()));
-  CHECK_FALSE(asker_is_gone(-1));
+TEST_CASE("asker: its socket hangs up when it ends, and no file with the same number does") {
+  const auto looks = [](bool gone, bool replaced) {
+    Pair pair;
+    int go[2], result[2];
+    REQUIRE(::pipe2(go, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(result, O_CLOEXEC) == 0);
+    const UniqueFd waits(go[0]), starts(go[1]), reader(result[0]), writer(result[1]);
+    const Child criu([&] {
+      close_sockets_but(pair.criu.get());
+      const auto socket = AskerSocket::find(::getppid());
+      if (!socket) ::_exit(1);
+      if (replaced) {
+        int ends[2];
+        if (::pipe(ends) == -1 || ::dup2(ends[0], socket->fd()) == -1) ::_exit(1);
+        ::close(ends[1]);  // such a pipe hangs up, too
+      }
+      if (::fork() != 0) return;
+      char word = 0;
+      if (::read(waits.get(), &word, 1) != 1) ::_exit(1);
+      word = socket->is_hung_up() ? 'y' : 'n';
+      [[maybe_unused]] const auto n = ::write(writer.get(), &word, 1);
+      ::_exit(0);
+    });
+    if (gone) pair.engine = UniqueFd();
+    char word = 'g';
+    REQUIRE(::write(starts.get(), &word, 1) == 1);
+    REQUIRE(::read(reader.get(), &word, 1) == 1);
+    return word == 'y';
+  };
+  CHECK(looks(true, false));
+  CHECK_FALSE(looks(false, false));
+  CHECK_FALSE(looks(true, true));
 }
 
 TEST_CASE("held answer: no other socket is taken for the engine's") {
