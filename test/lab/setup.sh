@@ -7,8 +7,9 @@ set -euo pipefail
 
 # Only what is missing; the package lists are fetched only then.
 host_packages() {
-	local missing name
-	missing=$(for name in $(packages "$LAB/host-packages.list"); do
+	local missing name names
+	names=$(packages "$LAB/host-packages.list")
+	missing=$(for name in $names; do
 		dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || echo "$name"
 	done)
 	[ -n "$missing" ] || return 0
