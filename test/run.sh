@@ -1,8 +1,8 @@
 #!/bin/bash
 # npm test: all tests, from a clean clone, as root. It sets the machine up and runs the parts of test/check.sh, then the
-# native tests of hundreds of GiB and the test of the bundled programs. The end-to-end tests run in a guest with the
-# real driver over a simulated GPU. A second guest has systemd, for scenarios that depend on it. A summary follows; the
-# very last line has the totals. Logs are kept in build/test-logs.
+# native tests of hundreds of GiB and the test of the bundled programs. It makes the test build of test/faults. The
+# end-to-end tests run in a guest with the real driver over a simulated GPU. A second guest has systemd, for scenarios
+# that depend on it. A summary follows; the very last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 

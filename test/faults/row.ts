@@ -79,6 +79,11 @@ export interface Result {
   readonly said: string;
 }
 
+/** This victim gets the signal when somebody stands at the point. */
+export function struck(victim: Victim, stage: Stage, signal: Signal = 'SIGKILL'): Step {
+  return { stage, fault: { victim, signal } };
+}
+
 function text({ stage, fault }: Step): string {
   const what = typeof fault === 'string' ? fault : `${fault.victim} ${fault.signal}`;
   return stage === undefined ? what : `${what} at ${stage}`;

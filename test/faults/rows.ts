@@ -16,6 +16,7 @@ import {
   type Signal,
   type Step,
   signals,
+  struck,
 } from './row.js';
 import type { Stage } from './stages/list.js';
 import type { Victim } from './support/victims.js';
@@ -55,14 +56,9 @@ function signalRows(operation: PodmanOperation): Row[] {
 
 type Wrong = readonly [PodmanOperation, Stage | undefined, Condition, ...Step[]];
 
-const killed = (victim: Victim, stage: Stage): Step => ({
-  stage,
-  fault: { victim, signal: 'SIGKILL' },
-});
-
 const wrongs: readonly Wrong[] = [
   ['export', undefined, 'log full'],
-  ['export', 'plugin-dump.paused', 'log full', killed('criu', 'plugin-dump.begun')],
+  ['export', 'plugin-dump.paused', 'log full', struck('criu', 'plugin-dump.begun')],
   ['export', undefined, 'run full'],
   ['import', undefined, 'run full'],
   ['export', undefined, 'archive full'],
@@ -99,10 +95,10 @@ const wrongs: readonly Wrong[] = [
   ['import', undefined, 'etc read-only'],
   ['place', undefined, 'var read-only'],
   ['restore-place', undefined, 'var read-only'],
-  ['export', 'plugin-dump.begun', 'cancelled', killed('session', 'session-dump.failed')],
-  ['leave', 'plugin-dump.begun', 'cancelled', killed('criu', 'session-dump.failed')],
-  ['import', 'plugin-restore.mapped', 'cancelled', killed('session', 'session-restore.releasing')],
-  ['restore-place', 'plugin-restore.mapped', 'cancelled', killed('criu', 'session-restore.failed')],
+  ['export', 'plugin-dump.begun', 'cancelled', struck('session', 'session-dump.failed')],
+  ['leave', 'plugin-dump.begun', 'cancelled', struck('criu', 'session-dump.failed')],
+  ['import', 'plugin-restore.mapped', 'cancelled', struck('session', 'session-restore.releasing')],
+  ['restore-place', 'plugin-restore.mapped', 'cancelled', struck('criu', 'session-restore.failed')],
 ];
 
 function wrongRow([operation, stage, fault, ...more]: Wrong, index: number): Row {
@@ -124,15 +120,12 @@ export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =
   })),
 );
 
-/** The first of each name. */
-function byName(rows: readonly Row[]): Row[] {
-  return [...new Map(rows.toReversed().map((row) => [nameOf(row), row])).values()].toReversed();
-}
-
 /** All whose names match, or `count` of those that are no controls, spread over the table. */
 export function chosen(names: RegExp, count?: number): readonly Row[] {
-  const product = byName([...podmanRows, ...containerdRows, ...crossSection]);
-  const all = [...product, ...(count === undefined ? controlRows : [])];
+  const table = [...podmanRows, ...containerdRows];
+  const known = new Set(table.map(nameOf));
+  const more = crossSection.filter((row) => !known.has(nameOf(row)));
+  const all = [...table, ...more, ...(count === undefined ? controlRows : [])];
   const rows = all.filter((row) => names.test(nameOf(row)));
   const share = (index: number) => Math.floor((index * (count ?? rows.length)) / rows.length);
   return rows.filter((_, index) => share(index + 1) > share(index));
