@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "addon/convert.h"
@@ -83,7 +85,13 @@ void Listener::run() {
         ids.push_back(id);
       }
     }
-    if (::poll(pollers.data(), pollers.size(), -1) <= 0) continue;
+    if (::poll(pollers.data(), pollers.size(), -1) == -1) {
+      if (errno == EINTR) continue;
+      if (socket_) turn_deaf();  // more peers than RLIMIT_NOFILE, which was lowered, or no memory
+      const std::lock_guard lock(mutex_);
+      peers_.clear();
+      return;
+    }
     if (pollers[0].revents != 0) return;
     if (pollers[1].revents != 0) accept_peer();
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -94,7 +102,10 @@ void Listener::run() {
 
 void Listener::accept_peer() {
   UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) return;
+  if (!socket) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) turn_deaf();
+    return;
+  }
   ucred credentials{};
   socklen_t size = sizeof credentials;
   // Only root can enter the folder. This check holds even if the folder has a wrong mode.
@@ -104,6 +115,19 @@ void Listener::accept_peer() {
   }
   const std::lock_guard lock(mutex_);
   peers_.emplace(next_peer_++, Peer{std::move(socket), credentials.pid});
+}
+
+void Listener::turn_deaf() {
+  const std::string reason = std::strerror(errno);
+  socket_ = UniqueFd();
+  deliver_.BlockingCall([reason](Napi::Env env, Napi::Function on_message) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("peer", 0);
+    object.Set("pid", 0);
+    object.Set("closed", true);
+    object.Set("deaf", reason);
+    on_message.Call({object});
+  });
 }
 
 void Listener::receive(std::uint32_t id, int fd) {

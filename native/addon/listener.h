@@ -16,8 +16,9 @@ namespace kfdcp::addon {
 
 /// JS: `new Listener(path, onMessage)`, where onMessage gets
 /// `{peer, pid, type, args: number[4], body: Buffer, fds: Descriptor[]}`, or `{peer, closed: true,
-/// reason?}` when a peer went away. `reply(peer, type, args, text, fds)` answers; `close()` ends
-/// it.
+/// reason?}` when a peer went away, and `{peer: 0, closed: true, deaf}`, with the reason in
+/// `deaf`, when nobody can be accepted any more, for example without descriptors. `reply(peer,
+/// type, args, text, fds)` answers; `close()` ends it.
 class Listener : public Napi::ObjectWrap<Listener> {
  public:
   static void init(Napi::Env env, Napi::Object exports);
@@ -27,6 +28,8 @@ class Listener : public Napi::ObjectWrap<Listener> {
  private:
   void run();
   void accept_peer();
+  /// Closes the listening socket, so that nobody waits in its queue.
+  void turn_deaf();
   void receive(std::uint32_t peer, int fd);
   void reply(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);

@@ -7,7 +7,7 @@ export interface Descriptor {
   close(): void;
 }
 
-/** A delivery of a `Listener`: a message, or the end of a peer. */
+/** A delivery of a `Listener`: a message, the end of a peer, or the end of listening. */
 export type Delivery =
   | {
       readonly peer: number;
@@ -18,12 +18,22 @@ export type Delivery =
       readonly body: Buffer;
       readonly fds: readonly Descriptor[];
       readonly closed?: undefined;
+      readonly deaf?: undefined;
     }
   | {
       readonly peer: number;
       readonly pid: number;
       readonly closed: true;
       readonly reason?: string;
+      readonly deaf?: undefined;
+    }
+  | {
+      readonly peer: 0;
+      readonly pid: 0;
+      readonly closed: true;
+      readonly reason?: undefined;
+      /** Why nobody can connect any more. */
+      readonly deaf: string;
     };
 
 export interface Listener {

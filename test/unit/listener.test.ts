@@ -1,26 +1,35 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultConfig } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
+import { createLogger } from '../../src/log.js';
 import { type Delivery, type Descriptor, native } from '../../src/native.js';
 import { SessionContext } from '../../src/session/context.js';
-import { type Handler, serveMessages } from '../../src/session/plugin/serve-messages.js';
+import {
+  type Handler,
+  type MessageContext,
+  serveMessages,
+} from '../../src/session/plugin/serve-messages.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const mayContinue = 10;
 const stop = 11;
 
-/** Runs the launcher for a stage of a dump by this very process. */
-async function launch(stage: string): Promise<{ status: number | null; errors: string }> {
+/** Runs the launcher for a stage of a dump by this very process, or another. */
+async function launch(
+  stage: string,
+  criuPid = process.pid,
+): Promise<{ status: number | null; errors: string }> {
   const child = spawn(join(repository, 'build/native/kfd-checkpoint-launch'), ['/nowhere'], {
-    env: { CRTOOLS_SCRIPT_ACTION: stage, CRTOOLS_IMAGE_DIR: `/proc/${process.pid}/fd/0` },
+    env: { CRTOOLS_SCRIPT_ACTION: stage, CRTOOLS_IMAGE_DIR: `/proc/${criuPid}/fd/0` },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let errors = '';
@@ -146,4 +155,45 @@ test('a listener tells who asked and when they leave', async (t) => {
   assert.throws(() => new (native().Listener)(join(directory, 'sock'), () => {}), {
     code: 'KFD_IO',
   });
+});
+
+// With a limit of 1, poll() refuses to wait any more, too.
+for (const limit of [1, 8]) {
+  test(`without descriptors (limit ${limit}) a listener turns its callers away and says so`, async (t) => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'listener-process.js')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const pid = child.pid ?? 0;
+    t.after(() => {
+      child.kill('SIGKILL');
+      return rm(`/run/kfd-checkpoint/${pid}`, { recursive: true, force: true });
+    });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    assert.equal((await lines.next()).value, 'ready');
+    execFileSync('prlimit', ['--pid', String(pid), `--nofile=${limit}:${limit}`]);
+    const { status, errors } = await launch('post-dump', pid);
+    assert.equal(status, stop);
+    assert.match(errors, /the session died: /);
+    const { deaf } = JSON.parse((await lines.next()).value as string);
+    assert.equal(deaf, 'Too many open files');
+  });
+}
+
+test('a session that can accept nobody fails, with a next step', () => {
+  const errors: KfdError[] = [];
+  let deliver: (delivery: Delivery) => void = () => assert.fail('nobody listens');
+  const context: MessageContext = {
+    log: createLogger({ level: 'silent' }),
+    logPath: '',
+    listen(onDelivery) {
+      deliver = onDelivery;
+      return { reply: () => assert.fail('nobody asked'), close() {} };
+    },
+  };
+  serveMessages(context, new Map(), (error) => errors.push(error));
+  deliver({ peer: 0, pid: 0, closed: true, deaf: 'Too many open files' });
+  const [error] = errors;
+  assert.equal(error?.code, 'E_IO');
+  assert.match(error.message, /no connection can be accepted: Too many open files/);
+  assert.match(error.hint ?? '', /descriptors/);
 });

@@ -46,6 +46,10 @@ export function serveMessages(
   everyMs: number = workingMs,
 ): Listener {
   const listener = context.listen((delivery: Delivery) => {
+    if (delivery.deaf !== undefined) {
+      onError(deaf(delivery.deaf, context.log));
+      return;
+    }
     if (delivery.closed === true) {
       if (delivery.reason !== undefined) {
         context.log.warn({ pid: delivery.pid, reason: delivery.reason }, 'peer dropped');
@@ -100,6 +104,15 @@ export function serveMessages(
     }
   }
   return listener;
+}
+
+/** Nobody who connects would be heard: this checkpoint or restore cannot succeed. */
+function deaf(reason: string, log: Logger): KfdError {
+  const error = new KfdError('E_IO', `session socket: no connection can be accepted: ${reason}`, {
+    hint: "raise the limit of descriptors of CRIU's caller, or free memory",
+  });
+  log.error({ err: error }, 'nobody is accepted');
+  return error;
 }
 
 /** The failure that a plugin reports: with `code`, or E_INTERNAL for a fault of its program. */
