@@ -71,6 +71,9 @@ class Trial {
     }
     if (next?.stage !== undefined) hold(next.stage);
     await this.#strike(step, program.pid);
+    // A cancel takes effect at its own pace: it comes to the next point while this one is held.
+    if (step.fault === 'cancelled' && next?.stage !== undefined)
+      await reached(next.stage, () => program.over, limitS).catch(() => false);
     letGo(stage);
     return true;
   }
@@ -128,13 +131,16 @@ function letGo(stage: Stage): void {
   if (other !== undefined) release(other);
 }
 
-/** Nobody is left who could take away what this victim had: the next session does, and so does `sessions`. */
+/**
+ * Nobody is left who could take away what this victim had: the next session does, and so does `sessions`. Sessions
+ * handle no signal.
+ */
 function isKilledLast({ steps }: Row): boolean {
   return steps.some(
     ({ stage, fault }) =>
       typeof fault !== 'string' &&
-      fault.signal === 'SIGKILL' &&
-      (fault.victim === 'cli' || (fault.victim === 'session' && stage?.endsWith('.over'))),
+      ((fault.victim === 'cli' && fault.signal === 'SIGKILL') ||
+        (fault.victim === 'session' && fault.signal !== 'SIGSTOP' && stage?.endsWith('.over'))),
   );
 }
 

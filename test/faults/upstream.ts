@@ -1,6 +1,6 @@
 /** Failures of other programs that happen without this product, too. */
 
-import type { Row } from './row.js';
+import type { Row, Step } from './row.js';
 import type { Victim } from './support/victims.js';
 
 interface Known {
@@ -13,6 +13,8 @@ interface Known {
 const strikes = (row: Row, ...victims: readonly Victim[]) =>
   row.steps.some(({ fault }) => typeof fault === 'object' && victims.includes(fault.victim));
 
+const isArchiveFull = ({ fault }: Step) => fault === 'archive full';
+
 const known: readonly Known[] = [
   {
     when: (row) => strikes(row, 'criu'),
@@ -21,11 +23,12 @@ const known: readonly Known[] = [
       'CRIU mounts cgroups there, and takes them away when it ends by itself (criu/cgroup.c:fini_cgroup)',
   },
   {
-    when: (row) => row.operation === 'leave' && strikes(row, 'engine'),
+    when: (row) =>
+      row.operation === 'leave' && (strikes(row, 'engine') || row.steps.some(isArchiveFull)),
     problem: /^image files stay: /,
     reason:
-      'podman never removes the image of a container that goes on, and one that is killed cannot: the control ' +
-      'plain-leave with a killed engine',
+      'podman never removes the image of a container that goes on, whatever becomes of the archive: the control ' +
+      'plain-leave with a killed engine; podman libpod/container_internal_linux.go:checkpoint',
   },
   {
     when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),
