@@ -37,7 +37,7 @@ async function sample(t: TestContext) {
   const image = join(bundle, 'checkpoint');
   await symlink('../nowhere', join(image, 'parent'));
   await chmod(image, 0o750);
-  await chmod(join(image, 'folder'), 0o711);
+  await chmod(join(image, 'folder'), 0o775);
   const made = join(folder, 'made');
   await writeFile(made, 'new pages');
   const pages = { path: made, offset: 0, size: 9 };
@@ -90,11 +90,13 @@ function patched(t: TestContext, over: Partial<typeof fs>): void {
 test('the image gets the new files, and all else is as it was', async (t) => {
   const { bundle, image, made, pages } = await sample(t);
   const core = await stat(join(image, 'core-1.img'));
+  const before = process.umask(0o077);
+  t.after(() => process.umask(before));
   await exchangeImage(bundle, replacements(pages));
   assert.deepEqual(await listed(image), changed);
   assert.deepEqual((await readdir(bundle)).sort(), ['checkpoint', 'config.json']);
   assert.equal((await stat(image)).mode & 0o7777, 0o750);
-  assert.equal((await stat(join(image, 'folder'))).mode & 0o7777, 0o711);
+  assert.equal((await stat(join(image, 'folder'))).mode & 0o7777, 0o775);
   assert.equal((await stat(join(image, 'kfd-manifest.json'))).mode & 0o7777, 0o600);
   assert.equal((await stat(join(image, 'core-1.img'))).ino, core.ino, 'nothing is copied');
   await assert.rejects(stat(made), { code: 'ENOENT' }, 'it was moved');
