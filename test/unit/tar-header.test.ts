@@ -33,8 +33,31 @@ test('pax records are taken whole or not at all', () => {
     ],
   );
   assert.deepEqual([...decodePax(Buffer.from('9 c=a=b=\n'))], [['c', 'a=b=']]);
-  for (const text of ['x', '0 ', '3 =', '99 path=a\n', '-1 a=b\n', '1e1 path=b\n', '10 path=b ']) {
-    assert.throws(() => decodePax(Buffer.from(text)), { code: 'E_IMAGE_CORRUPT' }, text);
+  assert.deepEqual(
+    [...decodePax(Buffer.from('4 =\n7 \u00fc=b\n'))],
+    [
+      ['', ''],
+      ['\u00fc', 'b'],
+    ],
+  );
+  const refused = (reason: string) => ({ code: 'E_IMAGE_CORRUPT', message: `tar: ${reason}` });
+  const cut = refused('a pax record is cut');
+  const lengths = ['0 ', '1 a=b\n', '2 a=b\n', '3 =', '99 path=a\n', '-1 a=b\n', '1e1 path=b\n'];
+  const others = [
+    'x',
+    '\n',
+    '06 a=b\n',
+    ' 6 a=b\n',
+    '10 path=b ',
+    '11 path=b\n',
+    '10000000010 a=b\n',
+  ];
+  for (const text of [...lengths, ...others, '6 a=b\n\n', '1', '10 path=b\n9']) {
+    assert.throws(() => decodePax(Buffer.from(text)), cut, text);
+  }
+  const nameless = refused('a pax record without "="');
+  for (const text of ['6 abc\n', '6 abc\n6 a=b\n', '6 abc\n=', '3 \n']) {
+    assert.throws(() => decodePax(Buffer.from(text)), nameless, text);
   }
 });
 
