@@ -12,13 +12,13 @@ import fs, {
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readBundleSpec, replaceInPlace, replaceSpec } from '../../src/archive/in-place.js';
 import { exchangeImage, recoverImage } from '../../src/archive/in-place-image.js';
 import type { Contents } from '../../src/archive/rewrite.js';
 import { unpackTo } from './archive-builder.js';
+import { patched } from './patched.js';
 import { temporaryFolder } from './paths.js';
 
 const old = {
@@ -74,19 +74,6 @@ const replacements = (pages: Contents) =>
     ['checkpoint/pages-1.img', pages],
   ]);
 
-/** Lets functions of node:fs/promises do something else, until the end of the test. */
-function patched(t: TestContext, over: Partial<typeof fs>): void {
-  const real = Object.fromEntries(
-    Object.keys(over).map((name) => [name, fs[name as keyof typeof fs]]),
-  );
-  Object.assign(fs, over);
-  syncBuiltinESMExports();
-  t.after(() => {
-    Object.assign(fs, real);
-    syncBuiltinESMExports();
-  });
-}
-
 test('the image gets the new files, and all else is as it was', async (t) => {
   const { bundle, image, made, pages } = await sample(t);
   const core = await stat(join(image, 'core-1.img'));
@@ -127,7 +114,7 @@ test('new files are on the disk before the image is, and that before the old one
     return handle;
   }) as typeof open;
   assert.equal(handles.open, open);
-  patched(t, {
+  patched(t, fs, {
     open: watch,
     rename: async (from, to) => {
       note('rename', to);
@@ -157,7 +144,7 @@ test('a file of another file system is copied', async (t) => {
   const { rename } = fs;
   const error = (code: string) => Object.assign(new Error(code), { code });
   let code = 'EXDEV';
-  patched(t, {
+  patched(t, fs, {
     rename: async (from, to) => {
       if (from === made) throw error(code);
       await rename(from, to);
@@ -189,7 +176,7 @@ test('whatever fails, the image is the old one, and nothing lies beside it', asy
   const { rename } = fs;
   let left = 0;
   const fail = new Error('rename');
-  patched(t, {
+  patched(t, fs, {
     rename: async (from, to) => {
       if (left-- === 0) throw fail;
       await rename(from, to);
@@ -229,7 +216,7 @@ test('what an interrupted exchange has left is finished or undone', async (t) =>
 test('a folder that cannot be looked at is no missing one', async (t) => {
   const { bundle } = await sample(t);
   const error = Object.assign(new Error('EIO'), { code: 'EIO' });
-  patched(t, {
+  patched(t, fs, {
     access: async () => {
       throw error;
     },
