@@ -40,8 +40,9 @@ export async function walkDirectory(
         known.filter((name) => present.has(name)),
       );
       const images = await top.folder('checkpoint');
+      const at = join(path, 'checkpoint');
       try {
-        await all(images, join(path, imagePrefix), imagePrefix, await namesIn(images, path));
+        await all(images, at, imagePrefix, await namesIn(images, at));
       } finally {
         await images.close();
       }

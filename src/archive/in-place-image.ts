@@ -54,7 +54,7 @@ export async function exchangeImage(
         await put(join(made, name.slice(imagePrefix.length)), contents);
       }
     }
-    await chmod(made, (await stat(old)).mode & 0o777);
+    await copyMode(old, made);
     await syncFolder(made);
     await rename(old, kept);
     await rename(made, old);
@@ -74,11 +74,17 @@ async function linkAll(
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) {
-      await mkdir(target, { mode: (await stat(source)).mode & 0o777 });
+      await mkdir(target, { mode: 0o700 });
       await linkAll(source, target, () => false);
+      await copyMode(source, target);
     } else if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
     else if (!leaveOut(entry.name)) await link(source, target);
   }
+}
+
+/** The mode given to mkdir() is subject to the umask of whoever started us. */
+async function copyMode(from: string, to: string): Promise<void> {
+  await chmod(to, (await stat(from)).mode & 0o777);
 }
 
 async function put(path: string, contents: Contents): Promise<void> {

@@ -21,7 +21,8 @@ function* recordsOf(bytes: Buffer): Generator<{ key: string; value: Buffer; whol
     const space = bytes.indexOf(0x20, at);
     const digits = space === -1 ? '' : bytes.toString('latin1', at, Math.min(space, at + 10));
     const end = /^[1-9]\d*$/.test(digits) ? at + Number(digits) : -1;
-    if (end <= space + 1 || end > bytes.length || bytes[end - 1] !== 0x0a) {
+    // No digit, no space and nothing behind the header is a line end: a length that is too small or too large has none.
+    if (bytes[end - 1] !== 0x0a) {
       throw new KfdError('E_IMAGE_CORRUPT', 'tar: a pax record is cut');
     }
     const equals = bytes.indexOf(0x3d, space);

@@ -119,10 +119,11 @@ export async function compressionOf(path: string): Promise<Compression> {
 }
 
 async function compressionIn(file: FileHandle, path: string): Promise<Compression> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0);
-  if (bytesRead >= 2 && buffer.readUInt16BE(0) === 0x1f8b) return 'gzip';
-  if (bytesRead >= 4 && buffer.readUInt32LE(0) === 0xfd2fb528) return 'zstd';
-  if (bytesRead === 512 && buffer.toString('latin1', 257, 262) === 'ustar') return 'none';
+  // What a shorter file lacks is zero here.
+  const { buffer } = await file.read(Buffer.alloc(512), 0, 512, 0);
+  if (buffer.readUInt16BE(0) === 0x1f8b) return 'gzip';
+  if (buffer.readUInt32LE(0) === 0xfd2fb528) return 'zstd';
+  if (buffer.toString('latin1', 257, 262) === 'ustar') return 'none';
   throw new KfdError('E_IMAGE_CORRUPT', `${path}: not a tar archive, plain, gzip or zstd`, {
     hint: 'name a file written by "podman container checkpoint --export"',
   });

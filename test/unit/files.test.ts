@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readBounded } from '../../src/os/files.js';
 import { Folder } from '../../src/os/folder.js';
+import { temporaryRoot } from '../../src/os/temporary.js';
 import { temporaryFolder } from './paths.js';
 
 test('a file is read to its bound; what is none has the code that the caller names', async (t) => {
@@ -44,4 +45,18 @@ test('in a folder nothing but its own regular files is opened', async (t) => {
   await (await folder.folder('folder')).close();
   await assert.rejects(folder.folder('way'), { code: 'ENOTDIR' });
   await assert.rejects(folder.folder('file'), { code: 'ENOTDIR' });
+});
+
+test('temporary files go beside what they are for, or where the environment says', (t) => {
+  const { TMPDIR: before } = process.env;
+  t.after(() => {
+    if (before === undefined) delete process.env['TMPDIR'];
+    else process.env['TMPDIR'] = before;
+  });
+  process.env['TMPDIR'] = '/elsewhere';
+  assert.equal(temporaryRoot('/here'), '/elsewhere');
+  process.env['TMPDIR'] = '';
+  assert.equal(temporaryRoot('/here'), '/here');
+  delete process.env['TMPDIR'];
+  assert.equal(temporaryRoot('/here'), '/here');
 });

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
+import childProcess from 'node:child_process';
 import { getEventListeners } from 'node:events';
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import fs, { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { lineage, processName, processNameIfAny, startTime } from '../../src/os/ancestors.js';
+import {
+  lineage,
+  processName,
+  processNameIfAny,
+  processStats,
+  startTime,
+} from '../../src/os/ancestors.js';
 import { run, runThrough } from '../../src/os/exec.js';
+import { patched } from './patched.js';
 import { temporaryFolder } from './paths.js';
 
 const sh = (script: string, options = {}) => run('sh', ['-c', script], options);
@@ -27,6 +35,19 @@ test('a program ends at its deadline, and has no status then', async () => {
   assert.ok(performance.now() - begun < 20_000);
   assert.equal(result?.status, undefined);
   assert.equal(result?.stdout, 'begun\n');
+});
+
+test('a program has ten seconds, or what its caller gives it', async (t) => {
+  const given: unknown[] = [];
+  const execFile = (_: string, __: string[], options: { timeout: number }, done: Done) => {
+    given.push(options.timeout);
+    done(null, 'out', 'err');
+  };
+  type Done = (error: null, stdout: string, stderr: string) => void;
+  patched(t, childProcess, { execFile: execFile as unknown as typeof childProcess.execFile });
+  assert.deepEqual(await run('x', []), { status: 0, stdout: 'out', stderr: 'err' });
+  await run('x', [], { timeoutMs: 60_000 });
+  assert.deepEqual(given, [10_000, 60_000]);
 });
 
 test('output is kept up to 4 MiB', async () => {
@@ -81,6 +102,47 @@ test('a process is known by pid and start time, and its ancestors are', async ()
   const pids = names.map((name) => Number(name.split('-')[0]));
   assert.ok(pids.every((pid) => pid > 0));
   assert.equal(new Set(pids).size, pids.length);
+});
+
+test('all processes are listed as they are, without those that end meanwhile', async (t) => {
+  const child = childProcess.spawn('sleep', ['30'], { stdio: 'ignore' });
+  t.after(() => child.kill('SIGKILL'));
+  const pid = child.pid as number;
+  const listed = (wanted: number) => processStats().filter((one) => one.pid === wanted);
+  const own = { pid: process.pid, start: startTime(process.pid), parent: process.ppid };
+  assert.deepEqual(listed(process.pid), [{ ...own, state: 'R' }]);
+  child.kill('SIGSTOP');
+  while (listed(pid)[0]?.state !== 'T') await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(listed(pid), [{ pid, start: startTime(pid), parent: process.pid, state: 'T' }]);
+  assert.notEqual(startTime(pid), '');
+  const { readdirSync } = fs;
+  const names = [...readdirSync('/proc'), `${2 ** 22 + 1}`];
+  patched(t, fs, { readdirSync: (() => names) as unknown as typeof readdirSync });
+  assert.deepEqual(listed(2 ** 22 + 1), []);
+  assert.equal(listed(pid).length, 1);
+});
+
+test('a process that ends while it is looked at is gone; any other error is one', (t) => {
+  const { readFileSync: real } = fs;
+  let code = 'ESRCH';
+  const failing = (path: string, ...rest: ['latin1']) => {
+    if (path !== `/proc/${process.pid}/stat`) return real(path, ...rest);
+    throw code === '' ? 'no error' : Object.assign(new Error(code), { code });
+  };
+  patched(t, fs, { readFileSync: failing as unknown as typeof real });
+  for (code of ['ESRCH', 'ENOENT']) {
+    assert.equal(processNameIfAny(process.pid), undefined);
+    assert.deepEqual(lineage(process.pid), []);
+    assert.ok(!processStats().some(({ pid }) => pid === process.pid));
+    assert.throws(() => startTime(process.pid), { code });
+  }
+  for (code of ['EACCES', '']) {
+    const is = (error: unknown) =>
+      error === 'no error' || (error as { code: string }).code === code;
+    assert.throws(() => processNameIfAny(process.pid), is);
+    assert.throws(() => lineage(process.pid), is);
+    assert.throws(() => processStats(), is);
+  }
 });
 
 test('a process that has gone has no name', async () => {

@@ -2,18 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import fs, { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { readContents } from '../../src/archive/contents.js';
 import { rewriteArchive } from '../../src/archive/rewrite.js';
+import { KfdError } from '../../src/errors.js';
 import { ProgramFilter } from '../../src/os/filter.js';
 import { entriesOf, tarOf } from './archive-builder.js';
+import { patched } from './patched.js';
 import { temporaryFolder } from './paths.js';
 import { rawTar } from './raw-tar.js';
 import { options, sample } from './restorable.js';
@@ -151,12 +153,7 @@ test('after a failure no write is under way, so that the descriptor can be close
   const path = join(folder, 'in.tar');
   await writeFile(path, rawTar([{ name: 'a', data: Buffer.alloc(8 << 20) }]));
   const fd = openSync(join(folder, 'out'), 'w');
-  const real = fs.write;
-  t.after(() => {
-    Object.assign(fs, { write: real });
-    syncBuiltinESMExports();
-    closeSync(fd);
-  });
+  t.after(() => closeSync(fd));
   const stop = new AbortController();
   let underWay = 0;
   // A disk that takes its time; the signal comes meanwhile.
@@ -169,9 +166,102 @@ test('after a failure no write is under way, so that the descriptor can be close
       done(null, (args[1] as Buffer).length);
     }, 200);
   };
-  Object.assign(fs, { write: slow });
-  syncBuiltinESMExports();
+  patched(t, fs, { write: slow as unknown as typeof fs.write });
   const copying = rewriteArchive(path, fd, new Map(), { ...options, signal: stop.signal });
   await assert.rejects(copying, { code: 'E_CANCELLED' });
   assert.equal(underWay, 0);
+});
+
+/** Runs `rewrite` with a descriptor, and returns what is in the file then. */
+async function written(
+  t: TestContext,
+  rewrite: (fd: number) => Promise<void>,
+): Promise<{ bytes: Buffer; error: unknown }> {
+  const out = join(await temporaryFolder(t), 'out');
+  const fd = openSync(out, 'w');
+  const error = await rewrite(fd).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  closeSync(fd);
+  return { bytes: await readFile(out), error };
+}
+
+test('new contents may be a part of a file; all else is byte for byte', async (t) => {
+  const folder = await temporaryFolder(t);
+  const [path, part] = [join(folder, 'in.tar'), join(folder, 'part')];
+  const others = [
+    { name: 'a', data: Buffer.alloc(700, 'a') },
+    { name: 'link', type: '2' },
+  ];
+  await writeFile(path, rawTar([{ name: 'b', data: Buffer.from('old') }, ...others]));
+  const large = randomBytes((3 << 20) + 100);
+  await writeFile(part, large);
+  for (const [offset, size] of [
+    [0, 512],
+    [0, large.length],
+    [1000, 1],
+    [5, 2 << 20],
+  ] as const) {
+    const files = new Map([['b', { path: part, offset, size }]]);
+    const { bytes, error } = await written(t, (fd) => rewriteArchive(path, fd, files, options));
+    assert.equal(error, undefined);
+    const data = large.subarray(offset, offset + size);
+    assert.ok(bytes.equals(rawTar([{ name: 'b', data }, ...others])), `${size} at ${offset}`);
+  }
+  const cut = new Map([['b', { path: part, offset: 100, size: large.length }]]);
+  const { error } = await written(t, (fd) => rewriteArchive(path, fd, cut, options));
+  assert.ok(error instanceof KfdError);
+  assert.deepEqual(
+    [error.code, error.message],
+    ['E_IO', `${part}: became shorter while it was read`],
+  );
+});
+
+test('a disk that takes few bytes at a time gets all of them, and an error ends it at once', async (t) => {
+  const path = join(await temporaryFolder(t), 'in.tar');
+  const tar = rawTar([{ name: 'a', data: randomBytes(100_000) }]);
+  await writeFile(path, tar);
+  const { write } = fs;
+  let writes = 0;
+  let failing = 0;
+  const little = (fd: number, bytes: Buffer, at: number, length: number, _: null, done: Done) => {
+    writes += 1;
+    if (writes === failing) return done(Object.assign(new Error('EIO: disk'), { code: 'EIO' }), 5);
+    write(fd, bytes, at, Math.min(length, 777), null, done);
+  };
+  type Done = (error: Error | null, written: number) => void;
+  patched(t, fs, { write: little as unknown as typeof write });
+  const whole = await written(t, (fd) => rewriteArchive(path, fd, new Map(), options));
+  assert.equal(whole.error, undefined);
+  assert.ok(whole.bytes.equals(tar));
+  for (const number of [1, 3]) {
+    [writes, failing] = [0, number];
+    const { error } = await written(t, (fd) => rewriteArchive(path, fd, new Map(), options));
+    assert.ok(error instanceof KfdError);
+    assert.deepEqual([error.code, error.message], ['E_IO', `${path}: EIO: disk`]);
+    assert.equal(writes, number, 'nothing is written behind the gap');
+  }
+});
+
+test('progress is told in bytes of the archive, plain or compressed', async (t) => {
+  const folder = await temporaryFolder(t);
+  const tar = rawTar([{ name: 'a', data: randomBytes(3 << 20) }]);
+  const gzip = gzipSync(tar);
+  for (const [name, bytes, last] of [
+    ['plain', tar, 512 + (3 << 20)],
+    ['gzip', gzip, gzip.length],
+  ] as const) {
+    const path = join(folder, name);
+    await writeFile(path, bytes);
+    const told: number[] = [];
+    const onProgress = (read: number) => told.push(read);
+    await written(t, (fd) => rewriteArchive(path, fd, new Map(), { ...options, onProgress }));
+    assert.equal(told.at(-1), last, name);
+    assert.deepEqual(
+      told,
+      [...new Set(told)].sort((a, b) => a - b),
+    );
+    assert.equal(told.length, Math.ceil(bytes.length / (1 << 20)) - (name === 'plain' ? 1 : 0));
+  }
 });
