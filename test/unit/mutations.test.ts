@@ -46,8 +46,9 @@ test('each mutant changes what it says', () => {
   assert.equal(run(source, idOf('text', 'undefined'), true, true), undefined);
 });
 
-test('lines of logs, text and helpers of tsc are left alone', () => {
-  const { mutations } = mutate(`log.warn('x' + y); super_('a'); 'use strict';`, 0, './active.js');
+test('lines of logs, points of the test build, text and helpers of tsc are left alone', () => {
+  const source = `log.warn('x' + y); stage('shim', 'saved'); super_('a'); 'use strict';`;
+  const { mutations } = mutate(source, 0, './active.js');
   assert.deepEqual(
     mutations.map(({ from, to }) => [from, to]),
     [["super_('a');", '']],
