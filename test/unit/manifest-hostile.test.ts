@@ -89,10 +89,11 @@ test('a file has one name: ordinals have no leading zeros', () => {
 });
 
 test('a manifest above its limit is not parsed', () => {
-  const text = sealedText(sampleManifest());
-  const padding = ' '.repeat(manifestLimits.fileBytes - text.length);
-  assert.deepEqual(decodeManifest(Buffer.from(padding + text)), sampleManifest());
-  assert.match(refusal(Buffer.from(` ${padding}${text}`)), /larger than 67108864/);
+  const padding = ' '.repeat(manifestLimits.fileBytes);
+  assert.match(
+    refusal(Buffer.from(padding + sealedText(sampleManifest()))),
+    /larger than 67108864/,
+  );
 });
 
 test('lists and documents are bounded before they are objects', async (t) => {
