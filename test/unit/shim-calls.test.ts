@@ -179,6 +179,14 @@ test('a caller has gone at its deadline or with its connection, once, and not af
   assert.equal(gone.length, 5, 'each once, and the answered one never');
 });
 
+test('nobody at a socket is an error of Node.js', async (t) => {
+  const path = join(await temporaryFolder(t), 'none');
+  await assert.rejects(
+    connectTo(path, () => assert.fail('it was never open')),
+    { code: 'ENOENT' },
+  );
+});
+
 test('a client ends the connection of a server that breaks the rules', async (t) => {
   const stock = await testServer(t, answers);
   for (const method of ['Stranger', 'Question', 'Nine']) {
