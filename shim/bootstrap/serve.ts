@@ -68,30 +68,49 @@ async function serveAt(
   });
   // Containerd closes its own connections before the stock shim ends. This one shows when it ends.
   const client = await connectTo(stockSocket, onUpstreamEnd);
-  const { pid, service } = await connectCall(client, id);
-  if (!(await listenAt(server, socket))) {
+  const stop = () => {
     server.close();
     client.close();
-    return undefined;
-  }
+  };
   try {
-    writeProcesses(socket, pid, stockSocket);
+    const { pid, service } = await connectCall(client, id);
+    if (!(await present(server, socket, pid, stockSocket))) {
+      stop();
+      return undefined;
+    }
     shareOomScore(pid);
+    watchForIdle(server, () => {
+      // A stock shim with containers answers and runs on.
+      const request = { service, method: 'Shutdown', payload: bytesField(1, id) };
+      client.call(request, connectTimeoutMs).catch(() => undefined); // it ends without an answer
+    });
   } catch (error) {
-    removeSocket(socket);
+    stop();
     throw error;
   }
-  watchForIdle(server, () => {
-    // A stock shim with containers answers and runs on.
-    const request = { service, method: 'Shutdown', payload: bytesField(1, id) };
-    client.call(request, connectTimeoutMs).catch(() => undefined); // it ends without an answer
-  });
   return {
     ended: upstreamEnded.then(() => {
       removeIfPresent(stockSocket); // a killed stock shim leaves it behind
       return closeServer(server, socket);
     }),
   };
+}
+
+/** Listens, and writes the files for `delete`. False when another process already listens. Throws Node's error. */
+async function present(
+  server: Server,
+  socket: string,
+  stockPid: number,
+  stockSocket: string,
+): Promise<boolean> {
+  if (!(await listenAt(server, socket))) return false;
+  try {
+    writeProcesses(socket, stockPid, stockSocket);
+  } catch (error) {
+    removeSocket(socket);
+    throw error;
+  }
+  return true;
 }
 
 /** Calls Connect in both versions of the service. A stock shim has one of them. Throws KfdError. */

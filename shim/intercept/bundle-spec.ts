@@ -13,6 +13,12 @@ export const criuConfigAnnotation = 'org.criu.config';
 /** The file that runc gives CRIU when there is no annotation. */
 const hostCriuConfig = '/etc/criu/runc.conf';
 
+/** Where the plugin is, and the configuration that CRIU would read without us. */
+export interface Places {
+  readonly plugin?: string;
+  readonly hostConfig?: string;
+}
+
 export interface BundleSpec {
   readonly path: string;
   readonly text: string;
@@ -59,7 +65,7 @@ export async function useOurPlugin(
   bundle: string,
   spec: BundleSpec,
   cgroup: string | undefined,
-  { plugin = loadedPlugin, hostConfig = hostCriuConfig } = {},
+  { plugin = loadedPlugin, hostConfig = hostCriuConfig }: Places = {},
 ): Promise<void> {
   if (criuConfigAnnotation in spec.annotations || !existsSync(plugin)) return;
   const config = join(bundle, 'kfd-criu.conf');

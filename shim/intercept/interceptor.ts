@@ -4,7 +4,7 @@ import { readdirSync, rm } from 'node:fs';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
-import { readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import { type Places, readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
 import { cancelUntilEnded } from './cancelling.js';
 import { cgroupRoot } from './cgroup-root.js';
 import { type CheckpointContext, Checkpoints } from './checkpoints.js';
@@ -33,12 +33,19 @@ export class Interceptor {
   readonly #helper: Helper;
   readonly #report: (error: unknown) => void;
   readonly #context: CheckpointContext;
+  readonly #places: Places;
   readonly #containers = new Map<string, Container>();
 
   /** `report` receives errors that stopped no call. `folder`: where containerd unpacks checkpoints. */
-  constructor(helper: Helper, report: (error: unknown) => void, folder = temporaryFolder()) {
+  constructor(
+    helper: Helper,
+    report: (error: unknown) => void,
+    folder = temporaryFolder(),
+    places: Places = {},
+  ) {
     this.#helper = helper;
     this.#report = report;
+    this.#places = places;
     this.#context = { helper, report, temporaryFolder: folder };
   }
 
@@ -106,7 +113,7 @@ export class Interceptor {
       const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
       if (spec.hasGpu && !isCrun(binary)) {
         const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
-        await useOurPlugin(bundle, spec, cgroup);
+        await useOurPlugin(bundle, spec, cgroup, this.#places);
       }
       return { hasGpu: spec.hasGpu, image };
     } catch (error) {

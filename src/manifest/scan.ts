@@ -43,20 +43,16 @@ export function scanFault(text: string): string | undefined {
     if (names.size > limits.names) throw new Fault(`more than ${limits.names} names of members`);
   };
   try {
-    visit(
-      text,
-      {
-        onObjectBegin: () => begin(new Set()),
-        onObjectProperty: member,
-        onObjectEnd: end,
-        onArrayBegin: () => begin(),
-        onArrayEnd: end,
-        onLiteralValue: () => {
-          if (++values > limits.values) throw new Fault(`more than ${limits.values} values`);
-        },
+    visit(text, {
+      onObjectBegin: () => begin(new Set()),
+      onObjectProperty: member,
+      onObjectEnd: end,
+      onArrayBegin: () => begin(),
+      onArrayEnd: end,
+      onLiteralValue: () => {
+        if (++values > limits.values) throw new Fault(`more than ${limits.values} values`);
       },
-      { disallowComments: true },
-    );
+    });
   } catch (error) {
     if (error instanceof Fault) return error.message;
     throw error;

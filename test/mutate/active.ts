@@ -4,8 +4,9 @@ import { appendFileSync } from 'node:fs';
 
 /** Set for child processes of a test, too. */
 const activeName = 'KFD_MUTANT';
-/** A file that child processes append the numbers of their mutants to. */
+/** For child processes: a file that they append the numbers of their mutants to. A worker sets it after it has begun. */
 export const hitsName = 'KFD_MUTANT_HITS';
+const hitsFile = process.env[hitsName];
 
 let active = Number(process.env[activeName] ?? -1);
 let evaluations = 0;
@@ -14,6 +15,10 @@ const hits = new Uint8Array(1 << 17);
 
 /** Whether the mutant is on. Throws after more evaluations than the sound program ever needs: a loop without an end. */
 export function m(id: number): boolean {
+  if (hits[id] === 0 && hitsFile !== undefined) {
+    // At once, because a child may be killed, or end after its test.
+    appendFileSync(hitsFile, `${id}\n`);
+  }
   hits[id] = 1;
   if (++evaluations > limit) throw new Error('the mutant does not end');
   return id === active;
@@ -34,9 +39,4 @@ export function takeHits(): { ids: number[]; evaluations: number } {
   const count = evaluations;
   evaluations = 0;
   return { ids, evaluations: count };
-}
-
-const hitsFile = process.env[hitsName];
-if (hitsFile !== undefined) {
-  process.on('exit', () => appendFileSync(hitsFile, `${takeHits().ids.join('\n')}\n`));
 }

@@ -11,7 +11,7 @@ export type Verdict = 'failed' | 'late' | 'crashed';
 export async function judgeFile(
   file: TestFile,
   alive: ReadonlySet<number>,
-  noticed: (id: number, verdict: Verdict, by: string) => void,
+  noticed: (id: number, verdict: Verdict) => void,
 ): Promise<void> {
   let worker: Worker | undefined;
   const fresh = async (): Promise<Worker> => {
@@ -31,7 +31,7 @@ export async function judgeFile(
         if (sound.kind !== 'passed') report = await (await fresh()).run(order);
       }
       if (report.kind === 'passed') continue;
-      noticed(id, verdictOf(report), file.path);
+      noticed(id, verdictOf(report));
       if (verdictOf(report) !== 'failed') await fresh();
     }
   } finally {

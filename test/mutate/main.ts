@@ -46,21 +46,28 @@ async function judge(
 ): Promise<void> {
   const alive = new Set(mutants.map(({ id }) => id));
   const verdicts = new Map<number, Verdict>();
-  const noticed = (id: number, verdict: Verdict) => {
+  /** How many mutants of a file the tests of another file notice. */
+  const counts = new Map<string, number>();
+  const pair = ({ path }: TestFile, id: number) => `${path} ${mutants[id]?.file}`;
+  const noticed = (file: TestFile, id: number, verdict: Verdict) => {
     alive.delete(id);
     verdicts.set(id, verdict);
+    counts.set(pair(file, id), (counts.get(pair(file, id)) ?? 0) + 1);
   };
   await inParallel(files, async (file) => {
     const before = alive.size;
-    await judgeFile(file, alive, noticed);
+    await judgeFile(file, alive, (id, verdict) => noticed(file, id, verdict));
     if (alive.size < before) say(`${alive.size} of ${mutants.length} are left: ${file.path}`);
     await progress(verdicts);
   });
   await inParallel([...alive], async (id) => {
     const loading = files.filter((file) => file.loading.has(id) && file.tests.length > 0);
+    // The tests of its subject first.
+    const count = (file: TestFile) => counts.get(pair(file, id)) ?? 0;
+    loading.sort((a, b) => count(b) - count(a));
     for (const file of loading.slice(0, filesForLoading)) {
       const verdict = await judgeLoading(file, id);
-      if (verdict !== undefined) return noticed(id, verdict);
+      if (verdict !== undefined) return noticed(file, id, verdict);
     }
   });
   await progress(verdicts);

@@ -1,4 +1,4 @@
-/** The test files that may come to a mutated file: what they import, and the programs of `dist` that they name. */
+/** The test files that may come to a mutated file: what they import, and the programs and scripts that they name. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export async function testFilesFor(files: ReadonlySet<string>): Promise<string[]
     .sort();
 }
 
-/** A file of `dist` and all that it imports. */
+/** A file of `dist`, or a script, and all that it imports or names. */
 function reached(path: string, found = new Set<string>()): ReadonlySet<string> {
   const full = join(repository, path);
   if (found.has(path) || !existsSync(full)) return found;
@@ -26,6 +26,9 @@ function reached(path: string, found = new Set<string>()): ReadonlySet<string> {
   }
   for (const [program] of text.matchAll(/dist\/(?:src|shim|hooks)\/[\w/-]+\.js/g)) {
     reached(program, found);
+  }
+  for (const [, script] of text.matchAll(/'((?:shim|hooks)\/[\w-]+)'/g)) {
+    reached(script as string, found);
   }
   return found;
 }

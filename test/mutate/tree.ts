@@ -1,6 +1,6 @@
 /**
- * The tree that mutants run in: build/mutate/tree has links to everything in the repository and its own `dist`, in
- * which the chosen files hold their mutants.
+ * The tree that mutants run in: build/mutate/tree has links to what is in the repository and its own `dist`, in which
+ * the chosen files hold their mutants.
  */
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -17,6 +17,9 @@ export const tree = join(work, 'tree');
 export const temporary: string = mkdtempSync(join(tmpdir(), 'kfd-mutate-'));
 process.on('exit', () => rmSync(temporary, { recursive: true, force: true }));
 
+/** The scripts in `hooks` and `shim` look for `dist` beside their real path. A link would lead to the sound `dist`. */
+const copied = ['dist', 'hooks', 'shim'];
+
 export interface Mutant {
   readonly id: number;
   /** The file in the repository, and the line there: "src/os/files.ts", 12. */
@@ -31,10 +34,10 @@ export async function makeTree(places: readonly string[]): Promise<Mutant[]> {
   await rm(tree, { recursive: true, force: true });
   await mkdir(tree, { recursive: true });
   for (const name of await readdir(repository)) {
-    if (['dist', '.git'].includes(name)) continue;
-    await symlink(join(repository, name), join(tree, name));
+    const [from, to] = [join(repository, name), join(tree, name)];
+    if (copied.includes(name)) await cp(from, to, { recursive: true });
+    else if (name !== '.git') await symlink(from, to);
   }
-  await cp(join(repository, 'dist'), join(tree, 'dist'), { recursive: true });
   const mutants: Mutant[] = [];
   for (const place of places) {
     for (const path of await compiledFiles(place)) mutants.push(...(await plant(path, mutants)));

@@ -3,9 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { hitsName } from './active.js';
 import type { Order, Report } from './messages.js';
-import { temporary, tree, work } from './tree.js';
+import { temporary, tree } from './tree.js';
 
 /** Milliseconds for a test file to load on a busy machine. */
 const loadMs = 60_000;
@@ -17,16 +16,12 @@ export class Worker {
 
   /** `mutant`: is on while the file is loaded. */
   constructor(file: string, mutant = -1) {
-    this.#hitsFile = join(work, `hits-${count++}`);
-    const env = {
-      ...process.env,
-      TMPDIR: temporary,
-      KFD_MUTANT: String(mutant),
-      [hitsName]: this.#hitsFile,
-    };
+    this.#hitsFile = join(temporary, `hits-${count++}`);
+    const env = { ...process.env, TMPDIR: temporary, KFD_MUTANT: String(mutant) };
     const program = join(tree, 'dist/test/mutate/worker.js');
     // A group of its own: programs that a test started end with it.
-    this.#child = spawn(process.execPath, ['--no-warnings', program, join(tree, file)], {
+    const args = ['--no-warnings', program, join(tree, file), this.#hitsFile];
+    this.#child = spawn(process.execPath, args, {
       cwd: tree,
       detached: true,
       env,

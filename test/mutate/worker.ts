@@ -1,4 +1,7 @@
-/** node worker.js FILE: loads one test file, and runs its tests for each order of the mutation tester. */
+/**
+ * node worker.js FILE HITS: loads one test file, and runs its tests for each order of the mutation tester. HITS: a file
+ * for the mutants of child processes.
+ */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';
@@ -7,7 +10,8 @@ import { activate, hitsName, takeHits } from './active.js';
 import type { Collected } from './collect.js';
 import type { Order, Report, TestFacts } from './messages.js';
 
-const childHits = process.env[hitsName] ?? '';
+const [, , testFile, childHits] = process.argv as [string, string, string, string];
+process.env[hitsName] = childHits;
 
 function report(message: Report): void {
   process.send?.(message);
@@ -60,7 +64,7 @@ process.on('unhandledRejection', crashed);
 register('./node-test-hook.js', import.meta.url);
 // The hook maps node:test of the test file to this same module.
 const { collected } = await import('./collect.js');
-await import(pathToFileURL(process.argv[2] as string).href);
+await import(pathToFileURL(testFile).href);
 report({ kind: 'loaded', hits: takeHits().ids, tests: collected.length });
 process.on('message', (order: Order) => {
   void obey(collected, order).then(report);

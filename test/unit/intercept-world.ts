@@ -29,7 +29,12 @@ export interface World {
 /** A proxy that intercepts, a stock shim that answers by `answering`, a helper that answers by `help`. */
 export async function world(
   t: TestContext,
-  { answering = () => ({}), help = () => Buffer.alloc(0), spec = {} as object } = {} as {
+  {
+    answering = () => ({}),
+    help = () => Buffer.alloc(0),
+    spec = {} as object,
+    hasPlugin = false,
+  } = {} as {
     answering?: Answering;
     help?: (
       args: readonly string[],
@@ -37,6 +42,8 @@ export async function world(
       signal?: AbortSignal,
     ) => Buffer | Promise<Buffer>;
     spec?: object;
+    /** Whether "configure" has installed the plugin. */
+    hasPlugin?: boolean;
   },
 ): Promise<World> {
   const seen: Call[] = [];
@@ -51,7 +58,11 @@ export async function world(
     return help(args, await input, signal);
   };
   const folder = await temporaryFolder(t);
-  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder);
+  const places = {
+    plugin: join(folder, hasPlugin ? 'bundle' : 'no-plugin'),
+    hostConfig: join(folder, 'no-config'),
+  };
+  const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder, places);
   const bundle = join(folder, 'bundle');
   await mkdir(bundle);
   await writeFile(join(bundle, 'config.json'), JSON.stringify(spec));

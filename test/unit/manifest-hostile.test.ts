@@ -169,6 +169,10 @@ test('contradictions of card nodes, GPUs of files and names of states are found'
       /buffers\.0\.pages_file: .* belongs to another process or GPU/,
       (m) => Object.assign(m.buffers[0] as object, { pages_file: 'amdgpu-pages-1-0000.img' }),
     ],
+    [
+      /buffers\.0\.pages_file: kfd-state-0\.img belongs to another process or GPU/,
+      (m) => Object.assign(m.buffers[0] as object, { pages_file: 'kfd-state-0.img' }),
+    ],
   ];
   for (const [expected, bend] of cases) {
     const manifest = sampleManifest();

@@ -171,3 +171,37 @@ test('a transfer is of a pages file, and each has one', () => {
   assert.match(wrong({ wall_us: -1 }), /transfers\.0\.wall_us/);
   assert.match(wrong({ slowest: 'all' }), /transfers\.0\.slowest/);
 });
+
+test('a share is of a buffer, and no BO has two', () => {
+  const bent = (...shares: object[]) => problemsOf({ ...sampleManifest(), shares }).join('; ');
+  const share = { process: 0, bo_index: 7, buffer: 2 };
+  assert.equal(bent(share, { ...share, bo_index: 8 }), '');
+  assert.equal(bent(share, share), 'shares.1.bo_index: the same BO twice');
+  assert.equal(bent({ ...share, bo_index: 3 }), 'shares.0.bo_index: the same BO twice');
+  assert.equal(bent({ ...share, buffer: 3 }), 'shares.0.buffer: there is no buffer 3');
+  assert.equal(bent({ ...share, process: 1 }), 'shares.0.process: there is no process 1');
+  assert.equal(bent({ ...share, bo_index: 24 }), 'shares.0.bo_index: process 0 has 24 BOs');
+});
+
+test('numbers and lists end at their limits', () => {
+  const names = Array.from({ length: 64 }, (_, index) => `f${index}`);
+  const features = { required: [], optional: names };
+  assert.deepEqual(problemsOf({ ...sampleManifest(), features }), []);
+  names.push('one-more');
+  assert.deepEqual(problemsOf({ ...sampleManifest(), features }), [
+    'features.optional: not a list of 0 to 64 elements',
+  ]);
+  for (const [member, most] of [
+    ['gpu', 255],
+    ['process', 4095],
+    ['bo_index', 2 ** 32 - 1],
+    ['size', 2 ** 50],
+  ] as const) {
+    const [buffer] = sampleManifest().buffers;
+    const bent = (value: number) =>
+      problemsOf({ ...sampleManifest(), buffers: [{ ...buffer, [member]: value }] }).join('; ');
+    const wrong = `Invalid value: Expected <=${most} but received ${most + 1}`;
+    assert.equal(bent(most + 1), `buffers.0.${member}: ${wrong}`);
+    assert.doesNotMatch(bent(most), /Invalid value/);
+  }
+});

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
-import {
-  imageState,
-  readManifest,
-  removeImageFiles,
-  writeManifest,
-} from '../../src/manifest/image.js';
-import { pagesFileName, stateFileName } from '../../src/manifest/names.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { canonicalJson, sealOf } from '../../src/manifest/seal.js';
 import { sampleManifest } from './manifest-sample.js';
-import { problemsOf } from './manifest-sealed.js';
-import { fixtures, temporaryFolder } from './paths.js';
+import { problemsOf, sealedText } from './manifest-sealed.js';
+import { fixtures } from './paths.js';
 
 const golden = join(fixtures, 'manifest-v1/kfd-manifest.json');
 
@@ -23,6 +17,12 @@ test('the golden manifest of version 1 is read, and written byte for byte', asyn
   const manifest = decodeManifest(Buffer.from(text));
   assert.deepEqual(manifest, sampleManifest());
   assert.equal(encodeManifest(manifest), text);
+});
+
+test('an empty list is one line', () => {
+  const text = encodeManifest({ ...sampleManifest(), ext_files: [] });
+  assert.match(text, /^ {2}"ext_files": \[\],$/m);
+  assert.deepEqual(decodeManifest(Buffer.from(text)).ext_files, []);
 });
 
 test('the seal is the last member and schema_version the first', () => {
@@ -49,6 +49,13 @@ test('every truncation of the file is refused', async () => {
   }
 });
 
+test('the seal of a document that is longer than its buffer is that of the whole text', () => {
+  const document = { list: Array.from({ length: 20_000 }, (_, index) => ({ index })) };
+  const text = canonicalJson(document);
+  assert.ok(text.length > 3 * 65_536);
+  assert.equal(sealOf(document), createHash('sha256').update(text).digest('hex'));
+});
+
 test('a changed value is caught by the seal', async () => {
   const text = await readFile(golden, 'utf8');
   const changed = text.replace('"gpu_id":51966', '"gpu_id":51967');
@@ -63,7 +70,13 @@ test('a changed value is caught by the seal', async () => {
 test('a newer version is refused by name, whatever else it contains', () => {
   assert.throws(() => decodeManifest(Buffer.from('{"schema_version":2,"new":{}}')), {
     code: 'E_IMAGE_VERSION',
+    message: 'kfd-manifest.json: schema version 2 is newer than 1',
   });
+  // What is no version is damage.
+  for (const version of [1.5, '2', 0, true]) {
+    const bad = { ...sampleManifest(), schema_version: version };
+    assert.match(problemsOf(bad).join(), /^schema_version: /, String(version));
+  }
 });
 
 test('all problems are listed at once', () => {
@@ -75,6 +88,26 @@ test('all problems are listed at once', () => {
       `${key} in ${problems}`,
     );
   }
+});
+
+test('a message has the first problems, and how many more there are', () => {
+  const message = (count: number) => {
+    const bad = sampleManifest();
+    bad.ext_files = Array.from({ length: count }, () => ({ criu_id: 5, kind: 'kfd', process: 9 }));
+    // Of each file its process is not there, and of all but the first the id is used twice.
+    try {
+      decodeManifest(Buffer.from(sealedText(bad)));
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+  const first = 'kfd-manifest.json: ext_files.0.process: there is no process 9';
+  assert.equal(message(1), first);
+  assert.ok(message(3).endsWith('ext_files.2.process: there is no process 9'), 'five are shown');
+  assert.match(message(4), /^kfd-manifest\.json: (ext_files\.[^;]+; ){5}and 2 more$/);
+  assert.match(message(50), /; and 94 more$/);
+  assert.match(message(51), /; and at least 95 more$/);
 });
 
 test('file names cannot leave the image directory', () => {
@@ -191,53 +224,17 @@ test('a dma-buf is that of a buffer of its process', () => {
 
 test('hostile documents end in an error, not in a crash', () => {
   const deep = `{"schema_version":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
-  for (const text of [deep, '[]', 'null', '"x"', '{"__proto__":{"schema_version":1}}', '\u0000']) {
+  for (const text of [deep, '{"__proto__":{"schema_version":1}}', '\u0000']) {
     assert.throws(() => decodeManifest(Buffer.from(text)), { code: 'E_IMAGE_CORRUPT' });
+  }
+  for (const text of ['[]', 'null', '"x"', '7', 'true']) {
+    const message = 'kfd-manifest.json: not a JSON object';
+    assert.throws(() => decodeManifest(Buffer.from(text)), { code: 'E_IMAGE_CORRUPT', message });
+  }
+  for (const gpus of [null, 7, 'ab', { length: 1 }]) {
+    const [problem] = problemsOf({ ...sampleManifest(), gpus });
+    assert.equal(problem, 'gpus: not a list of 1 to 256 elements');
   }
   const hostile = { ...sampleManifest(), created: '\u001b[2J' };
   assert.ok(!problemsOf(hostile).join('').includes('\u001b'));
-});
-
-test('an invalid document is never written', async (t) => {
-  const folder = await temporaryFolder(t);
-  const bad = { ...sampleManifest(), gpus: [] };
-  await assert.rejects(writeManifest(folder, bad), { code: 'E_INTERNAL' });
-  assert.deepEqual(await readdir(folder), []);
-});
-
-test('an image directory is none, unsealed or sealed', async (t) => {
-  const folder = await temporaryFolder(t);
-  await writeFile(join(folder, 'inventory.img'), 'x');
-  assert.deepEqual(await imageState(folder), { state: 'none' });
-  await assert.rejects(readManifest(folder), { code: 'E_IMAGE_MISSING' });
-  await writeFile(join(folder, stateFileName(0)), '');
-  await writeFile(join(folder, pagesFileName(0, 10)), '');
-  assert.deepEqual(await imageState(folder), {
-    state: 'unsealed',
-    files: ['amdgpu-pages-0-000a.img', 'kfd-state-0.img'],
-  });
-  await writeManifest(folder, sampleManifest());
-  assert.deepEqual(await imageState(folder), { state: 'sealed', manifest: sampleManifest() });
-  await assert.rejects(imageState(join(folder, 'none')), { code: 'E_IMAGE_MISSING' });
-});
-
-test('removal takes our files and leaves those of CRIU', async (t) => {
-  const folder = await temporaryFolder(t);
-  await writeManifest(folder, sampleManifest());
-  for (const name of [
-    'kfd-state-0.img',
-    'inventory.img',
-    'pages-1.img',
-    '.kfd-manifest.json.17.tmp',
-  ]) {
-    await writeFile(join(folder, name), '');
-  }
-  assert.equal((await removeImageFiles(folder))[0], 'kfd-manifest.json');
-  assert.deepEqual((await readdir(folder)).sort(), ['inventory.img', 'pages-1.img']);
-});
-
-test('a manifest that is no regular file is refused', async (t) => {
-  const folder = await temporaryFolder(t);
-  await mkdir(join(folder, 'kfd-manifest.json'));
-  await assert.rejects(imageState(folder), { code: 'E_IMAGE_CORRUPT' });
 });

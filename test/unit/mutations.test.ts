@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mutate } from '../mutate/mutations.js';
 import { withSwitches } from '../mutate/native-guards.js';
+import { testFilesFor } from '../mutate/test-files.js';
 
 /** Runs a function of the source with one mutant on; -1: none. */
 function run(source: string, mutant: number, ...args: readonly unknown[]): unknown {
@@ -45,12 +46,27 @@ test('each mutant changes what it says', () => {
   assert.equal(run(source, idOf('text', 'undefined'), true, true), undefined);
 });
 
-test('lines of logs, text and helpers of tsc are left alone', () => {
-  const { mutations } = mutate(`log.warn('x' + y); super_('a'); 'use strict';`, 0, './active.js');
+test('lines of logs, points of the test build, text and helpers of tsc are left alone', () => {
+  const source = `log.warn('x' + y); stage('shim', 'saved'); super_('a'); 'use strict';`;
+  const { mutations } = mutate(source, 0, './active.js');
   assert.deepEqual(
     mutations.map(({ from, to }) => [from, to]),
     [["super_('a');", '']],
   );
+});
+
+test('tests that start a program are among those of its modules, also when a script lies between', async () => {
+  const cases: readonly [program: string, tests: readonly string[]][] = [
+    ['shim/task/main.js', ['shim-task', 'shim-bootstrap']],
+    ['shim/main.js', ['shim-bootstrap', 'shim-delete']],
+  ];
+  for (const [program, names] of cases) {
+    const tests = await testFilesFor(new Set([`dist/${program}`]));
+    for (const name of names) {
+      assert.ok(tests.includes(`dist/test/unit/${name}.test.js`), `${program}: ${tests}`);
+    }
+    assert.ok(!tests.includes('dist/test/unit/shim-frames.test.js'), program);
+  }
 });
 
 test('guards of C++ files get a switch each, and nothing else changes', () => {

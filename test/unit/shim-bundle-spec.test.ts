@@ -54,6 +54,37 @@ test('CRIU is told of our plugin beside what the host tells it; an annotation th
   }
 });
 
+test('without a configuration of the host the plugin is all that CRIU is told', async (t) => {
+  const bundle = await temporaryFolder(t);
+  const path = join(bundle, 'config.json');
+  await writeFile(path, JSON.stringify(gpuSpec));
+  const places = { plugin: path, hostConfig: join(bundle, 'none') };
+  await useOurPlugin(bundle, readBundleSpec(bundle), undefined, places);
+  const config = String(readBundleSpec(bundle).annotations[criuConfigAnnotation]);
+  assert.equal(readFileSync(config, 'utf8'), '\nlibdir /var/lib/kfd-checkpoint/criu\n');
+});
+
+test('a spec is read as far as it is one', async (t) => {
+  const bundle = await temporaryFolder(t);
+  for (const [text, annotations, cgroupsPath] of [
+    ['null', {}, undefined],
+    ['[]', {}, undefined],
+    ['7', {}, undefined],
+    ['{"annotations":["a"],"linux":[]}', {}, undefined],
+    ['{"annotations":null,"linux":null}', {}, undefined],
+    ['{"annotations":{"a":"b"},"linux":{"cgroupsPath":"/one"}}', { a: 'b' }, '/one'],
+  ] as const) {
+    await writeFile(join(bundle, 'config.json'), text);
+    const spec = readBundleSpec(bundle);
+    assert.deepEqual(
+      [spec.text, spec.annotations, spec.cgroupsPath, spec.hasGpu],
+      [text, annotations, cgroupsPath, false],
+    );
+  }
+  await writeFile(join(bundle, 'config.json'), '{');
+  assert.throws(() => readBundleSpec(bundle), SyntaxError);
+});
+
 test('the OCI runtime is what runc’s options name', () => {
   const create = (type: string, options: Buffer) => {
     const any = Buffer.concat([bytesField(1, type), bytesField(2, options)]);

@@ -8,7 +8,7 @@ import {
   encodeRequest,
   encodeResponse,
 } from '../../shim/transport/envelope.js';
-import { fieldsOf } from '../../shim/transport/fields.js';
+import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
 import { repository } from './paths.js';
 import { randomFrom } from './random.js';
 
@@ -112,4 +112,65 @@ test('what ends in the middle of a field, or has a type that there is not, is re
   ]) {
     assert.throws(() => decodeRequest(Buffer.from(hex, 'hex')), { code: 'E_PROTOCOL' }, hex);
   }
+});
+
+test('numbers of every length go both ways', () => {
+  for (const value of [
+    ...[1n, 127n, 128n, 16_383n, 16_384n, 2n ** 28n - 1n, 2n ** 28n],
+    ...[2n ** 31n, 2n ** 32n - 1n, 2n ** 35n - 1n, 2n ** 35n, 2n ** 63n, 2n ** 64n - 1n],
+  ]) {
+    const bytes = numberField(0x1fffffff, value);
+    assert.deepEqual(
+      [...fieldsOf(bytes)].map(({ number, value: read }) => [number, read]),
+      [[0x1fffffff, value]],
+    );
+  }
+  assert.equal(numberField(1, 127).toString('hex'), '087f');
+  assert.equal(numberField(1, -1n).toString('hex'), `08${'ff'.repeat(9)}01`);
+  assert.equal(numberField(1, 0).length, 0);
+});
+
+test('what is no field says why', () => {
+  for (const [hex, why] of [
+    ['0001', 'field 0'],
+    ['8080808010', 'field 536870912'],
+    ['0b01020304', 'wire type 3'],
+    ['0f0102030405060708', 'wire type 7'],
+    ['08', 'a number beyond the end'],
+    ['08ffff', 'a number beyond the end'],
+    ['08ffffffffff', 'a number beyond the end'],
+    [`08${'ff'.repeat(10)}01`, 'a number of more than ten bytes'],
+    ['0a0201', 'a field beyond the end'],
+    ['0d010203', 'a field beyond the end'],
+    ['0901020304050607', 'a field beyond the end'],
+  ] as const) {
+    const message = `not a protobuf message: ${why}`;
+    assert.throws(
+      () => [...fieldsOf(Buffer.from(hex, 'hex'))],
+      { code: 'E_PROTOCOL', message },
+      hex,
+    );
+  }
+});
+
+test('a field of another type than expected is passed over', () => {
+  const call = encodeRequest({ service: 's', method: 'm', payload: Buffer.from('p') });
+  const odd = [1, 2, 3, 6].map((number) => numberField(number, 7));
+  const { service, method, payload, timeoutNs } = decodeRequest(
+    Buffer.concat([call, ...odd, bytesField(4, 'x')]),
+  );
+  assert.deepEqual([service, method, payload.toString(), timeoutNs], ['s', 'm', 'p', 0n]);
+  const status = Buffer.concat([
+    ...[numberField(1, 9), bytesField(2, 'why')],
+    ...[numberField(2, 3), numberField(3, 4), bytesField(1, 'x'), bytesField(3, 'y')],
+  ]);
+  const response = Buffer.concat([
+    ...[bytesField(1, status), bytesField(2, 'p')],
+    ...[numberField(1, 3), numberField(2, 4), bytesField(3, 'y')],
+  ]);
+  assert.deepEqual(decodeResponse(response), {
+    code: 9,
+    message: 'why',
+    payload: Buffer.from('p'),
+  });
 });

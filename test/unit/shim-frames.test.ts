@@ -72,6 +72,16 @@ test('an oversized header is known for one wherever it was split', () => {
     reader.push(header.subarray(at));
     assert.deepEqual(found, ['4294967295 255 oversized 4294967295']);
   }
+  // What follows its payload is read as ever.
+  const tooLong = Buffer.alloc(headerBytes + maxPayloadBytes + 1);
+  tooLong.writeUInt32BE(maxPayloadBytes + 1, 0);
+  for (const at of [1, 9]) {
+    const { reader, found } = reading();
+    reader.push(tooLong.subarray(0, at));
+    reader.push(tooLong.subarray(at));
+    reader.push(stream);
+    assert.deepEqual(found, [`0 0 oversized ${maxPayloadBytes + 1}`, ...words]);
+  }
 });
 
 test('no frame over the limit is made', () => {

@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { numberField } from '../../shim/transport/fields.js';
 import { repository, temporaryFolder } from './paths.js';
-import { type TestServer, testServer } from './ttrpc-server.js';
+import { type Answering, type TestServer, testServer } from './ttrpc-server.js';
 
 /** A bundle, and a stock shim that starts nothing: it answers with the address of a server of this process. */
 export interface Host {
@@ -22,16 +22,18 @@ export interface Host {
   readonly shim: string;
 }
 
+/** `answer`: to the start. `connect`: the stock shim's answer to Connect, for its pid. */
 export async function host(
   t: TestContext,
   answer: Buffer | 'as it is' = 'as it is',
+  connect: (pid: number) => ReturnType<Answering> = (pid) => ({ payload: numberField(1, pid) }),
 ): Promise<Host> {
   const folder = await temporaryFolder(t);
   const process = spawn('sleep', ['600'], { stdio: 'ignore' });
   t.after(() => process.kill('SIGKILL'));
   const stock = await testServer(t, ({ service, method, payload }) => {
     if (service !== 'containerd.task.v3.Task') return { code: 12, message: 'unimplemented' };
-    if (method === 'Connect') return { payload: numberField(1, process.pid ?? 0) };
+    if (method === 'Connect') return connect(process.pid ?? 0);
     return { payload };
   });
   const bundle = join(folder, 'one');

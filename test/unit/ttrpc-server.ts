@@ -20,10 +20,10 @@ import {
 } from '../../shim/transport/frame.js';
 import { temporaryFolder } from './paths.js';
 
-/** Answers one call; undefined: not at all. */
-export type Answering = (
-  request: Call,
-) => Promise<Partial<Reply> | undefined> | Partial<Reply> | undefined;
+/** Answers one call; undefined: not at all; a function: with its bytes, whatever they are. */
+export type Answering = (request: Call) => Promise<Answer> | Answer;
+
+type Answer = Partial<Reply> | ((streamId: number) => Buffer) | undefined;
 
 interface Reply {
   readonly code: number;
@@ -95,6 +95,10 @@ export class TestServer {
     }
     const reply = await answering(request);
     if (reply === undefined) return;
+    if (typeof reply === 'function') {
+      socket.write(reply(frame.streamId));
+      return;
+    }
     const whole = { code: 0, message: '', payload: Buffer.alloc(0), ...reply };
     socket.write(encodeFrame(frame.streamId, frameType.response, encodeResponse(whole)));
   }
