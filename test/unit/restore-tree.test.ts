@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { native } from '../../src/native.js';
 import { RestoreTree } from '../../src/session/restore/tree.js';
+import { lives } from './lives.js';
 import { temporaryFolder } from './paths.js';
-
-/** State of a process by proc(5); undefined when there is none. */
-function stateOf(pid: number): string | undefined {
-  if (!existsSync(`/proc/${pid}`)) return undefined;
-  return /^State:\s*(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-}
-
-const lives = (pid: number) => ![undefined, 'Z', 'X'].includes(stateOf(pid));
 
 /** A shell that plays CRIU and runs `script`, which prints the pids that it starts. */
 async function criu(t: TestContext, script: string, image: string, expected: number) {
