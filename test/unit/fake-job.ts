@@ -53,6 +53,8 @@ export interface Asked {
   readonly renderNode: string;
   readonly engine: string;
   readonly hostBytes?: number;
+  readonly parent?: string;
+  readonly frames?: object;
   readonly buffers: readonly { readonly id: number; readonly size: number }[];
 }
 

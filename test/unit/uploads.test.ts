@@ -123,3 +123,30 @@ test('one failed file is told at once; a cancel ends the others and waits for th
   await cancelled;
   assert.deepEqual(uploads.timings(0), {}, 'nothing was uploaded');
 });
+
+test('the CPU takes over if the restore still has the time', async (t) => {
+  let seconds = 0;
+  t.mock.method(performance, 'now', () => seconds * 1000);
+  const { uploads, asked, jobs } = sample(t);
+  const noSdma = coded('KFD_ENGINE', 'SDMA: no ring');
+  // It may need one second, and gate_timeout_s is 200.
+  seconds = 199;
+  const upload = uploads.start(0, dmabufs);
+  await turn();
+  jobs[0]?.fail(noSdma);
+  await turn();
+  assert.deepEqual(
+    asked.map(({ engine, path }) => [engine, path]),
+    [
+      ['sdma', `/image/${first}`],
+      ['sdma', `/image/${second}`],
+      ['cpu', `/image/${first}`],
+    ],
+  );
+  seconds = 199.1;
+  jobs[1]?.fail(noSdma);
+  await assert.rejects(upload, {
+    code: 'E_GPU_IO',
+    message: `${second}: SDMA: no ring; the CPU may need 1 s for renderD141, and gate_timeout_s is 200`,
+  });
+});
