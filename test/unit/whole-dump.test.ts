@@ -43,6 +43,10 @@ async function started(t: TestContext, config: Partial<Config> = {}) {
   const folder = await temporaryFolder(t);
   const image = join(folder, 'image');
   await mkdir(image);
+  // A container checkpointed before in place.
+  for (const name of ['kfd-manifest.json', 'kfd-state-0.img', 'render-state-3.img']) {
+    await writeFile(join(image, name), 'old');
+  }
   const worker = spawn('sleep', ['60']);
   t.after(() => worker.kill('SIGKILL'));
   await once(worker, 'spawn');
@@ -177,6 +181,7 @@ test('a checkpoint: states, contents and files are in a sealed image that a rest
   assert.deepEqual(await end(all), [1], 'the GPU of a dying tree stays paused');
   await ok(all.ask(messageType.dumpResult, [0]));
   all.worker.kill('SIGKILL');
+  await once(all.worker, 'exit');
   assert.equal((await all.session.finish()).outcome, 'sealed');
   assert.deepEqual(all.unpaused, []);
   for (const { fd } of all.dmabufs) assert.equal(fd, -1, 'a buffer of the tree is held');
@@ -250,7 +255,10 @@ test('a failed drain cancels the other one; the image goes when both have ended'
   assert.equal(running?.cancelled, true);
   const { type, text } = await all.stage('post-dump');
   assert.equal(type, messageType.error);
-  setTimeout(() => running?.fail(coded('KFD_CANCELLED', 'cancelled')), 20);
+  setTimeout(async () => {
+    await writeFile(join(all.image, names.first), 'what it has written meanwhile');
+    running?.fail(coded('KFD_CANCELLED', 'cancelled'));
+  }, 20);
   await assertUndone(all, `E_IO: ${names.second}: No space left on device`, text);
 });
 
