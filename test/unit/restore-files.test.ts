@@ -4,15 +4,18 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
+import type { HostGpu } from '../../src/gpu/host.js';
 import type { GpuPair } from '../../src/gpu/pair.js';
 import type { Manifest, ManifestExtFile } from '../../src/manifest/schema.js';
 import { type Descriptor, native } from '../../src/native.js';
 import { Phases } from '../../src/session/phases.js';
 import type { Message } from '../../src/session/plugin/message.js';
 import { fileKind } from '../../src/session/plugin/wire.js';
+import { DeviceFilter } from '../../src/session/restore/device-filter.js';
 import { RestoreFiles } from '../../src/session/restore/files.js';
 import { RestoreImage } from '../../src/session/restore/image.js';
 import type { PreparedProcess } from '../../src/session/restore/prepare.js';
+import { leaveFilter } from '../../src/session/restore/returning.js';
 import { stateFile } from './forged-state.js';
 import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
@@ -267,4 +270,29 @@ test('who asks for a dma-buf restores its own state first; others get it when it
   for (const answer of [restored, withoutGpu]) {
     assert.deepEqual(await answer, { args: [fileKind.dmabuf], fds: [dmabuf] });
   }
+});
+
+test('a process that had some GPUs of a host opens /dev/kfd behind a filter, once', async (t) => {
+  const entered: unknown[] = [];
+  let left = 0;
+  const filter = { leave: async () => void left++ };
+  t.mock.method(native(), 'stateForRestore', () => counted().descriptor);
+  t.mock.method(DeviceFilter, 'enter', async (pid: number, gpus: readonly HostGpu[]) => {
+    entered.push([pid, gpus.map(({ record }) => record.gpu_id)]);
+    return filter;
+  });
+  const ids = [1000, 1001, 1002];
+  const { image, restore } = files([kfd], [prepared({ kfdBos: 1 })], {}, ids);
+  const process = image.processes.get(0);
+  assert.ok(process);
+  for (let n = 0; n < 2; n++) await restore.open(message([5, 7]));
+  assert.deepEqual(entered, [[4711, [1000, 1001]]], 'it knew two of three');
+  await leaveFilter(process);
+  await leaveFilter(process);
+  assert.equal(left, 1);
+  process.upload = Promise.resolve();
+  await restore.open(message([5, 7]));
+  assert.equal(entered.length, 1, 'a further file of a process that has its state');
+  await files([kfd], [prepared({ kfdBos: 1 })]).restore.open(message([5, 7]));
+  assert.equal(entered.length, 1, 'it knew all GPUs');
 });
