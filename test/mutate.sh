@@ -1,7 +1,8 @@
 #!/bin/bash
 # npm run mutate -- PLACE...: what the unit tests notice of faults put into PLACE (test/mutate/main.ts); PLACE native:
 # what the native tests notice of guards taken away (test/mutate/native.ts). A mutant of PLACE may do anything. So as
-# root it runs where only build/mutate can be written, and only its own processes are seen.
+# root it runs where only build/mutate can be written, and only its own processes are seen. Sessions of tests find an
+# empty /tmp, /run and /var/log.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repo"
@@ -17,6 +18,7 @@ exec unshare --mount --pid --fork --kill-child --mount-proc --propagation privat
 	mount -o remount,bind,ro /
 	mount -t tmpfs tmpfs /tmp
 	mount -t tmpfs tmpfs /run
+	mount -t tmpfs tmpfs /var/log
 	cd "$PWD"
 	exec "$@"
 ' sh "${main[@]}"

@@ -3,7 +3,9 @@
  * one process. It has what our unit tests use of node:test.
  */
 
-export { mock } from 'node:test';
+import { mock } from 'node:test';
+
+export { mock };
 
 type Cleanup = () => unknown;
 
@@ -11,8 +13,12 @@ export interface Context {
   readonly name: string;
   after(cleanup: Cleanup): void;
   diagnostic(message: string): void;
+  readonly mock: typeof mock;
   test(name: string, body: Body): Promise<void>;
 }
+
+/** Each test has mocks of its own. They end with it. */
+const Mocks = mock.constructor as new () => typeof mock;
 
 type Body = (t: Context) => unknown;
 
@@ -33,9 +39,11 @@ export function test(name: string, ...rest: readonly unknown[]): void {
 }
 
 async function runBody(name: string, body: Body): Promise<void> {
+  const mocks = new Mocks();
   const cleanups: Cleanup[] = [];
   const context: Context = {
     name,
+    mock: mocks,
     after: (cleanup) => void cleanups.push(cleanup),
     diagnostic: () => undefined,
     test: (inner, innerBody) => runBody(inner, innerBody),
@@ -43,7 +51,11 @@ async function runBody(name: string, body: Body): Promise<void> {
   try {
     await body(context);
   } finally {
-    for (const cleanup of cleanups) await cleanup();
+    try {
+      for (const cleanup of cleanups) await cleanup();
+    } finally {
+      mocks.restoreAll();
+    }
   }
 }
 

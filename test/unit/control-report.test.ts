@@ -6,44 +6,14 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { KfdError } from '../../src/errors.js';
 import { createLogger } from '../../src/log.js';
-import type { TransferJob, TransferResult } from '../../src/native.js';
-import { type StagingSource, stagingRing } from '../../src/session/contents/staging.js';
 import { type TransferFile, Transfers } from '../../src/session/contents/transfers.js';
 import type { SessionContext } from '../../src/session/context.js';
 import { ControlledSession } from '../../src/session/control/report.js';
 import { type Cancellable, tooLate } from '../../src/session/control/types.js';
 import { Phases } from '../../src/session/phases.js';
 import { sealed } from './control-session.js';
+import { FakeJob, plenty } from './fake-job.js';
 import { temporaryFolder } from './paths.js';
-
-/** A transfer that ends when it is told to. */
-class FakeJob implements TransferJob {
-  bytes = 0;
-  cancelled = false;
-  readonly done: Promise<TransferResult>;
-  end: () => void = () => undefined;
-  #fail: (error: Error) => void = () => undefined;
-
-  constructor() {
-    this.done = new Promise((resolve, reject) => {
-      this.end = () => resolve({ bytes: this.bytes } as TransferResult);
-      this.#fail = reject;
-    });
-  }
-
-  progress(): number {
-    return this.bytes;
-  }
-
-  cancel(): void {
-    this.cancelled = true;
-    this.#fail(Object.assign(new Error('cancelled'), { code: 'KFD_CANCELLED' }));
-  }
-}
-
-const plenty: StagingSource = {
-  claim: async () => ({ ring: stagingRing({ staging_mib: 64 }), giveBack: () => undefined }),
-};
 
 const files: readonly TransferFile[] = [
   { name: 'a', process: 0, renderNode: '/dev/dri/renderD128', bytes: 100 },

@@ -1,7 +1,7 @@
 /** The control service, over real sockets. */
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -78,8 +78,13 @@ test('watching ends when whoever watches wants no more; the session continues', 
   await SessionClient.with(root, running.criu_pid, async (client) => {
     for await (const _ of client.watch(enough.signal)) {
       count += 1;
+      assert.equal(getEventListeners(enough.signal, 'abort').length, 1);
       enough.abort();
     }
+    for await (const _ of client.watch(enough.signal)) assert.fail('it was enough before');
+    const later = new AbortController();
+    for await (const _ of client.watch(later.signal)) break;
+    assert.deepEqual(getEventListeners(later.signal, 'abort'), []);
   });
   assert.equal(count, 1);
   assert.deepEqual(await statusOf(root), running);

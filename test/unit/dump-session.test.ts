@@ -8,18 +8,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defaultConfig } from '../../src/config.js';
 import { readHost } from '../../src/gpu/host.js';
-import { createLogger } from '../../src/log.js';
-import { type Delivery, type Descriptor, native } from '../../src/native.js';
-import { HostStaging } from '../../src/session/contents/staging.js';
-import { Transfers } from '../../src/session/contents/transfers.js';
-import type { SessionContext } from '../../src/session/context.js';
+import { type Descriptor, native } from '../../src/native.js';
 import type { KernelSource } from '../../src/session/dump/kernel-limits.js';
 import { DumpSession } from '../../src/session/dump/session.js';
-import { Phases } from '../../src/session/phases.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { fixtures, temporaryFolder } from './paths.js';
+import { playedSession } from './played-session.js';
 import { bentHost } from './sysfs-tree.js';
 
 const twoGpus = join(fixtures, 'sysfs/two-gpus');
@@ -32,46 +27,19 @@ async function started(
   restoreTakes: RestoreTakes = () => assert.fail('no queue is on several dies'),
 ) {
   const image = await temporaryFolder(t);
-  const config = defaultConfig();
-  const log = createLogger({ level: 'silent' });
-  const transfers = new Transfers(new HostStaging(config, log, join(image, '../staging')));
-  let deliver: (delivery: Delivery) => void = () => undefined;
-  const replies: number[] = [];
-  const texts: string[] = [];
-  const context = {
-    config,
-    image,
-    log,
-    logPath: 'log',
-    phases: new Phases('prepare'),
-    transfers,
-    request: { operation: 'dump', criuPid: process.pid, imageDirectory: image },
-    listen(onDelivery: typeof deliver) {
-      deliver = onDelivery;
-      const reply = (_peer: number, type: number, _args: readonly number[], text: string) => {
-        replies.push(type);
-        texts.push(text);
-      };
-      return { reply, close() {} };
-    },
-  } as unknown as SessionContext;
+  const request = { operation: 'dump', criuPid: process.pid, image } as const;
+  const played = await playedSession(t, request);
   const host = () => readHost({ root, kfdVersion: '1.17' });
-  const session = new DumpSession(context, host, { root, restoreTakes });
+  const session = new DumpSession(played.context, host, { root, restoreTakes });
   await session.start();
-  const send = async (
-    type: number,
-    args: number[],
-    text: string | Buffer = '',
-    fds: Descriptor[] = [],
-  ) => {
-    const body = Buffer.from(text as string);
-    deliver({ type, args, body, fds, peer: 1, pid: process.pid } as Delivery);
-    await delay(1);
-  };
-  return { session, image, replies, texts, send };
+  const send = (type: number, args: number[], body: string | Buffer = '', fds: Descriptor[] = []) =>
+    played.send({ type, args, body, fds });
+  return { session, image, ...played, send };
 }
 
 type Started = Awaited<ReturnType<typeof started>>;
+
+const typesOf = ({ replies }: Started) => replies.map(({ type }) => type);
 
 /** Processes that use render nodes alone, with nothing in them. */
 async function processes({ send }: Started, count: number, pid = process.pid): Promise<void> {
@@ -88,7 +56,7 @@ test('a checkpoint whose GPU processes have ended in time is a success', async (
   const all = await started(t);
   await all.send(messageType.stage, [], 'post-dump');
   await all.send(messageType.dumpEnd, [0, 0]);
-  assert.deepEqual(all.replies, [messageType.ok, messageType.ok]);
+  assert.deepEqual(typesOf(all), [messageType.ok, messageType.ok]);
   const { outcome, success, code } = await all.session.finish();
   assert.deepEqual(
     { outcome, success, code },
@@ -110,7 +78,7 @@ test('sealed at post-dump, kept when CRIU ends well', async (t) => {
   const all = await started(t);
   await untilSealed(all);
   await all.send(messageType.dumpResult, [0]);
-  assert.equal(all.replies.at(-1), messageType.ok);
+  assert.equal(all.replies.at(-1)?.type, messageType.ok);
   assert.equal((await all.session.finish()).outcome, 'sealed');
   assert.deepEqual((await readdir(all.image)).sort(), whole);
 });
@@ -120,7 +88,7 @@ test('a sealed image is removed when CRIU fails after exit(DUMP) had been told o
   await untilSealed(all);
   await all.send(messageType.dumpResult, [1]);
   while (all.replies.length < 4) await delay(5);
-  assert.equal(all.replies.at(-1), messageType.error);
+  assert.equal(all.replies.at(-1)?.type, messageType.error);
   assert.deepEqual(await readdir(all.image), [], 'gone before CRIU ends');
   assert.equal((await all.session.finish()).outcome, 'abandoned');
 });
@@ -198,14 +166,14 @@ test('before the pause the session names the queues that this kernel cannot brin
     const before = all.replies.length;
     await all.send(messageType.dumpSurveyed, [pid]);
     while (all.replies.length === before) await delay(5);
-    return all.texts.at(-1);
+    return all.replies.at(-1)?.text;
   };
   assert.match(
     (await ask(4711)) ?? '',
     /^compute queues 0, 2 on a gfx90a: RESTORE of this kernel makes no room [^;]*$/,
   );
   assert.equal(await ask(4712), '', 'a process without queues');
-  assert.deepEqual(all.replies, [messageType.ok, messageType.ok]);
+  assert.deepEqual(typesOf(all), [messageType.ok, messageType.ok]);
   assert.equal((await all.session.finish()).outcome, 'abandoned');
 });
 
@@ -219,7 +187,7 @@ test('without CWSR no queue is saved, which is said before the pause', async (t)
   await all.send(messageType.dumpSurveyed, [4711]);
   while (all.replies.length === 0) await delay(5);
   assert.match(
-    all.texts[0] ?? '',
+    all.replies[0]?.text ?? '',
     /^sdma queue 1 on a gfx90a: no queue .* with amdgpu\.cwsr_enable=0/,
   );
   await all.session.finish();
@@ -245,7 +213,7 @@ test('RESTORE is asked once whether it takes queues on several dies, and believe
     await all.send(messageType.dumpSurveyed, [4711]);
     while (all.replies.length < 2) await delay(5);
     const why = /^compute queue 1 on a gfx942 with 8 compute dies: this kernel saves all/;
-    for (const reason of all.texts) assert.equal(why.test(reason), answer !== 'yes', reason);
+    for (const { text } of all.replies) assert.equal(why.test(text), answer !== 'yes', text);
     const gpus = [
       { gpuId: 51966, renderNode: '/dev/dri/renderD128' },
       { gpuId: 47806, renderNode: '/dev/dri/renderD129' },
@@ -270,8 +238,8 @@ test('no checkpoint begins before each dma-buf was compared with its BO', async 
   const body = Buffer.alloc(4);
   await all.send(messageType.dumpBuffers, [0], body, [native().memfd(Buffer.alloc(2 << 20))]);
   await all.send(messageType.dumpBegin, [1, 0]);
-  assert.deepEqual(all.replies, [messageType.error]);
-  assert.match(all.texts.join(), /^E_\w+: GPU \d+: its buffers cannot be compared: /);
+  assert.deepEqual(typesOf(all), [messageType.error]);
+  assert.match(all.replies[0]?.text ?? '', /^E_\w+: GPU \d+: its buffers cannot be compared: /);
   assert.equal((await all.session.finish()).success, false);
   assert.deepEqual(await readdir(all.image), []);
 });

@@ -44,6 +44,9 @@ export interface ForgedBo {
   readonly size: number | bigint;
   /** KFD_IOC_ALLOC_MEM_FLAGS_*: 1 is VRAM, 2 is GTT. */
   readonly flags: number;
+  /** As the process knows it; the first device without. */
+  readonly gpuId?: number;
+  readonly mmapOffset?: bigint;
 }
 
 export interface ForgedState {
@@ -83,7 +86,8 @@ export function stateFile({
     }),
     records(bos.length, 48, (record, i) => {
       record.writeBigUInt64LE(BigInt(bos[i]?.size ?? 0), 8);
-      record.writeUInt32LE(devices[0]?.[0] ?? 0, 32);
+      record.writeBigUInt64LE(bos[i]?.mmapOffset ?? 0n, 16);
+      record.writeUInt32LE(bos[i]?.gpuId ?? devices[0]?.[0] ?? 0, 32);
       record.writeUInt32LE(bos[i]?.flags ?? 0, 36);
       record.writeUInt32LE(invalidFd, 40);
     }),

@@ -1,27 +1,20 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { native } from '../../src/native.js';
 import { RestoreTree } from '../../src/session/restore/tree.js';
+import { lives } from './lives.js';
 import { temporaryFolder } from './paths.js';
-
-/** State of a process by proc(5); undefined when there is none. */
-function stateOf(pid: number): string | undefined {
-  if (!existsSync(`/proc/${pid}`)) return undefined;
-  return /^State:\s*(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-}
-
-const lives = (pid: number) => ![undefined, 'Z', 'X'].includes(stateOf(pid));
 
 /** A shell that plays CRIU and runs `script`, which prints the pids that it starts. */
 async function criu(t: TestContext, script: string, image: string, expected: number) {
   const shell = spawn('sh', ['-c', `${script}\nwhile :; do sleep 1; done`], {
     env: { ...process.env, IMAGE: image },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['pipe', 'pipe', 'ignore'],
   });
   t.after(() => shell.kill('SIGKILL'));
   const tree = new RestoreTree(shell.pid as number, image);
@@ -35,7 +28,7 @@ async function criu(t: TestContext, script: string, image: string, expected: num
   t.after(() => {
     for (const pid of pids()) if (lives(pid)) process.kill(pid, 'SIGKILL');
   });
-  return { shell, tree, pids: pids() };
+  return { shell, tree, pids: pids(), later: pids };
 }
 
 async function die(shell: ChildProcess): Promise<void> {
@@ -91,4 +84,22 @@ test('a task that was met is known again, and not by its pid alone', async (t) =
   assert.equal(tree.meet(met), tree.meet(met));
   assert.throws(() => tree.meet(2 ** 22 + 1), { code: 'KFD_IO' });
   assert.equal(existsSync(join('/proc', String(met))), true);
+});
+
+test('a task below a process that is none of the restore ends alone', async (t) => {
+  const image = await temporaryFolder(t);
+  // It is older than CRIU, and not above it: an exec into the container.
+  const other = await criu(t, "read line; sh -c 'sleep 65 & echo $!; echo $$; wait' &", image, 0);
+  const { shell, tree } = await criu(t, '', image, 0);
+  other.shell.stdin.write('go\n');
+  while (other.later().length < 2) await delay(5);
+  const [child = 0, met = 0] = other.later();
+  const second = tree.meet(met);
+  assert.equal(tree.meet(met), second);
+  await die(shell);
+  assert.deepEqual(await tree.end(), [met]);
+  assert.deepEqual([met, child, other.shell.pid as number].map(lives), [false, true, true]);
+  tree.close();
+  assert.equal(second.fd, -1);
+  assert.deepEqual(await tree.end(), [], 'nothing is known any more');
 });

@@ -191,6 +191,18 @@ test('processes that would wait for each other are found, however long the circl
   assert.equal(circle([1, 0, 10], [2, 0, 10], [2, 1, 11]), undefined);
   assert.deepEqual(circle([1, 0, 10], [0, 1, 10]), [1, 0]);
   assert.deepEqual(circle([3, 0, 10], [0, 1, 10], [1, 2, 12], [2, 0, 10]), [0, 1, 2]);
+  // Who waits for several is in a circle with one of them, first or last.
+  assert.deepEqual(circle([1, 0, 10], [1, 2, 10], [0, 1, 10]), [1, 0]);
+  assert.deepEqual(circle([1, 0, 10], [1, 2, 10], [2, 1, 10]), [1, 2]);
+  assert.deepEqual(circle([5, 0, 10], [1, 2, 10], [2, 1, 10]), [1, 2]);
+  // Of 64 layers each process waits for both of the next one: 2^64 paths, and no circle.
+  const layers = Array.from({ length: 64 }, (_, layer) => [0, 1].map((side) => 2 * layer + side));
+  const paths = layers
+    .slice(1)
+    .flatMap((next, layer) =>
+      (layers[layer] ?? []).flatMap((from) => next.map((to) => [from, to, 10] as const)),
+    );
+  assert.equal(circle(...paths), undefined);
   // KFD's buffers are there before anybody waits, and nobody waits for itself.
   assert.equal(circle([1, 0, 9], [0, 1, 10]), undefined);
   assert.equal(circle([1, 1, 10]), undefined);

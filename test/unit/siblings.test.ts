@@ -8,6 +8,7 @@ import { verifyCheckpoint } from '../../src/archive/verify.js';
 import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { native } from '../../src/native.js';
+import { checkSiblings } from '../../src/session/buffers/siblings.js';
 import { archive, entriesOf, type Files, tarOf } from './archive-builder.js';
 import { cli } from './cli-context.js';
 import {
@@ -100,4 +101,33 @@ test('objects of the addon are told apart', () => {
   assert.throws(() => flattenPages([], 'x', new SiblingCheck()), TypeError);
   assert.throws(() => new SiblingCheck().addFile('/nowhere'), { code: 'KFD_IO' });
   assert.deepEqual(new SiblingCheck().problems(), []);
+});
+
+test('before a seal and a restore all files are looked at, if one refers to another', (t) => {
+  const looked: string[] = [];
+  let found: object[] = [];
+  t.mock.method(native(), 'SiblingCheck', function SiblingCheck() {
+    return { addFile: (path: string) => void looked.push(path), problems: () => found };
+  } as never);
+  const files = (...siblings: number[]) =>
+    siblings.map((count, i) => ({ name: `file-${i}`, summary: { siblings: count } }));
+  checkSiblings('/image', files(0, 0));
+  assert.deepEqual(looked, [], 'nothing refers to anything');
+  checkSiblings('/image', files(0, 3));
+  assert.deepEqual(looked, ['/image/file-0', '/image/file-1']);
+  const problem = (gpu: number) => ({ process: 1, gpu, reason: `reason ${gpu}` });
+  const line = (gpu: number) => `amdgpu-pages-1-000${gpu}.img: reason ${gpu}`;
+  const five = [0, 1, 2, 3, 4];
+  for (const [count, message] of [
+    [1, line(0)],
+    [5, five.map(line).join('; ')],
+    [7, `${five.map(line).join('; ')}; and 2 more`],
+  ] as const) {
+    found = Array.from({ length: count }, (_, gpu) => problem(gpu));
+    const details = { problems: Array.from({ length: count }, (_, gpu) => line(gpu)) };
+    const hint = /use another copy$/;
+    assert.throws(() => checkSiblings('/image', files(1)), {
+      ...{ code: 'E_IMAGE_CORRUPT', message, hint, details },
+    });
+  }
 });

@@ -17,11 +17,13 @@ export class DumpContents {
   /** Missing for an image with one pages file: it has no other file to refer to. */
   readonly #frames: ImageFrames | undefined;
   readonly #copies = new Map<DrainPart, Snapshot>();
+  /** Copies and drains. They may still run when another one has failed. */
+  readonly #running: Promise<unknown>[] = [];
   readonly #continues = deferred();
   readonly #began = performance.now();
   #copiedAt: number | undefined;
   #drainedAt: number | undefined;
-  /** The tree's buffers have been read: it may run. */
+  /** The tree's buffers have been read: it may run. This and `drained` reject as soon as one file fails. */
   readonly released: Promise<void>;
   readonly drained: Promise<readonly DrainedFile[]>;
 
@@ -79,6 +81,7 @@ export class DumpContents {
   async end(): Promise<void> {
     this.treeGoesOn();
     await Promise.allSettled([this.released, this.drained]);
+    await Promise.allSettled(this.#running);
     this.#forget(this.#parts);
   }
 
@@ -89,7 +92,7 @@ export class DumpContents {
       const snapshot = await takeSnapshot(this.#context, part, budget);
       if (snapshot !== undefined) this.#copies.set(part, snapshot);
     });
-    await Promise.allSettled(copies);
+    this.#running.push(...copies);
     await Promise.all(copies);
     this.#copiedAt = performance.now();
   }
@@ -108,9 +111,10 @@ export class DumpContents {
       );
     }
     const drains = this.#parts.map((part) => begun.get(part) as Promise<DrainedFile>);
-    const all = Promise.allSettled(drains).then(() => {
+    this.#running.push(...drains);
+    const all = Promise.all(drains).then((files) => {
       this.#drainedAt = performance.now();
-      return Promise.all(drains);
+      return files;
     });
     return { direct, all };
   }

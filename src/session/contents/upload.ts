@@ -19,6 +19,7 @@ export interface UploadPlan {
 export class Uploads {
   readonly #context: TransferContext;
   readonly #plan: UploadPlan;
+  /** One for each file. */
   readonly #running: Promise<void>[] = [];
   #began: number | undefined;
   #ended = 0;
@@ -37,13 +38,15 @@ export class Uploads {
 
   /**
    * Fills the buffers of process `ordinal`; the keys of `dmabufs` are BO indices. Files of one GPU follow each other,
-   * because they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED.
+   * because they share its link and the staging budget. Rejects with E_GPU_IO, E_IMAGE_CORRUPT, E_CANCELLED as soon as
+   * one file fails: others may still run, and nobody needs them.
    */
-  start(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
+  async start(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
     this.#began ??= performance.now();
-    const upload = this.#all(ordinal, dmabufs);
-    this.#running.push(upload);
-    return upload;
+    const files = this.#plan.pairs.map((pair) => this.#file(pair, ordinal, dmabufs));
+    this.#running.push(...files);
+    await Promise.all(files);
+    this.#ended = performance.now();
   }
 
   /** Stops running uploads and waits for their end. Afterwards no descriptor is in use. */
@@ -63,16 +66,6 @@ export class Uploads {
       upload: us(this.#began, this.#ended),
       upload_overlapped: us(this.#began, Math.min(this.#ended, gate ?? this.#ended)),
     };
-  }
-
-  async #all(ordinal: number, dmabufs: ReadonlyMap<number, Descriptor>): Promise<void> {
-    const files = this.#plan.pairs.map((pair) => this.#file(pair, ordinal, dmabufs));
-    try {
-      await Promise.all(files);
-    } finally {
-      await Promise.allSettled(files);
-    }
-    this.#ended = performance.now();
   }
 
   async #file(

@@ -25,11 +25,15 @@ export class DeviceFilter {
   }
 
   /**
-   * Moves task `pid` (of the host) to where it can open the render nodes of `gpus` at most. Throws
-   * E_UNSUPPORTED_STATE, E_IO.
+   * Moves task `pid` (of the host) to where it can open the render nodes of `gpus` at most. `root`: the cgroups. Throws
+   * E_UNSUPPORTED_STATE, Node's error.
    */
-  static async enter(pid: number, gpus: readonly HostGpu[]): Promise<DeviceFilter> {
-    const filter = new DeviceFilter(pid, await cgroupOf(pid));
+  static async enter(
+    pid: number,
+    gpus: readonly HostGpu[],
+    root: string = cgroups,
+  ): Promise<DeviceFilter> {
+    const filter = new DeviceFilter(pid, await cgroupOf(pid, root));
     await mkdir(filter.#filtered);
     try {
       const minors = gpus.map(({ record }) => record.render_minor);
@@ -42,7 +46,7 @@ export class DeviceFilter {
     return filter;
   }
 
-  /** Moves the task back, if it still lives, and removes the cgroup. Throws E_IO. */
+  /** Moves the task back, if it still lives, and removes the cgroup. Throws Node's error. */
   async leave(): Promise<void> {
     try {
       await writeFile(join(this.#own, 'cgroup.procs'), String(this.#pid));
@@ -53,13 +57,13 @@ export class DeviceFilter {
   }
 }
 
-async function cgroupOf(pid: number): Promise<string> {
-  const unified = await access(join(cgroups, 'cgroup.controllers')).then(
+async function cgroupOf(pid: number, root: string): Promise<string> {
+  const unified = await access(join(root, 'cgroup.controllers')).then(
     () => true,
     () => false,
   );
   const path = /^0::(\/.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1];
-  if (unified && path !== undefined) return join(cgroups, path);
+  if (unified && path !== undefined) return join(root, path);
   const reason = "container: it was given some of the host's GPUs, and this host has cgroup v1";
   throw new KfdError('E_UNSUPPORTED_STATE', reason, {
     hint: 'boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or give the container all GPUs',

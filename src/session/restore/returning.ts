@@ -50,6 +50,16 @@ export function renderKey({ args: [, gpu, which] }: Message): string {
   return `${gpu}/${which}`;
 }
 
+/** Waits for the contents of each. Throws E_PROTOCOL for a process that never came, and the error of an upload. */
+export async function allUploaded(processes: readonly Returning[]): Promise<void> {
+  for (const { upload, prepared } of processes) {
+    if (upload === undefined) {
+      throw new KfdError('E_PROTOCOL', `restore: process ${prepared.ordinal} was not restored`);
+    }
+    await upload;
+  }
+}
+
 /** CRIU ignores errors of its mapping hook. A mapping without a report therefore failed. Throws E_GPU_IO. */
 export function checkMappings(processes: Iterable<Returning>): void {
   for (const { prepared, vmasMapped = 0 } of processes) {

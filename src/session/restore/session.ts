@@ -5,6 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../../errors.js';
+import type { HostOptions } from '../../gpu/host.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
 import { fromNative } from '../../native.js';
 import { stage } from '../../stages.js';
@@ -36,6 +37,7 @@ import {
 import { preflight } from './preflight.js';
 import { evictedOf, resumeAll } from './resume.js';
 import {
+  allUploaded,
   checkMappings,
   closeBuffers,
   leaveFilter,
@@ -52,6 +54,7 @@ const releaseMs = 20_000;
 
 export class RestoreSession implements Cancellable {
   readonly #context: SessionContext;
+  readonly #host: HostOptions | undefined;
   readonly #pending = new PendingAnswer();
   readonly #atGate = deferred();
   readonly #reported = deferred();
@@ -73,8 +76,10 @@ export class RestoreSession implements Cancellable {
   #tree: RestoreTree | undefined;
   #treeEnded: Promise<void> | undefined;
 
-  constructor(context: SessionContext) {
+  /** `host`: another host than this one. */
+  constructor(context: SessionContext, host?: HostOptions) {
     this.#context = context;
+    this.#host = host;
   }
 
   /** Refuses an impossible restore before any task exists. Throws KfdError with all reasons. */
@@ -91,7 +96,7 @@ export class RestoreSession implements Cancellable {
       tree.meet(message.pid);
       return handler(message);
     };
-    const plan = await preflight(directory, config);
+    const plan = await preflight(directory, config, this.#host);
     if (plan !== undefined) {
       const { ignored } = plan;
       if (ignored.length > 0) log.warn({ ignored }, 'restores in spite of differences');
@@ -279,15 +284,6 @@ export class RestoreSession implements Cancellable {
 
   #failure(): KfdError {
     return this.#state.failure ?? new KfdError('E_INTERNAL', 'session: refused without a reason');
-  }
-}
-
-async function allUploaded(processes: readonly Returning[]): Promise<void> {
-  for (const { upload, prepared } of processes) {
-    if (upload === undefined) {
-      throw new KfdError('E_PROTOCOL', `restore: process ${prepared.ordinal} was not restored`);
-    }
-    await upload;
   }
 }
 
