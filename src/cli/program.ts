@@ -7,8 +7,9 @@ import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
 import type { CommandContext } from './context.js';
-import { exitCodeOf, failureOf, failureText, ProgramFailure } from './failure.js';
+import { exitCodeOf, failureJson, failureOf, failureReport, KnownFailure } from './failure.js';
 import { flattenCommand } from './flatten.js';
+import { isJson } from './format.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
 import { sessionsCommand } from './sessions.js';
@@ -69,10 +70,13 @@ export async function runCommandLine(
     await (readingVerbs.includes(args[0] ?? '') ? orAborted(work, context.signal) : work);
     return 0;
   } catch (caught) {
-    if (caught instanceof ProgramFailure) return caught.status;
+    if (caught instanceof KnownFailure) {
+      if (isJson(args)) context.err(failureJson(caught.error));
+      return caught.status;
+    }
     const failure = failureOf(caught);
     if (failure === undefined) return 0;
-    context.err(failureText(failure));
+    context.err(failureReport(failure, args));
     return exitCodeOf(failure);
   }
 }
