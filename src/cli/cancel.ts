@@ -18,7 +18,6 @@ interface CancelOptions {
 
 export function cancelCommand({ out, signal }: CommandContext): Command {
   return new Command('cancel')
-    .description('stop a running checkpoint or restore')
     .addArgument(sessionArgument('<pid>'))
     .option('--reason <text>', 'reason to write into the logs', 'by kfd-checkpoint cancel')
     .addOption(formatOption('text', 'json'))

@@ -76,9 +76,6 @@ export const ignoreMismatchOption = () =>
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
-    .description(
-      'check whether this host can checkpoint and restore, or can restore one given checkpoint',
-    )
     .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
     .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())

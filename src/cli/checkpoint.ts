@@ -31,7 +31,6 @@ interface CheckpointOptions {
 
 export function checkpointCommand(context: CommandContext): Command {
   return new Command('checkpoint')
-    .description('checkpoint with podman, without GPU contents that an earlier archive holds')
     .requiredOption('--parent <archive>', 'the earlier archive; a restore will need it too')
     .addArgument(new Argument('<container>', 'name or id of a podman container'))
     .addArgument(

@@ -20,7 +20,6 @@ interface ConfigureOptions {
 
 export function configureCommand(context: CommandContext): Command {
   return new Command('configure')
-    .description('make CRIU and a container engine use this installation, or undo it')
     .addArgument(
       new Argument('[container-engine]', 'the container engine to set up')
         .choices(['podman', 'containerd'])

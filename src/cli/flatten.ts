@@ -26,7 +26,6 @@ export function appendParent(archive: string, before: readonly string[] = []): r
 
 export function flattenCommand(context: CommandContext): Command {
   return new Command('flatten')
-    .description('write an archive and its parents as one archive that needs no parent')
     .addArgument(new Argument('<archive>', 'archive from "kfd-checkpoint checkpoint --parent"'))
     .requiredOption('-o, --output <file>', 'name of the new archive; the file must not exist')
     .option(

@@ -22,7 +22,6 @@ export const checkpointArgument = () =>
 
 export function inspectCommand(context: CommandContext): Command {
   return new Command('inspect')
-    .description('show what a checkpoint holds')
     .addArgument(checkpointArgument())
     .addOption(formatOption('table', 'tree', 'json'))
     .action(async (path: string, options: { format: 'table' | 'tree' | 'json' }) => {

@@ -7,6 +7,7 @@ import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
 import type { CommandContext } from './context.js';
+import { explained } from './explained.js';
 import { exitCodeOf, failureJson, failureOf, failureReport, KnownFailure } from './failure.js';
 import { flattenCommand } from './flatten.js';
 import { isJson } from './format.js';
@@ -29,14 +30,12 @@ const readingVerbs: readonly string[] = [
 /** Time in which an interrupted verb can say itself what it was doing. */
 const obeyMs = 300;
 
-/** Runs one command line (without node and script) and returns its exit code. Never throws. */
-export async function runCommandLine(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
+/** The program and its verbs, before a command line is parsed. */
+export function programFor(context: CommandContext): Command {
   const program = new Command('kfd-checkpoint')
     .description('checkpoint and restore containers that use AMD GPUs')
     .version(versionText, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show this help')
     .helpCommand('help [verb]', 'show the help of a verb')
     // Flags after an archive or a container are podman's: restoreCommand, checkpointCommand.
     .enablePositionalOptions();
@@ -53,7 +52,18 @@ export async function runCommandLine(
     cancelCommand,
     versionCommand,
   ];
-  for (const verb of verbs) program.addCommand(verb(context));
+  for (const verb of verbs) {
+    program.addCommand(explained(verb(context)).helpOption('-h, --help', 'show this help'));
+  }
+  return program;
+}
+
+/** Runs one command line (without node and script) and returns its exit code. Never throws. */
+export async function runCommandLine(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const program = programFor(context);
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.out,

@@ -38,7 +38,6 @@ interface RestoreOptions {
 
 export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
-    .description('restore with podman, adapted to the device numbers of this host')
     .addArgument(
       new Argument('<checkpoint>', 'archive, or container that was checkpointed in place'),
     )

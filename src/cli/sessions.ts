@@ -10,7 +10,6 @@ import { duration, formatOption, json, rate, size, table } from './format.js';
 
 export function sessionsCommand({ out, err, signal }: CommandContext): Command {
   return new Command('sessions')
-    .description('list the running checkpoints and restores')
     .addOption(formatOption('table', 'json'))
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {

@@ -11,7 +11,6 @@ import { progressOf } from './progress.js';
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
-    .description('check every frame of the GPU state of a checkpoint')
     .addArgument(checkpointArgument())
     .addOption(formatOption('table', 'json'))
     .option('--quiet', 'print no progress')

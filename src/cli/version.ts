@@ -9,7 +9,6 @@ export const versionText = `kfd-checkpoint ${version}`;
 
 export function versionCommand({ out }: CommandContext): Command {
   return new Command('version')
-    .description('print the version')
     .addOption(formatOption('text', 'json'))
     .action(({ format }: { format: 'text' | 'json' }) => {
       const facts = { name: 'kfd-checkpoint', version, node: process.versions.node };

@@ -23,7 +23,6 @@ export const sessionArgument = (syntax: string) =>
 export function watchCommand(context: CommandContext): Command {
   const { out, signal } = context;
   return new Command('watch')
-    .description('follow a running checkpoint or restore to its end')
     .addArgument(sessionArgument('[pid]'))
     .addOption(formatOption('text', 'json'))
     .addOption(rootOption())
