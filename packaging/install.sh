@@ -10,6 +10,6 @@ rm -rf "$prefix"
 mkdir -p "$prefix"
 tar -C "$prefix" -xf "$archive"
 ln -sfn "$prefix/dist/src/cli/main.js" /usr/bin/kfd-checkpoint
-# Manual pages are looked for below /usr/share.
+# Manual pages and completions are looked for below /usr/share.
 cp -rsf "$prefix"/share/* /usr/share/
 ln -sfn "$prefix/shim/containerd-shim-kfd-v2" /usr/bin/containerd-shim-kfd-v2

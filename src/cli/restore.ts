@@ -39,7 +39,7 @@ interface RestoreOptions {
 export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
     .addArgument(
-      new Argument('<checkpoint>', 'archive, or container that was checkpointed in place'),
+      new Argument('<archive|container>', 'archive, or container that was checkpointed in place'),
     )
     .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())

@@ -1,17 +1,9 @@
 /** All man pages. The verbs' come from the program, the others from the documents. */
 
-import type { Command } from 'commander';
-import type { CommandContext } from '../cli/context.js';
-import { programFor } from '../cli/program.js';
 import { asPage, sectionOf } from './markdown.js';
+import { describedProgram } from './program.js';
 import { type Edition, page, paragraph, type Title } from './roff.js';
 import { pageOf, programPage, type Reference, seeAlso, verbPage, verbsOf } from './verb-pages.js';
-
-/** Where packages install it. Help shows it as the default of --prefix. */
-const installed: Pick<CommandContext, 'prefix'> = { prefix: '/usr/lib/kfd-checkpoint' };
-
-/** The program with its verbs and options. It cannot run. */
-export const describedProgram = (): Command => programFor(installed as CommandContext);
 
 /** Reads a document by its path in the repository. */
 export type ReadDocument = (path: string) => string;

@@ -6,18 +6,14 @@ import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { describedProgram, manPages } from '../../src/manual/pages.js';
+import { manPages } from '../../src/manual/pages.js';
+import { describedProgram } from '../../src/manual/program.js';
 import { cli } from './cli-context.js';
+import { isMissing } from './installed-program.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const edition = { date: '2026-11-25', version: '9.8.7' };
 const pages = manPages((path) => readFileSync(join(repository, path), 'utf8'), edition);
-
-/** Why a program cannot be asked here; false when it can. */
-function isMissing(program: string): string | false {
-  const found = spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
-  return found ? false : `${program} is not installed: npm run setup installs it`;
-}
 
 /** Names of options in text for people or in roff. */
 const optionsIn = (text: string) =>
