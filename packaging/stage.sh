@@ -14,6 +14,7 @@ parts=(
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
+	"packaging/checkpointctl-kfd bin/checkpointctl-kfd"
 	"$native/kfd_checkpoint.node lib/kfd_checkpoint.node"
 	"$native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
 	"$native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"

@@ -1,6 +1,6 @@
 /**
- * `main.js FOLDER` makes man pages and completions of shells below FOLDER/share, where packages expect them. The date of
- * the pages is SOURCE_DATE_EPOCH, so that the same sources make the same bytes.
+ * `main.js FOLDER` makes man pages and completions of shells below FOLDER/share, where packages expect them. The date
+ * of the pages is SOURCE_DATE_EPOCH, so that the same sources make the same bytes.
  */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -76,8 +76,8 @@ export interface Cell {
 }
 
 /**
- * A table. Columns that do not fit in a line share it, and their cells are broken. Where that would be hard to read, each
- * row is a paragraph under its first cell.
+ * A table. Columns that do not fit in a line share it, and their cells are broken. Where that would be hard to read,
+ * each row is a paragraph under its first cell.
  */
 export function table(heads: readonly Cell[], rows: readonly (readonly Cell[])[]): string {
   const all = [heads, ...rows];
