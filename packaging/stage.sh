@@ -46,6 +46,7 @@ done
 SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH node dist/src/manual/main.js "$stage"
 mkdir -p "$stage/share/doc/kfd-checkpoint"
 cp docs/*.md docs/*.svg "$stage/share/doc/kfd-checkpoint/"
+cp -a packaging/confinement "$stage/share/doc/kfd-checkpoint/"
 chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.
