@@ -10,4 +10,7 @@ rm -rf "$prefix"
 mkdir -p "$prefix"
 tar -C "$prefix" -xf "$archive"
 ln -sfn "$prefix/dist/src/cli/main.js" /usr/bin/kfd-checkpoint
+# Manual pages and completions are looked for below /usr/share.
+cp -rsf "$prefix"/share/* /usr/share/
+ln -sfn "$prefix/bin/checkpointctl-kfd" /usr/bin/checkpointctl-kfd
 ln -sfn "$prefix/shim/containerd-shim-kfd-v2" /usr/bin/containerd-shim-kfd-v2

@@ -14,13 +14,14 @@ parts=(
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
+	"packaging/checkpointctl-kfd bin/checkpointctl-kfd"
 	"$native/kfd_checkpoint.node lib/kfd_checkpoint.node"
 	"$native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
 	"$native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"
 )
 
 missing=
-for part in dist/src/bundle/main.js "${parts[@]:1}"; do
+for part in dist/src/{bundle,manual}/main.js "${parts[@]:1}"; do
 	[ -e "${part% *}" ] || missing+=" ${part% *}"
 done
 if [ -n "$missing" ]; then
@@ -40,6 +41,12 @@ done
 for file in hooks/*; do # the TypeScript ones are in dist/hooks
 	[[ $file == *.ts ]] || cp -a "$file" "$stage/hooks/"
 done
+# What packages install below /usr/share. The same sources make the same pages.
+: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH node dist/src/manual/main.js "$stage"
+mkdir -p "$stage/share/doc/kfd-checkpoint"
+cp docs/*.md docs/*.svg "$stage/share/doc/kfd-checkpoint/"
+cp -a packaging/confinement "$stage/share/doc/kfd-checkpoint/"
 chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.

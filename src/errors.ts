@@ -133,6 +133,23 @@ export function asKfdError(error: unknown, subject: string): KfdError {
   return new KfdError('E_INTERNAL', `${subject}: ${reason}`, { cause: error });
 }
 
+/** An error and its causes as plain data, at most five deep. */
+export function describeError(error: unknown, depth = 0): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const described: Record<string, unknown> = { message: error.message };
+  if ('code' in error && error.code !== undefined) described['code'] = error.code;
+  if (error instanceof KfdError) {
+    if (error.hint !== undefined) described['hint'] = error.hint;
+    if (error.details !== undefined) described['details'] = error.details;
+  } else {
+    described['stack'] = error.stack;
+  }
+  if (error.cause !== undefined && depth < 5) {
+    described['cause'] = describeError(error.cause, depth + 1);
+  }
+  return described;
+}
+
 /** Replaces control characters, because text of others must not control a terminal or forge a line of a log. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');

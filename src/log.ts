@@ -6,7 +6,7 @@
 import { mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pino } from 'pino';
-import { KfdError } from './errors.js';
+import { describeError, KfdError } from './errors.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 export type Logger = pino.Logger;
@@ -58,21 +58,4 @@ function linesTo(fd: number): pino.DestinationStream {
       }
     },
   };
-}
-
-/** An error and its causes as plain data, at most five deep. */
-export function describeError(error: unknown, depth = 0): Record<string, unknown> {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const described: Record<string, unknown> = { message: error.message };
-  if ('code' in error && error.code !== undefined) described['code'] = error.code;
-  if (error instanceof KfdError) {
-    if (error.hint !== undefined) described['hint'] = error.hint;
-    if (error.details !== undefined) described['details'] = error.details;
-  } else {
-    described['stack'] = error.stack;
-  }
-  if (error.cause !== undefined && depth < 5) {
-    described['cause'] = describeError(error.cause, depth + 1);
-  }
-  return described;
 }

@@ -20,7 +20,7 @@ import { copies, criuConfiguration, folders, hook, packaged } from './checks/ins
 import { kernel } from './checks/kernel.js';
 import { criu, podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
-import { json, table } from './format.js';
+import { formatOption, json, table } from './format.js';
 
 /** In the order of the output. */
 function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines): readonly Check[] {
@@ -76,13 +76,8 @@ export const ignoreMismatchOption = () =>
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
-    .description(
-      'check whether this host can checkpoint and restore, or can restore one given checkpoint',
-    )
     .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
-    .addOption(
-      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
-    )
+    .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
     .option('--prefix <dir>', 'folder of the installation', context.prefix)

@@ -16,7 +16,8 @@ import { processName } from '../os/ancestors.js';
 import { removeDeadFolders } from '../session/control/folders.js';
 import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
-import { ProgramFailure } from './failure.js';
+import { formatOption, json } from './format.js';
+import { podman, podmanFailure } from './podman.js';
 import { progressOf } from './progress.js';
 import { containerOf } from './restore-target.js';
 import { failOnProblems } from './verify.js';
@@ -24,18 +25,19 @@ import { failOnProblems } from './verify.js';
 interface CheckpointOptions {
   readonly parent: string;
   readonly quiet?: boolean;
+  readonly format: 'text' | 'json';
   readonly run: string;
 }
 
 export function checkpointCommand(context: CommandContext): Command {
   return new Command('checkpoint')
-    .description('checkpoint with podman, without GPU contents that an earlier archive holds')
     .requiredOption('--parent <archive>', 'the earlier archive; a restore will need it too')
     .addArgument(new Argument('<container>', 'name or id of a podman container'))
     .addArgument(
       new Argument('[flags...]', 'flags for "podman container checkpoint"; --export is required'),
     )
     .option('--quiet', 'print no progress')
+    .addOption(formatOption('text', 'json'))
     .option('--run <dir>', 'folder in which sessions look for the parent', runFolder)
     .passThroughOptions()
     .action((container: string, flags: string[], options: CheckpointOptions) =>
@@ -46,7 +48,7 @@ export function checkpointCommand(context: CommandContext): Command {
 async function checkpoint(
   container: string,
   flags: readonly string[],
-  { parent, quiet, run }: CheckpointOptions,
+  { parent, quiet, format, run }: CheckpointOptions,
   context: CommandContext,
 ): Promise<void> {
   // A checkpoint in place cannot get its parent's contents back, because podman restores the container's folder.
@@ -68,14 +70,16 @@ async function checkpoint(
     const files = await keepIndexes(parent, folder, context, quiet === true);
     const list: ParentFile = { archive, files };
     writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
-    const { runThrough, signal } = context;
     stage('cli', 'saving');
-    const args = ['container', 'checkpoint', container, ...flags];
-    const status = await runThrough('podman', args, undefined, signal);
+    const result = await podman(['checkpoint', container, ...flags], undefined, format, context);
     stage('cli', 'saved');
-    if (status !== 0) {
+    if (result.status !== 0) {
       await explainInPlace(container, parent, context);
-      throw new ProgramFailure(status);
+      throw podmanFailure(result);
+    }
+    if (format === 'json') {
+      const report = { container, parent, parent_files: files, podman_output: result.printed };
+      context.out(json({ schema_version: 1, ...report }));
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -6,6 +6,7 @@ import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
+import { formatOption, json } from './format.js';
 import type { Roots } from './roots.js';
 
 interface ConfigureOptions {
@@ -14,11 +15,11 @@ interface ConfigureOptions {
   readonly root: string;
   readonly prefix: string;
   readonly containerd?: string;
+  readonly format: 'text' | 'json';
 }
 
 export function configureCommand(context: CommandContext): Command {
   return new Command('configure')
-    .description('make CRIU and a container engine use this installation, or undo it')
     .addArgument(
       new Argument('[container-engine]', 'the container engine to set up')
         .choices(['podman', 'containerd'])
@@ -36,28 +37,65 @@ export function configureCommand(context: CommandContext): Command {
       '--containerd <release>',
       'release of containerd, such as 1.7; without it, containerd --version is run',
     )
+    .addOption(formatOption('text', 'json'))
     .action(async (containerEngine: string, options: ConfigureOptions) => {
       const roots = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
       const { changes, notes } =
         containerEngine === 'containerd'
           ? await forContainerd(roots, options, context)
           : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
-      for (const change of changes) {
-        // Between two files. The order of the files allows that at any place.
-        if (context.signal.aborted) {
-          throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished', {
-            hint: 'run it again',
+      const dryRun = options.dryRun === true;
+      if (options.format === 'json') {
+        const done: object[] = [];
+        try {
+          await eachChange(changes, roots, dryRun, context, (change) => {
+            done.push(asJson(change, dryRun));
           });
+        } finally {
+          // What was changed before an error is told, too.
+          const complete = done.length === changes.length;
+          const report = {
+            engine: containerEngine,
+            dry_run: dryRun,
+            complete,
+            changes: done,
+            notes,
+          };
+          context.out(json({ schema_version: 1, ...report }));
         }
-        if (options.dryRun) {
-          context.out(diff(change.path, change.before, change.after));
-          continue;
-        }
-        await apply(roots, change);
-        context.out(`${verb(change)} ${change.path}\n`);
+        return;
       }
+      await eachChange(changes, roots, dryRun, context, (change) => {
+        const { path, before, after } = change;
+        context.out(dryRun ? diff(path, before, after) : `${verb(change).padEnd(9)} ${path}\n`);
+      });
       for (const note of notes) context.err(`Note: ${note}\n`);
     });
+}
+
+/** Makes the changes, unless this is a dry run, and tells each one. Throws E_CANCELLED, E_IO. */
+async function eachChange(
+  changes: readonly FileChange[],
+  roots: Roots,
+  dryRun: boolean,
+  { signal }: CommandContext,
+  tell: (change: FileChange) => void,
+): Promise<void> {
+  for (const change of changes) {
+    // Between two files. The order of the files allows that at any place.
+    if (signal.aborted) {
+      throw new KfdError('E_CANCELLED', 'configure: interrupted before it had finished', {
+        hint: 'run it again',
+      });
+    }
+    if (!dryRun) await apply(roots, change);
+    tell(change);
+  }
+}
+
+function asJson(change: FileChange, dryRun: boolean) {
+  const { path, before, after } = change;
+  return { path, action: verb(change), ...(dryRun && { diff: diff(path, before, after) }) };
 }
 
 async function forContainerd(
@@ -82,7 +120,7 @@ async function forContainerd(
 }
 
 function verb({ before, after }: FileChange): string {
-  if (before === after) return after === undefined ? 'absent   ' : 'unchanged';
-  if (after === undefined) return 'removed  ';
-  return before === undefined ? 'wrote    ' : 'changed  ';
+  if (before === after) return after === undefined ? 'absent' : 'unchanged';
+  if (after === undefined) return 'removed';
+  return before === undefined ? 'wrote' : 'changed';
 }

@@ -9,12 +9,14 @@ import { asKfdError, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
 import { temporaryRoot } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
+import { formatOption, json } from './format.js';
 import { rewriteTo } from './rewrite-archive.js';
 
 interface FlattenOptions {
   readonly parent?: readonly string[];
   readonly output: string;
   readonly quiet?: boolean;
+  readonly format: 'text' | 'json';
 }
 
 /** For commander: collects all `--parent` options. */
@@ -24,7 +26,6 @@ export function appendParent(archive: string, before: readonly string[] = []): r
 
 export function flattenCommand(context: CommandContext): Command {
   return new Command('flatten')
-    .description('write an archive and its parents as one archive that needs no parent')
     .addArgument(new Argument('<archive>', 'archive from "kfd-checkpoint checkpoint --parent"'))
     .requiredOption('-o, --output <file>', 'name of the new archive; the file must not exist')
     .option(
@@ -33,25 +34,33 @@ export function flattenCommand(context: CommandContext): Command {
       appendParent,
     )
     .option('--quiet', 'print no progress')
-    .action((path: string, options: FlattenOptions) => flatten(path, options, context));
+    .addOption(formatOption('text', 'json'))
+    .action(async (path: string, options: FlattenOptions) => {
+      const parents = await flatten(path, options, context);
+      if (options.format === 'text') return;
+      context.out(json({ schema_version: 1, archive: path, parents, output: options.output }));
+    });
 }
 
+/** Returns the paths of the parents, the archive's own first. */
 async function flatten(
   path: string,
   { parent = [], output, quiet }: FlattenOptions,
   context: CommandContext,
-): Promise<void> {
+): Promise<string[]> {
   // Reserves the name first, so that no file of another program is replaced later.
   closeSync(created(output));
   try {
     const temporary = `${output}.${process.pid}.tmp`;
     const fd = created(temporary);
+    let parents: string[];
     try {
-      await inWorkFolder(dirname(output), async (folder) => {
+      parents = await inWorkFolder(dirname(output), async (folder) => {
         const chain = await chainOf(path, parent, folder, context);
         const flatten = context.native.imageFlattener();
         const { files } = await flattened(chain, flatten, folder, context.signal);
         await rewriteTo(fd, path, files, context, quiet === true);
+        return chain.slice(1).map(({ contents }) => contents.path);
       });
       // Parents are removed after this, so the archive must outlive a power failure.
       fsyncSync(fd);
@@ -63,6 +72,7 @@ async function flatten(
       closeSync(fd);
     }
     await syncFolder(dirname(output));
+    return parents;
   } catch (error) {
     rmSync(output, { force: true });
     throw error;

@@ -1,6 +1,19 @@
-/** Text for people: sizes, times, tables and trees. */
+/** The option `--format`, and text for people and programs: sizes, times, tables, trees, JSON. */
 
+import { Option } from 'commander';
 import { printable } from '../errors.js';
+
+/** `--format` of a verb. The first form is the default. */
+export function formatOption(...forms: readonly ['table' | 'text', ...string[]]): Option {
+  return new Option('--format <format>', 'output format').choices(forms).default(forms[0]);
+}
+
+/** Whether a command line asks for JSON, also one that cannot be parsed: its error is JSON, too. */
+export function isJson(args: readonly string[]): boolean {
+  const at = args.findLastIndex((word) => /^--format(=|$)/.test(word));
+  const word = args[at];
+  return word === '--format' ? args[at + 1] === 'json' : word === '--format=json';
+}
 
 /** Binary units with one decimal, as in checkpointctl. Below 1 KiB, whole bytes. */
 export function size(bytes: number): string {
@@ -87,11 +100,20 @@ export function fitted(text: string, columns: number): string {
   return kept + mark;
 }
 
-/** Control characters are escaped, also those that JSON allows in text. */
+/** A document. Control characters are escaped, also those that JSON allows in text. */
 export function json(value: unknown): string {
-  const escaped = (char: string): string =>
+  return escaped(JSON.stringify(value, null, 2));
+}
+
+/** The same in one line. */
+export function jsonLine(value: unknown): string {
+  return escaped(JSON.stringify(value));
+}
+
+function escaped(text: string): string {
+  const asUnits = (char: string): string =>
     Array.from({ length: char.length }, (_, at) => char.charCodeAt(at).toString(16))
       .map((unit) => `\\u${unit.padStart(4, '0')}`)
       .join('');
-  return `${JSON.stringify(value, null, 2).replace(/[^\P{C}\n]/gu, escaped)}\n`;
+  return `${text.replace(/[^\P{C}\n]/gu, asUnits)}\n`;
 }

@@ -1,6 +1,6 @@
 /** `kfd-checkpoint inspect`: shows what a checkpoint holds, without unpacking it. */
 
-import { Argument, Command, Option } from 'commander';
+import { Argument, Command } from 'commander';
 import type { RenderStateFacts } from '../addon/images.js';
 import { unsealed } from '../archive/completeness.js';
 import { collectState, readContents } from '../archive/contents.js';
@@ -10,7 +10,7 @@ import { isStateOf, type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js'
 import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
 import type { CommandContext } from './context.js';
-import { json, tree } from './format.js';
+import { formatOption, json, tree } from './format.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
 
@@ -22,13 +22,8 @@ export const checkpointArgument = () =>
 
 export function inspectCommand(context: CommandContext): Command {
   return new Command('inspect')
-    .description('show what a checkpoint holds')
     .addArgument(checkpointArgument())
-    .addOption(
-      new Option('--format <format>', 'output format')
-        .choices(['table', 'tree', 'json'])
-        .default('table'),
-    )
+    .addOption(formatOption('table', 'tree', 'json'))
     .action(async (path: string, options: { format: 'table' | 'tree' | 'json' }) => {
       const { signal, native } = context;
       const objects = new Map<string, KfdObjects>();

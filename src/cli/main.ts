@@ -4,11 +4,12 @@
 import { fileURLToPath } from 'node:url';
 import { KfdError } from '../errors.js';
 import { run, runThrough } from '../os/exec.js';
-import { exitCodeOf, failureText } from './failure.js';
+import { exitCodeOf, failureReport } from './failure.js';
 import { nativeServices } from './native-services.js';
 import { outputTo } from './output.js';
 import { runCommandLine } from './program.js';
 
+const args = process.argv.slice(2);
 const interrupted = new AbortController();
 let signalNumber = 0;
 let hasEnded = false;
@@ -17,7 +18,7 @@ process.exitCode = 1;
 process.on('exit', () => {
   if (!hasEnded) {
     const lost = new KfdError('E_INTERNAL', 'kfd-checkpoint: ended without a result');
-    err(failureText(lost));
+    err(failureReport(lost, args));
   }
 });
 for (const [name, number] of [
@@ -37,7 +38,7 @@ process.stderr.on('error', () => undefined);
 const err = (text: string) => void process.stderr.write(text);
 
 async function main(): Promise<number> {
-  const status = await runCommandLine(process.argv.slice(2), {
+  const status = await runCommandLine(args, {
     out: output.write,
     err,
     isTerminal: process.stderr.isTTY,
@@ -50,7 +51,7 @@ async function main(): Promise<number> {
   });
   const failure = await output.finished();
   if (failure === undefined) return status;
-  err(failureText(failure));
+  err(failureReport(failure, args));
   // A verb that failed has the more important reason.
   return status === 0 ? exitCodeOf(failure) : status;
 }

@@ -7,8 +7,10 @@ import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
 import { configureCommand } from './configure.js';
 import type { CommandContext } from './context.js';
-import { exitCodeOf, failureOf, failureText, ProgramFailure } from './failure.js';
+import { explained } from './explained.js';
+import { exitCodeOf, failureJson, failureOf, failureReport, KnownFailure } from './failure.js';
 import { flattenCommand } from './flatten.js';
+import { isJson } from './format.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
 import { sessionsCommand } from './sessions.js';
@@ -28,14 +30,12 @@ const readingVerbs: readonly string[] = [
 /** Time in which an interrupted verb can say itself what it was doing. */
 const obeyMs = 300;
 
-/** Runs one command line (without node and script) and returns its exit code. Never throws. */
-export async function runCommandLine(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
+/** The program and its verbs, before a command line is parsed. */
+export function programFor(context: CommandContext): Command {
   const program = new Command('kfd-checkpoint')
     .description('checkpoint and restore containers that use AMD GPUs')
     .version(versionText, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show this help')
     .helpCommand('help [verb]', 'show the help of a verb')
     // Flags after an archive or a container are podman's: restoreCommand, checkpointCommand.
     .enablePositionalOptions();
@@ -52,7 +52,18 @@ export async function runCommandLine(
     cancelCommand,
     versionCommand,
   ];
-  for (const verb of verbs) program.addCommand(verb(context));
+  for (const verb of verbs) {
+    program.addCommand(explained(verb(context)).helpOption('-h, --help', 'show this help'));
+  }
+  return program;
+}
+
+/** Runs one command line (without node and script) and returns its exit code. Never throws. */
+export async function runCommandLine(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const program = programFor(context);
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.out,
@@ -69,10 +80,13 @@ export async function runCommandLine(
     await (readingVerbs.includes(args[0] ?? '') ? orAborted(work, context.signal) : work);
     return 0;
   } catch (caught) {
-    if (caught instanceof ProgramFailure) return caught.status;
+    if (caught instanceof KnownFailure) {
+      if (isJson(args)) context.err(failureJson(caught.error));
+      return caught.status;
+    }
     const failure = failureOf(caught);
     if (failure === undefined) return 0;
-    context.err(failureText(failure));
+    context.err(failureReport(failure, args));
     return exitCodeOf(failure);
   }
 }

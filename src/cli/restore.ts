@@ -17,11 +17,11 @@ import { temporaryRoot } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
-import { ProgramFailure } from './failure.js';
 import { appendParent, chainOf, inWorkFolder } from './flatten.js';
-import { size } from './format.js';
+import { formatOption, json, size } from './format.js';
+import { podman, podmanFailure } from './podman.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
-import { restoreTarget } from './restore-target.js';
+import { type RestoreTarget, restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
 
 /** `--import FILE` of podman, in all spellings: also after flags without a value in one word. */
@@ -33,13 +33,13 @@ interface RestoreOptions {
   readonly ignoreMismatch?: string;
   readonly parent?: readonly string[];
   readonly quiet?: boolean;
+  readonly format: 'text' | 'json';
 }
 
 export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
-    .description('restore with podman, adapted to the device numbers of this host')
     .addArgument(
-      new Argument('<checkpoint>', 'archive, or container that was checkpointed in place'),
+      new Argument('<archive|container>', 'archive, or container that was checkpointed in place'),
     )
     .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())
@@ -50,6 +50,7 @@ export function restoreCommand(context: CommandContext): Command {
       appendParent,
     )
     .option('--quiet', 'print no progress')
+    .addOption(formatOption('text', 'json'))
     .option('--root <dir>', 'read the system below this folder', '/')
     .passThroughOptions()
     .action((path: string, flags: string[], options: RestoreOptions) =>
@@ -60,7 +61,7 @@ export function restoreCommand(context: CommandContext): Command {
 async function restore(
   name: string,
   flags: readonly string[],
-  { root, gpuMap, ignoreMismatch, parent = [], quiet }: RestoreOptions,
+  { root, gpuMap, ignoreMismatch, parent = [], quiet, format }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => importFlag.test(flag))) {
@@ -84,18 +85,40 @@ async function restore(
   for (const { message, hint } of verdict.placement?.risks ?? []) {
     context.err(`warning: ${printable(message)} (${hint})\n`);
   }
+  const how = { parents: parent, flags, quiet: quiet === true, format };
+  const printed = await restoreBy(target, verdict, tmpfs, how, context);
+  if (format === 'json') context.out(json(asJson(target, verdict, parent, printed)));
+}
+
+interface How {
+  readonly parents: readonly string[];
+  readonly flags: readonly string[];
+  readonly quiet: boolean;
+  readonly format: 'text' | 'json';
+}
+
+/** Changes what must change, and runs podman. Returns what podman printed, where that is for the report. */
+async function restoreBy(
+  target: RestoreTarget,
+  verdict: Restorability,
+  tmpfs: ReadonlyMap<string, Buffer>,
+  { parents, flags, quiet, format }: How,
+  context: CommandContext,
+): Promise<string> {
+  const { path } = target;
+  const hasParent = parents.length > 0;
   if (target.kind === 'container') {
     const change = async (whole?: Flattened) => {
       const spec = await readBundleSpec(path);
       const documents = { config: '{}', spec, tmpfs };
       return changes(path, verdict, documents, context, whole?.manifest);
     };
-    if (hasParent) await putParentsIn(path, parent, verdict, change, context);
+    if (hasParent) await putParentsIn(path, parents, verdict, change, context);
     else if (verdict.needsRewriting) await replaceInPlace(path, await change());
-    return podman([...flags, target.id], undefined, context);
+    return restored([...flags, target.id], undefined, format, context);
   }
   if (!verdict.needsRewriting && !hasParent) {
-    return podman(['--import', path, ...flags], undefined, context);
+    return restored(['--import', path, ...flags], undefined, format, context);
   }
   const { config, spec } = verdict.contents.documents;
   const fd = await temporaryFile(path);
@@ -105,16 +128,16 @@ async function restore(
         ? await changes(path, verdict, { config, spec, tmpfs }, context, whole?.manifest)
         : [];
       const files = new Map<string, Contents>([...(whole?.files ?? []), ...replaced]);
-      await rewriteTo(fd, path, files, context, quiet === true);
+      await rewriteTo(fd, path, files, context, quiet);
     };
     if (!hasParent) await write();
     else {
       await inWorkFolder(dirname(path), async (folder) =>
-        write(await withParents(path, parent, folder, context)),
+        write(await withParents(path, parents, folder, context)),
       );
     }
     // podman gets a descriptor, because a file without a name never stays behind.
-    await podman(['--import', '/proc/self/fd/3', ...flags], fd, context);
+    return await restored(['--import', '/proc/self/fd/3', ...flags], fd, format, context);
   } finally {
     closeSync(fd);
   }
@@ -204,13 +227,34 @@ async function temporaryFile(path: string): Promise<number> {
   }
 }
 
-async function podman(
+async function restored(
   args: readonly string[],
   fd: number | undefined,
-  { runThrough, signal }: CommandContext,
-): Promise<void> {
+  format: 'text' | 'json',
+  context: CommandContext,
+): Promise<string> {
   stage('cli', 'restoring');
-  const status = await runThrough('podman', ['container', 'restore', ...args], fd, signal);
+  const result = await podman(['restore', ...args], fd, format, context);
   stage('cli', 'restored');
-  if (status !== 0) throw new ProgramFailure(status);
+  if (result.status !== 0) throw podmanFailure(result);
+  return result.printed;
+}
+
+/** Within `schema_version` 1 members are only added. */
+function asJson(
+  target: RestoreTarget,
+  { placement, needsRewriting }: Restorability,
+  parents: readonly string[],
+  printed: string,
+) {
+  return {
+    schema_version: 1,
+    target,
+    rewritten: needsRewriting,
+    parents,
+    moves: placement?.moves ?? [],
+    ignored: placement?.ignored ?? [],
+    warnings: placement?.risks ?? [],
+    podman_output: printed,
+  };
 }

@@ -6,14 +6,11 @@ import { SessionClient } from '../session/control/client.js';
 import { removeDeadFolders, sessionPids } from '../session/control/folders.js';
 import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
-import { duration, json, rate, size, table } from './format.js';
+import { duration, formatOption, json, rate, size, table } from './format.js';
 
 export function sessionsCommand({ out, err, signal }: CommandContext): Command {
   return new Command('sessions')
-    .description('list the running checkpoints and restores')
-    .addOption(
-      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
-    )
+    .addOption(formatOption('table', 'json'))
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
       const { sessions, failures } = await statuses(root, signal);

@@ -1,21 +1,18 @@
 /** `kfd-checkpoint verify`: compares all GPU state with its checksums and with the manifest. */
 
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { unsealed } from '../archive/completeness.js';
 import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
 import { KfdError, printable } from '../errors.js';
 import type { CommandContext } from './context.js';
-import { json, size, table } from './format.js';
+import { formatOption, json, size, table } from './format.js';
 import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
-    .description('check every frame of the GPU state of a checkpoint')
     .addArgument(checkpointArgument())
-    .addOption(
-      new Option('--format <format>', 'output format').choices(['table', 'json']).default('table'),
-    )
+    .addOption(formatOption('table', 'json'))
     .option('--quiet', 'print no progress')
     .action(async (path: string, options: { format: 'table' | 'json'; quiet?: boolean }) => {
       const { signal, native } = context;

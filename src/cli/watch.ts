@@ -1,12 +1,12 @@
 /** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
 
-import { Argument, Command, Option } from 'commander';
+import { Argument, Command } from 'commander';
 import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
-import { ProgramFailure } from './failure.js';
-import { rate, size } from './format.js';
+import { KnownFailure } from './failure.js';
+import { formatOption, jsonLine, rate, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
 import {
   chosenSession,
@@ -23,20 +23,17 @@ export const sessionArgument = (syntax: string) =>
 export function watchCommand(context: CommandContext): Command {
   const { out, signal } = context;
   return new Command('watch')
-    .description('follow a running checkpoint or restore to its end')
     .addArgument(sessionArgument('[pid]'))
-    .addOption(
-      new Option('--format <format>', 'output format').choices(['text', 'json']).default('text'),
-    )
+    .addOption(formatOption('text', 'json'))
     .addOption(rootOption())
     .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
       const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
-        throw signal.aborted ? new ProgramFailure(1) : error;
+        throw signal.aborted ? interrupted() : error;
       });
       const progress = progressOf(context);
       const shown =
         options.format === 'json'
-          ? (status: SessionStatus) => out(`${JSON.stringify(statusAsJson(status))}\n`)
+          ? (status: SessionStatus) => out(jsonLine({ schema_version: 1, ...statusAsJson(status) }))
           : textOf(context, progress);
       const last = await SessionClient.with(options.root, criuPid, async (client) => {
         let newest: SessionStatus | undefined;
@@ -47,10 +44,12 @@ export function watchCommand(context: CommandContext): Command {
         return newest;
       }).finally(progress.end);
       // Whoever ends the watch needs no message.
-      if (signal.aborted) throw new ProgramFailure(1);
+      if (signal.aborted) throw interrupted();
       failUnlessDone(criuPid, last);
     });
 }
+
+const interrupted = () => new KnownFailure(1, new KfdError('E_CANCELLED', 'watch: interrupted'));
 
 /** A bar on a terminal. Otherwise a line for each phase and for each tenth of the bytes. */
 function textOf(

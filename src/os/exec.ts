@@ -29,22 +29,34 @@ export const run: Run = (command, args, options = {}) =>
     });
   });
 
+/** The most text that `Printed` takes, in characters; the rest is dropped. */
+export const maxPrinted = 1 << 20;
+
+/** Takes what a program prints to its standard output. */
+export type Printed = (text: string) => void;
+
 /**
  * Runs a program with our standard streams to its end. `descriptor` becomes its descriptor 3. Resolves with its status,
- * or 128 plus the number of the signal that ended it. `signal` sends SIGTERM. Rejects with E_HOST when there is no such
- * program.
+ * or 128 plus the number of the signal that ended it. `signal` sends SIGTERM. With `printed`, its standard output goes
+ * there instead of to ours. Rejects with E_HOST when there is no such program.
  */
 export type RunThrough = (
   command: string,
   args: readonly string[],
   descriptor: number | undefined,
   signal: AbortSignal,
+  printed?: Printed,
 ) => Promise<number>;
 
-export const runThrough: RunThrough = (command, args, descriptor, signal) =>
+export const runThrough: RunThrough = (command, args, descriptor, signal, printed) =>
   new Promise((resolve, reject) => {
     const child = spawn(command, [...args], {
-      stdio: ['inherit', 'inherit', 'inherit', descriptor ?? 'ignore'],
+      stdio: ['inherit', printed ? 'pipe' : 'inherit', 'inherit', descriptor ?? 'ignore'],
+    });
+    let room = maxPrinted;
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      printed?.(text.slice(0, room));
+      room = Math.max(0, room - text.length);
     });
     const stop = () => void child.kill('SIGTERM');
     signal.addEventListener('abort', stop, { once: true });

@@ -18,6 +18,20 @@ export const fakeNative: NativeServices = {
   },
 };
 
+/** The error that a verb with `--format json` has printed. */
+export function errorIn(stderr: string) {
+  const line = stderr.trimEnd().split('\n').at(-1) ?? '';
+  const { error } = JSON.parse(line) as {
+    readonly error: {
+      readonly code: string;
+      readonly message: string;
+      readonly hint: string;
+      readonly details?: Readonly<Record<string, unknown>>;
+    };
+  };
+  return error;
+}
+
 /** Programs by "command first-argument"; anything else is not in PATH. */
 export function fakeRun(outputs: Readonly<Record<string, string | number>>): Run {
   return async (command, args) => {

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { defaultConfig, loadConfig, parseConfig, readConfig } from '../../src/config.js';
-import { asKfdError, exitCodes, KfdError } from '../../src/errors.js';
-import { createLogger, describeError } from '../../src/log.js';
+import { asKfdError, describeError, exitCodes, KfdError } from '../../src/errors.js';
+import { createLogger } from '../../src/log.js';
 import { readTextIfAny } from '../../src/os/files.js';
 import { temporaryFolder } from './paths.js';
 

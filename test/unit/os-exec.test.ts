@@ -11,7 +11,7 @@ import {
   processStats,
   startTime,
 } from '../../src/os/ancestors.js';
-import { run, runThrough } from '../../src/os/exec.js';
+import { maxPrinted, run, runThrough } from '../../src/os/exec.js';
 import { patched } from './patched.js';
 import { temporaryFolder } from './paths.js';
 
@@ -65,6 +65,20 @@ test('a program with our streams has our descriptor as its third', async (t) => 
   const { signal } = new AbortController();
   assert.equal(await runThrough('sh', ['-c', 'echo here >&3'], fd, signal), 0);
   assert.equal(readFileSync(path, 'utf8'), 'here\n');
+});
+
+test('standard output of a program can be collected, up to 1 MiB', async () => {
+  const { signal } = new AbortController();
+  let text = '';
+  const printed = (part: string) => {
+    text += part;
+  };
+  assert.equal(await runThrough('sh', ['-c', 'echo one; exit 3'], undefined, signal, printed), 3);
+  assert.equal(text, 'one\n');
+  text = '';
+  const more = `head -c ${maxPrinted + 9} /dev/zero`;
+  assert.equal(await runThrough('sh', ['-c', more], undefined, signal, printed), 0);
+  assert.equal(text.length, maxPrinted);
 });
 
 test('the status of a program, and 128 and a signal', async () => {

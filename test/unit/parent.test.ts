@@ -21,6 +21,7 @@ import {
   services,
   walk,
 } from './drained-archive.js';
+import { assertGolden } from './golden.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
@@ -95,10 +96,10 @@ test('an archive and its parent become one that needs none', async (t) => {
   const { folder, base, delta } = await pair(t);
   assert.ok(statSync(delta).size < statSync(base).size / 2);
   const out = join(folder, 'flat.tar');
-  const { code, stderr } = await cli(['flatten', '--quiet', delta, '-o', out], {
-    native: services,
-  });
+  const args = ['flatten', '--quiet', '--format', 'json', delta, '-o', out];
+  const { code, stdout, stderr } = await cli(args, { native: services });
   assert.equal(code, 0, stderr);
+  assertGolden(stdout, 'cli-json/flatten.json', { FOLDER: folder });
   await assertContents(t, out, second);
   assert.deepEqual(readdirSync(folder).sort(), ['base.tar', 'delta.tar', 'flat.tar']);
 });

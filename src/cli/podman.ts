@@ -1,0 +1,36 @@
+/** Runs podman for a verb that prepares its work. */
+
+import { KfdError } from '../errors.js';
+import type { CommandContext } from './context.js';
+import { KnownFailure } from './failure.js';
+
+export interface PodmanResult {
+  readonly status: number;
+  /** Its standard output, where our own is JSON. Else podman has printed it itself. */
+  readonly printed: string;
+}
+
+/** `descriptor` becomes podman's descriptor 3. Throws E_HOST without podman. */
+export async function podman(
+  args: readonly string[],
+  descriptor: number | undefined,
+  format: 'text' | 'json',
+  { runThrough, signal }: CommandContext,
+): Promise<PodmanResult> {
+  let printed = '';
+  const collect = (text: string) => {
+    printed += text;
+  };
+  const into = format === 'json' ? collect : undefined;
+  const status = await runThrough('podman', ['container', ...args], descriptor, signal, into);
+  return { status, printed };
+}
+
+/** Podman has said the reason itself. Its status becomes ours. */
+export function podmanFailure({ status, printed }: PodmanResult): KnownFailure {
+  const error = new KfdError('E_IO', `podman: ended with status ${status}`, {
+    hint: 'see what podman has printed before this line',
+    details: { status, podman_output: printed },
+  });
+  return new KnownFailure(status, error);
+}

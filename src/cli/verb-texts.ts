@@ -1,0 +1,163 @@
+/** The texts of the verbs, for `--help` and the man pages. */
+
+export interface Example {
+  readonly command: string;
+  /** What it does: a phrase without a full stop. */
+  readonly does: string;
+}
+
+export interface VerbText {
+  /** A phrase for lists of verbs. */
+  readonly summary: string;
+  readonly details: string;
+  readonly examples: readonly Example[];
+}
+
+const text = (
+  summary: string,
+  details: readonly string[],
+  ...examples: readonly (readonly [command: string, does: string])[]
+): VerbText => ({
+  summary,
+  details: details.join(' '),
+  examples: examples.map(([command, does]) => ({ command: `kfd-checkpoint ${command}`, does })),
+});
+
+export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
+  [
+    'configure',
+    text(
+      'make CRIU and a container engine use this installation, or undo it',
+      [
+        "Writes podman's hook, the files that CRIU loads, and a marked block in CRIU's configuration.",
+        'For containerd it writes a drop-in file instead of the hook and the block.',
+        'Containers without a GPU are not affected. Run it again after an update.',
+      ],
+      ['configure --dry-run', 'shows what would change'],
+      ['configure containerd', 'sets up containerd instead of podman'],
+      ['configure --undo', 'removes what it wrote; run it before the installation is removed'],
+    ),
+  ],
+  [
+    'check',
+    text(
+      'check whether this host can checkpoint and restore, or can restore one given checkpoint',
+      [
+        'Without a checkpoint it looks at the driver, the GPUs, CRIU, the container engines that',
+        'were set up, and the installation. With a checkpoint it shows which GPU replaces which, and',
+        'every reason against a restore on this host. It starts and changes nothing.',
+      ],
+      ['check', 'tells how to mend what is missing on this host'],
+      ['check job.tar', 'tells whether this archive can be restored here, and by which command'],
+    ),
+  ],
+  [
+    'checkpoint',
+    text(
+      'checkpoint with podman, without GPU contents that an earlier archive holds',
+      [
+        'Runs "podman container checkpoint". Contents that the parent holds are left out of the new',
+        'archive, which names the parent. Keep both. Options of podman follow the container.',
+      ],
+      [
+        'checkpoint --parent job.tar job --export later.tar',
+        'saves only what has changed since job.tar',
+      ],
+    ),
+  ],
+  [
+    'inspect',
+    text(
+      'show what a checkpoint holds',
+      [
+        'Shows the source host, GPUs, processes, queues, buffers, sizes and timings.',
+        'Nothing is unpacked.',
+      ],
+      ['inspect job.tar', 'shows a table'],
+      ['inspect --format json job.tar', 'prints all that is known, for programs'],
+    ),
+  ],
+  [
+    'verify',
+    text(
+      'check every frame of the GPU state of a checkpoint',
+      [
+        'Reads all GPU contents. Each frame is compared with its checksum, and each file with the',
+        'manifest.',
+      ],
+      ['verify --quiet job.tar', 'checks an archive, for example after it was copied'],
+    ),
+  ],
+  [
+    'restore',
+    text(
+      'restore with podman, adapted to the device numbers of this host',
+      [
+        'Runs "podman container restore". Where device numbers differ, podman gets a copy of the',
+        'archive with the numbers of this host. The copy lies in $TMPDIR, or beside the archive, and',
+        'disappears when podman ends. What cannot be restored here is refused with all reasons',
+        'before anything is started. Options of podman follow the checkpoint.',
+      ],
+      ['restore job.tar', 'restores an archive'],
+      ['restore job', 'restores a container that was checkpointed in place'],
+      [
+        'restore --parent job.tar later.tar --keep',
+        "adds the contents of a parent; --keep is an option of podman's",
+      ],
+    ),
+  ],
+  [
+    'flatten',
+    text(
+      'write an archive and its parents as one archive that needs no parent',
+      [
+        'Parents are looked for beside the archive, unless --parent names them. The new archive is',
+        'compressed like the old one.',
+      ],
+      ['flatten later.tar -o whole.tar', 'makes an archive that can be restored alone'],
+    ),
+  ],
+  [
+    'sessions',
+    text(
+      'list the running checkpoints and restores',
+      [
+        'Each checkpoint or restore of a container with a GPU has one session, whichever container',
+        'engine began it.',
+      ],
+      ['sessions', 'shows how far each one is'],
+    ),
+  ],
+  [
+    'watch',
+    text(
+      'follow a running checkpoint or restore to its end',
+      [
+        'Draws a bar on a terminal. Elsewhere it prints a line for each phase and for each tenth of',
+        "the bytes. The exit status is the one that belongs to the session's error. The session need",
+        'not be named when there is only one.',
+      ],
+      ['watch', 'follows the only session'],
+      ['watch --format json 4711', 'prints four lines of JSON a second'],
+    ),
+  ],
+  [
+    'cancel',
+    text(
+      'stop a running checkpoint or restore',
+      [
+        'The container of a cancelled checkpoint goes on. A cancelled restore leaves nothing behind.',
+        'It is too late when the image is complete, or when the restored GPU runs again.',
+      ],
+      ["cancel 4711 --reason 'host goes down'", 'stops one session; its log has the reason'],
+    ),
+  ],
+  [
+    'version',
+    text(
+      'print the version',
+      ['With --format json it also names the release of Node.js that runs it.'],
+      ['version --format json', 'prints both for programs'],
+    ),
+  ],
+]);
