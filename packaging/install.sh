@@ -9,5 +9,5 @@ archive=${1:-$(cd "$(dirname "$0")/.." && pwd)/build/stage.tar}
 rm -rf "$prefix"
 mkdir -p "$prefix"
 tar -C "$prefix" -xf "$archive"
-ln -sfn "$prefix/dist/src/cli/main.js" /usr/bin/kfd-checkpoint
+ln -sfn "$prefix/libexec/kfd-checkpoint" /usr/bin/kfd-checkpoint
 ln -sfn "$prefix/shim/containerd-shim-kfd-v2" /usr/bin/containerd-shim-kfd-v2

@@ -11,6 +11,7 @@ stages=${1:+dist/test/faults/stages/hold.js}
 # Where each part is in the built tree, and where in the installation.
 parts=(
 	"$bundle ." # first: it is made below
+	"libexec libexec" # before what is built for the same folder
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
@@ -40,7 +41,7 @@ done
 for file in hooks/*; do # the TypeScript ones are in dist/hooks
 	[[ $file == *.ts ]] || cp -a "$file" "$stage/hooks/"
 done
-chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
+chmod +x "$stage"/{hooks,shim}/*
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .
