@@ -12,6 +12,7 @@ stages=${1:+dist/test/faults/stages/hold.js}
 parts=(
 	"$bundle ." # first: it is made below
 	"libexec libexec" # before what is built for the same folder
+	"packaging/system system"
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
@@ -41,7 +42,10 @@ done
 for file in hooks/*; do # the TypeScript ones are in dist/hooks
 	[[ $file == *.ts ]] || cp -a "$file" "$stage/hooks/"
 done
-chmod +x "$stage"/{hooks,shim}/*
+mv "$stage/system/maintain" "$stage/libexec/"
+chmod +x "$stage"/shim/* "$stage"/hooks/{criu-action,precreate}
+# Names of functions of the native parts, which only a debugger reads.
+[ -n "$suffix" ] || strip --strip-unneeded "$stage"/{lib/*.node,criu/*.so,libexec/kfd-checkpoint-launch}
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .
