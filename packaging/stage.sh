@@ -11,6 +11,8 @@ stages=${1:+dist/test/faults/stages/hold.js}
 # Where each part is in the built tree, and where in the installation.
 parts=(
 	"$bundle ." # first: it is made below
+	"libexec libexec" # before what is built for the same folder
+	"packaging/system system"
 	"hooks/criu-action hooks/criu-action"
 	"shim/containerd-shim-kfd-v2 shim/containerd-shim-kfd-v2"
 	"proto proto"
@@ -44,10 +46,13 @@ done
 # What packages install below /usr/share. The same sources make the same pages.
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH node dist/src/manual/main.js "$stage"
-mkdir -p "$stage/share/doc/kfd-checkpoint"
-cp docs/*.md docs/*.svg "$stage/share/doc/kfd-checkpoint/"
+mkdir -p "$stage/share/doc/kfd-checkpoint/docs"
+cp docs/*.md docs/*.svg "$stage/share/doc/kfd-checkpoint/docs/"
 cp -a packaging/confinement "$stage/share/doc/kfd-checkpoint/"
-chmod +x "$stage/dist/src/cli/main.js" "$stage"/{hooks,shim}/*
+mv "$stage/system/maintain" "$stage/libexec/"
+chmod +x "$stage"/shim/* "$stage"/hooks/{criu-action,precreate}
+# Names of functions of the native parts, which only a debugger reads.
+[ -n "$suffix" ] || strip --strip-unneeded "$stage"/{lib/*.node,criu/*.so,libexec/kfd-checkpoint-launch}
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .

@@ -47,8 +47,8 @@ int start_session(const Stage& stage, const std::string& package, const char* op
   // again, and CRIU waits for it.
   const std::string answer =
       launcher::start_daemon(std::to_string(stage.criu_pid),
-                             {"node", package + "/dist/src/session/main.js", operation,
-                              std::to_string(stage.criu_pid), stage.image_directory},
+                             {package + "/libexec/node", package + "/dist/src/session/main.js",
+                              operation, std::to_string(stage.criu_pid), stage.image_directory},
                              kStartTimeoutMs);
   kfdcp::stage("launcher", "started");
   if (answer == "ready\n") return kGoOn;

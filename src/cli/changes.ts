@@ -2,7 +2,7 @@
 
 import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { defaultConfPath, withBlock, withoutBlock } from '../criu/default-conf.js';
+import { defaultConfPath, hasOurMarks, withBlock, withoutBlock } from '../criu/default-conf.js';
 import { actionScriptPath, launcherPath, loadedPlugin, stateFolder } from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
 import { replaceFile, syncFolder } from '../os/files.js';
@@ -32,6 +32,26 @@ export async function planConfigure(roots: Roots): Promise<FileChange[]> {
     { path: hookFilePath, before: await read(roots, hookFilePath), after: parts.hook },
     ...(await copies(roots, parts)),
     { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
+  ];
+}
+
+/**
+ * The changes of `configure --refresh`: what an earlier release has written becomes what this one writes, in the same
+ * order. An engine that is not set up stays so. containerd's drop-in names only paths, which stay. Throws as
+ * planConfigure.
+ */
+export async function planRefresh(roots: Roots): Promise<FileChange[]> {
+  const conf = await read(roots, defaultConfPath);
+  const hook = await read(roots, hookFilePath);
+  const isMarked = conf !== undefined && hasOurMarks(conf);
+  const isNamed = isMarked || (await read(roots, dropInPath)) !== undefined;
+  const hasCopies = (await noCopies(roots)).some(({ before }) => before !== undefined);
+  if (hook === undefined && !isNamed && !hasCopies) return [];
+  const parts = await wholePackage(roots);
+  return [
+    ...(hook === undefined ? [] : [{ path: hookFilePath, before: hook, after: parts.hook }]),
+    ...(isNamed || hasCopies ? await copies(roots, parts) : []),
+    ...(isMarked ? [{ path: defaultConfPath, before: conf, after: withBlock(conf) }] : []),
   ];
 }
 

@@ -1,8 +1,8 @@
 /** `kfd-checkpoint configure`: makes CRIU and a container engine use this installation, or undoes it. */
 
-import { Argument, Command } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
-import { apply, type FileChange, planConfigure, planUndo } from './changes.js';
+import { apply, type FileChange, planConfigure, planRefresh, planUndo } from './changes.js';
 import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
@@ -11,6 +11,7 @@ import type { Roots } from './roots.js';
 
 interface ConfigureOptions {
   readonly undo?: boolean;
+  readonly refresh?: boolean;
   readonly dryRun?: boolean;
   readonly root: string;
   readonly prefix: string;
@@ -26,6 +27,12 @@ export function configureCommand(context: CommandContext): Command {
         .default('podman'),
     )
     .option('--undo', 'remove what configure wrote; all other lines stay')
+    .addOption(
+      new Option(
+        '--refresh',
+        'after an update: renew what configure wrote, for every engine that is set up',
+      ).conflicts('undo'),
+    )
     .option('--dry-run', 'print the changes as a diff and write nothing')
     .option('--root <dir>', 'change the system below this folder', '/')
     .option(
@@ -38,12 +45,15 @@ export function configureCommand(context: CommandContext): Command {
       'release of containerd, such as 1.7; without it, containerd --version is run',
     )
     .addOption(formatOption('text', 'json'))
-    .action(async (containerEngine: string, options: ConfigureOptions) => {
+    .action(async (containerEngine: string, options: ConfigureOptions, command: Command) => {
+      if (options.refresh && command.args.length > 0) {
+        throw new KfdError('E_USAGE', '--refresh: is for every engine, so it takes no name of one');
+      }
       const roots = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
       const { changes, notes } =
         containerEngine === 'containerd'
           ? await forContainerd(roots, options, context)
-          : { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
+          : { changes: await forPodman(roots, options), notes: [] };
       const dryRun = options.dryRun === true;
       if (options.format === 'json') {
         const done: object[] = [];
@@ -96,6 +106,11 @@ async function eachChange(
 function asJson(change: FileChange, dryRun: boolean) {
   const { path, before, after } = change;
   return { path, action: verb(change), ...(dryRun && { diff: diff(path, before, after) }) };
+}
+
+function forPodman(roots: Roots, options: ConfigureOptions): Promise<FileChange[]> {
+  if (options.refresh) return planRefresh(roots);
+  return options.undo ? planUndo(roots) : planConfigure(roots);
 }
 
 async function forContainerd(

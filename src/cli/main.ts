@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The program `kfd-checkpoint`. */
 
 import { fileURLToPath } from 'node:url';

@@ -13,7 +13,7 @@ step() { echo "   $*" >&2; }
 # set_up: this product, as an operator installs it, and the container image.
 set_up() {
 	step "installing kfd-checkpoint, loading the container image"
-	sh /repo/packaging/install.sh
+	bash /repo/packaging/install.sh
 	kfd-checkpoint configure >/dev/null
 	podman load -q -i "$image" >/dev/null
 }

@@ -17,6 +17,7 @@ const programs = [
   'hooks/precreate',
   'hooks/criu-action',
   'libexec/kfd-checkpoint-launch',
+  'libexec/node',
   'dist/hooks/precreate.js',
 ];
 

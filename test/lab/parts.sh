@@ -3,11 +3,12 @@
 # shellcheck shell=bash
 
 guest_recipe=("$LAB/rootfs.sh" "$LAB/guest-packages.list")
-image_recipe=("$LAB"/{next-packages.list,next-criu,node.sh,hold-keys.c,image.sh,initrd-init,initrd-modules.list})
-image_recipe+=("$LAB"/{guest-modules.list,guest-files})
+image_recipe=("$LAB"/{next-packages.list,next-criu,hold-keys.c,image.sh,initrd-init,initrd-modules.list})
+image_recipe+=("$LAB"/{guest-modules.list,guest-files} "$REPO"/packaging/node.{sh,list})
 rootfs_dir() { echo "$CACHE/guest-$(digest "${guest_recipe[@]}")"; }
 next_packages_dir() { echo "$CACHE/next-packages-$(digest "$LAB/rootfs.sh" "$LAB/next-packages.list")"; }
-node_dir() { echo "$CACHE/node-$(digest "$LAB/node.sh")"; }
+# node_dir [MAJOR]: fails when it was not fetched. The guest has 20, the oldest release that the product runs on.
+node_dir() { "$REPO/packaging/node.sh" --cached "${1:-20}"; }
 emulator_dir() { echo "$CACHE/emulator-$(digest "$LAB/rootfs.sh" "$LAB/emulator-packages.list")"; }
 builder_dir() { echo "$CACHE/builder-$(digest "$LAB/rootfs.sh" "$LAB/builder-packages.list")"; }
 # An image without the next packages has a name of its own: it must not stay once there is one.
@@ -33,7 +34,8 @@ suite_packages() { build_cached "$1 packages" "$2" "$LAB/rootfs.sh" "$3" "$4" "$
 build_rootfs() { suite_packages guest "$(rootfs_dir)" trixie minbase guest-packages.list; }
 build_builder() { suite_packages builder "$(builder_dir)" trixie minbase builder-packages.list; }
 build_emulator() { suite_packages emulator "$(emulator_dir)" trixie extract emulator-packages.list; }
-build_node() { build_cached "Node.js" "$(node_dir)" "$LAB/node.sh"; }
+# build_node MAJOR
+build_node() { node_dir "$1" >/dev/null || step "Node.js $1" "$REPO/packaging/node.sh" "$1"; }
 
 # The CRIU and the containerd that Debian is going to have. Its suite is not always whole: without them those
 # scenarios are skipped.
@@ -48,7 +50,7 @@ build_guest() {
 	build_rootfs & guest=$!
 	build_builder & builder=$!
 	build_next_packages
-	build_node || { wait; return 1; }
+	build_node 20 || { wait; return 1; }
 	wait "$guest" || { wait "$builder"; return 1; }
 	wait "$builder" || return 1
 	if ! versions_match; then

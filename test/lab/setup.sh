@@ -33,6 +33,7 @@ flock 8
 host_packages
 node_modules
 step "build" npm run build
+for major in 22 24; do build_node "$major"; done # for npm run check and for packages
 build_emulator
 build_guest
 build_driver

@@ -52,7 +52,7 @@ const unbroken = [
   /\.(svg|json|list|expected)$/,
   /^test\/fixtures\//,
   // Their digests name downloads and images of the guest. An edit makes each machine fetch and build them again.
-  /^test\/lab\/(node|image|rootfs|next-kernel|driver\/source|others\/rootfs)\.sh$/,
+  /^test\/lab\/(image|rootfs|next-kernel|driver\/source|others\/rootfs)\.sh$/,
   /^test\/lab\/kfdsim\/(Kbuild|conformance\.sh|objects\.c|tests\/gpus\/gpus\.sh)$/,
 ];
 

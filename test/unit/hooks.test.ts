@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
@@ -18,10 +18,11 @@ const gpuSpec = `{
 }
 `;
 
-/** A package with nothing but `program` in the place of the compiled hook. */
+/** A package with nothing but what starts programs, and `program` in the place of the compiled hook. */
 async function install(t: TestContext, program: string | undefined): Promise<string> {
   const prefix = await temporaryFolder(t);
   await mkdir(join(prefix, 'dist/hooks'), { recursive: true });
+  await cp(join(repository, 'libexec'), join(prefix, 'libexec'), { recursive: true });
   await writeFile(join(prefix, 'package.json'), '{"type":"module"}');
   if (program !== undefined) await writeFile(join(prefix, 'dist/hooks/precreate.js'), program);
   return prefix;

@@ -13,7 +13,13 @@ export const node: Check = async ({ nodeVersion }) => {
   const major = parseVersion(nodeVersion)?.major ?? 0;
   return major >= 20
     ? [ok('node', nodeVersion)]
-    : [fail('node', `${nodeVersion}: too old`, 'install Node.js 20 or later')];
+    : [
+        fail(
+          'node',
+          `${nodeVersion}: too old`,
+          'install nodejs 20 or later, or the package kfd-checkpoint-node',
+        ),
+      ];
 };
 
 export const addon: Check = async ({ native }) => {

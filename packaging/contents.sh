@@ -1,0 +1,43 @@
+# What the packages hold, as trees of files. Sourced by package.sh, never run.
+# shellcheck shell=bash
+
+# bill FILE: writes the bill of materials, CycloneDX, of the npm packages that the programs are made of. npm gives it a
+# random number and the time of the call, which would make each build another one.
+bill() {
+	# shellcheck disable=SC2016 # JavaScript
+	npm sbom --sbom-format=cyclonedx --omit dev --package-lock-only | node -e '
+		const bill = JSON.parse(require("fs").readFileSync(0, "utf8"));
+		delete bill.serialNumber;
+		bill.metadata.timestamp = new Date(process.env.SOURCE_DATE_EPOCH * 1000).toISOString();
+		process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`);' >"$1"
+}
+
+# product_tree DIR: everything but Node.js.
+product_tree() {
+	local doc=$1/usr/share/doc/kfd-checkpoint
+	DESTDIR=$1 PREFIX=/usr packaging/install.sh
+	rm "$1/usr/lib/kfd-checkpoint/installed-files" # a package has a list of its own
+	cp README.md CHANGELOG.md SECURITY.md "$doc/"
+	mv "$1/usr/lib/kfd-checkpoint/THIRD-PARTY-NOTICES" "$doc/"
+	bill "$doc/sbom.cdx.json"
+	cat packaging/deb/copyright LICENSE >"$doc/copyright"
+	plain_modes "$1"
+}
+
+# node_tree DIR: the private Node.js.
+node_tree() {
+	local from doc=$1/usr/share/doc/kfd-checkpoint-node
+	from=$(packaging/node.sh 24)
+	mkdir -p "$1/usr/lib/kfd-checkpoint/node/bin" "$doc"
+	cp "$from/node" "$1/usr/lib/kfd-checkpoint/node/bin/node"
+	cp "$from/LICENSE" "$doc/copyright"
+	plain_modes "$1"
+}
+
+# plain_modes DIR: permissions and times do not depend on the umask and on the moment of the build.
+plain_modes() {
+	find "$1" -type d -exec chmod 755 {} +
+	find "$1" -type f -perm -100 -exec chmod 755 {} +
+	find "$1" -type f ! -perm -100 -exec chmod 644 {} +
+	find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+}

@@ -1,0 +1,15 @@
+#!/bin/bash
+# uninstall.sh [--purge]: undoes install.sh of the same PREFIX, and "kfd-checkpoint configure" before. --purge also
+# removes logs and configuration. Run as root.
+set -euo pipefail
+prefix=${PREFIX:-/usr}
+own=$prefix/lib/kfd-checkpoint
+list=$own/installed-files
+[ -f "$list" ] || {
+	echo "uninstall: $list is missing: nothing was installed by install.sh below $prefix" >&2
+	exit 1
+}
+"$own/libexec/maintain" removing
+while read -r file; do rm -f "$file"; done <"$list"
+rm -rf "$own"
+[ "${1:-}" != --purge ] || rm -rf /var/log/kfd-checkpoint /etc/kfd-checkpoint /run/kfd-checkpoint{,.staging}
