@@ -1,15 +1,32 @@
 # What the packages hold, as trees of files. Sourced by package.sh, never run.
 # shellcheck shell=bash
 
-# bill FILE: writes the bill of materials, CycloneDX, of the npm packages that the programs are made of. npm gives it a
-# random number and the time of the call, which would make each build another one.
+# bill FILE: writes the bill of materials, CycloneDX, of the npm packages that the programs are made of. npm would leave
+# out a package that development needs, too, and takes the folder's name for the program's: so it sees a folder without
+# packages for development. It also adds a random number and the time, which would make each build another one.
 bill() {
+	local work
+	work=$(mktemp -d)
+	mkdir "$work/kfd-checkpoint"
 	# shellcheck disable=SC2016 # JavaScript
-	npm sbom --sbom-format=cyclonedx --omit dev --package-lock-only | node -e '
+	node -e '
+		const { readFileSync, writeFileSync } = require("fs");
+		const read = (name) => JSON.parse(readFileSync(name, "utf8"));
+		const program = read("package.json");
+		const lock = read("package-lock.json");
+		delete program.devDependencies;
+		delete lock.packages[""].devDependencies;
+		for (const [path, { dev, devOptional }] of Object.entries(lock.packages))
+			if (dev || devOptional) delete lock.packages[path];
+		writeFileSync(`${process.argv[1]}/package.json`, JSON.stringify(program));
+		writeFileSync(`${process.argv[1]}/package-lock.json`, JSON.stringify(lock));' "$work/kfd-checkpoint"
+	# shellcheck disable=SC2016 # JavaScript
+	(cd "$work/kfd-checkpoint" && npm sbom --sbom-format=cyclonedx --package-lock-only) | node -e '
 		const bill = JSON.parse(require("fs").readFileSync(0, "utf8"));
 		delete bill.serialNumber;
 		bill.metadata.timestamp = new Date(process.env.SOURCE_DATE_EPOCH * 1000).toISOString();
 		process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`);' >"$1"
+	rm -rf "$work"
 }
 
 # product_tree DIR: everything but Node.js.

@@ -4,7 +4,7 @@ import { appendFileSync } from 'node:fs';
 
 /** Set for child processes of a test, too. */
 const activeName = 'KFD_MUTANT';
-/** For child processes: a file that they append the numbers of their mutants to. A worker sets it after it has begun. */
+/** For child processes: a file that they append the numbers of their mutants to. A worker sets it late. */
 export const hitsName = 'KFD_MUTANT_HITS';
 const hitsFile = process.env[hitsName];
 

@@ -128,7 +128,7 @@ function isConstant(text: string): boolean {
   return ['undefined', 'true', 'false', 'null', '[]', '{}', "''", '0'].includes(text);
 }
 
-/** Calls and assignments. A missing line of a log is no fault, nor is a missing call of stages.ts: bundles have none. */
+/** Calls and assignments. A missing line of a log is no fault. Neither is a missing call of stages.ts. */
 function isRemovable(node: ts.Node, file: ts.SourceFile): boolean {
   if (!ts.isExpressionStatement(node) || ts.isStringLiteral(node.expression)) return false;
   return !/^(super\(|stage\(|(\S+\.)?log\??\.(debug|info|warn|error)\()/.test(node.getText(file));

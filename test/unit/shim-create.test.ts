@@ -124,7 +124,7 @@ test('an image that an annotation names is the user’s, whatever its name', asy
   assert.ok(existsSync(annotated));
 });
 
-test('Delete of a container forgets it; of a process in it, of one that came later, and a refused one not', async (t) => {
+test('Delete forgets a container; not for a process in it, for one that came later, or when refused', async (t) => {
   let code = 0;
   let release: (() => void) | undefined;
   const one = await world(t, {
