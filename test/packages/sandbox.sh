@@ -1,6 +1,6 @@
 #!/bin/bash
-# sandbox.sh PACKAGES SCRIPT: runs SCRIPT with sh as root on this system, where nothing that it writes stays: below it is
-# an overlay in memory, and /packages has the files of the folder PACKAGES. It has namespaces of its own.
+# sandbox.sh PACKAGES SCRIPT: runs SCRIPT with sh as root on this system, where nothing that it writes stays: an overlay
+# in memory takes that. /packages has the files of the folder PACKAGES. It has namespaces of its own.
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
 	exec unshare --mount --pid --fork "$0" "$1" "$2" inside
