@@ -6,22 +6,16 @@ import { seconds } from '../bench/timing.js';
 import { archivePath } from '../e2e/support/archive.js';
 import { run } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
-import { Progress } from './progress.js';
+import type { Progress } from './progress.js';
 import { gpuSample, hostSample, processSample, type Sample, sessionSample } from './sample.js';
 
 /** A program without ROCr starts fast and knows the number of everything it has. */
 export const smallProgram = ['kfd-worker', '--memory', '--ordered'];
 
-export async function chain(count: number): Promise<Sample[]> {
+export async function chain(progress: Progress): Promise<void> {
   const job = await Container.start({ engine: 'crun', command: smallProgram });
-  const progress = new Progress('chain', count);
-  const samples: Sample[] = [];
-  while (samples.length < count) {
-    samples.push(await cycle(job));
-    progress.tell(samples.length);
-  }
+  while (!progress.done) progress.add(await cycle(job));
   await job.remove();
-  return samples;
 }
 
 async function cycle(job: Container): Promise<Sample> {

@@ -1,21 +1,27 @@
 /** Runs the parts that are named, as PART=COUNT, in the guest. Its status is 1 when anything grows. */
 
-import { writeFileSync } from 'node:fs';
 import { run } from '../e2e/support/command.js';
 import { install } from '../e2e/support/product.js';
 import { assertNothingLeft } from '../e2e/support/suite.js';
 import { chain } from './chain.js';
-import { type Growth, growth, growthTable } from './growth.js';
-import { linePictures } from './lines.js';
-import { many } from './many.js';
+import { type Growth, growthTable } from './growth.js';
+import { many, rounds } from './many.js';
+import { Progress } from './progress.js';
+import { keep } from './results.js';
 import { running } from './running.js';
-import type { Sample } from './sample.js';
+
+/** A part counts cycles, or containers that all go through the same `cycles`. */
+interface Body {
+  readonly usual: number;
+  readonly cycles?: number;
+  body(progress: Progress, count: number): Promise<void>;
+}
 
 const parts = {
   chain: { usual: 1000, body: chain },
   running: { usual: 200, body: running },
-  many: { usual: 64, body: many },
-} satisfies Record<string, { usual: number; body: (count: number) => Promise<readonly Sample[]> }>;
+  many: { usual: 64, cycles: rounds, body: many },
+} satisfies Record<string, Body>;
 type Part = keyof typeof parts;
 
 /** What the command line asks for, in its order; all parts when it asks for none. */
@@ -35,12 +41,12 @@ await run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
 process.stdout.write('simulated GPU, emulated machine: compare times only with each other\n');
 const grown: Growth[] = [];
 for (const [part, count] of wanted(process.argv.slice(2))) {
-  const samples = await parts[part].body(count);
+  const { body, cycles = count }: Body = parts[part];
+  const progress = new Progress(part, cycles);
+  await body(progress, count);
   await assertNothingLeft();
-  const found = growth(samples);
-  writeFileSync(`/share/${part}.json`, `${JSON.stringify({ simulated: true, found, samples })}\n`);
-  writeFileSync(`/share/${part}.svg`, linePictures(`${part}: ${samples.length} cycles`, samples));
-  process.stdout.write(`${part}: ${samples.length} cycles\n${growthTable(found)}`);
+  const found = keep(part, progress.samples);
+  process.stdout.write(`${part}: ${cycles} cycles\n${growthTable(found)}`);
   grown.push(...found.filter((one) => one.grows));
 }
 if (grown.length > 0) {

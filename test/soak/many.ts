@@ -8,12 +8,11 @@ import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
 import { sessionPids } from '../e2e/support/session.js';
 import { smallProgram } from './chain.js';
+import type { Progress } from './progress.js';
 import { gpuSample, hostSample, type Sample } from './sample.js';
 
 /** For all sessions together, MiB: every one of them gets its turn. */
 const stagingMib = 64;
-/** Enough for growth() to judge. */
-const rounds = 13;
 const limit = 3600;
 
 /** The greatest values while `body` runs. */
@@ -55,22 +54,18 @@ function ownMib(pid: number): number {
   }
 }
 
+/** Enough rounds for growth() to judge. */
+export const rounds = 13;
+
 /** `count` containers go through all rounds; a sample for each round. */
-export async function many(count: number): Promise<Sample[]> {
+export async function many(progress: Progress, count: number): Promise<void> {
   configure({ staging_total_mib: stagingMib, staging_mib: 8, gate_timeout_s: limit });
   const jobs: Container[] = [];
   while (jobs.length < count)
     jobs.push(await Container.start({ engine: 'crun', command: smallProgram }));
-  const samples: Sample[] = [];
-  while (samples.length < rounds) {
-    samples.push(await round(jobs));
-    process.stderr.write(
-      `many: ${samples.length} of ${rounds}: ${JSON.stringify(samples.at(-1))}\n`,
-    );
-  }
+  while (!progress.done) progress.add(await round(jobs));
   await Promise.all(jobs.map((job) => job.remove()));
   configure({});
-  return samples;
 }
 
 async function round(jobs: readonly Container[]): Promise<Sample> {

@@ -6,23 +6,21 @@ import { seconds } from '../bench/timing.js';
 import { archivePath } from '../e2e/support/archive.js';
 import { run } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
-import { Progress } from './progress.js';
-import { gpuSample, hostSample, processSample, type Sample, sessionSample } from './sample.js';
+import type { Progress } from './progress.js';
+import { gpuSample, hostSample, processSample, sessionSample } from './sample.js';
 
 /** After so many checkpoints the newest is verified; the last one is restored. */
 const every = 50;
 const worker = ['--vram-mib', '16', '--step-ms', '5', '--pending-barrier'];
 
-export async function running(count: number): Promise<Sample[]> {
+export async function running(progress: Progress): Promise<void> {
   const job = await Container.start({ engine: 'crun', worker });
   const archive = archivePath('crun', 'running.tar');
   const flags = ['--leave-running', '--compress', 'none', '--export', archive];
-  const progress = new Progress('running', count);
-  const samples: Sample[] = [];
-  while (samples.length < count) {
+  while (!progress.done) {
     const checkpoint_s = await seconds('podman', 'container', 'checkpoint', ...flags, job.name);
     await job.computesOn();
-    samples.push({
+    progress.add({
       checkpoint_s,
       archive_bytes: statSync(archive).size,
       ...processSample(job.pid()),
@@ -30,8 +28,7 @@ export async function running(count: number): Promise<Sample[]> {
       ...gpuSample(),
       ...sessionSample(),
     });
-    progress.tell(samples.length);
-    if (samples.length % every === 0) await run('kfd-checkpoint', 'verify', archive);
+    if (progress.samples.length % every === 0) await run('kfd-checkpoint', 'verify', archive);
   }
   assert.match(await job.control.ask('verify'), /^verified /);
   await job.remove();
@@ -40,5 +37,4 @@ export async function running(count: number): Promise<Sample[]> {
   assert.match(await job.control.ask('verify'), /^verified /);
   await job.remove();
   rmSync(archive);
-  return samples;
 }
