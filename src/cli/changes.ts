@@ -21,6 +21,13 @@ export interface FileChange {
   readonly mode?: number;
 }
 
+export interface Plan {
+  /** In the order in which they are made. */
+  readonly changes: readonly FileChange[];
+  /** What the user has to do: sentences and lines of configuration. */
+  readonly notes: readonly string[];
+}
+
 /**
  * The changes of `configure`, in order. A file comes before the files that name it. Throws E_CONFIG
  * when the installation is not complete, or when existing settings conflict.
