@@ -96,6 +96,7 @@ test('the archive installs below PREFIX, updates, and takes all of it away', () 
     test ! -e /usr/local/gone
     ./uninstall.sh --purge
     test ! -e /usr/local/lib/kfd-checkpoint; test ! -e /usr/local/bin/kfd-checkpoint
+    test ! -e /usr/local/share/doc/kfd-checkpoint
     test ! -e ${copies}; test ! -e /etc/logrotate.d/kfd-checkpoint`);
 });
 
