@@ -11,7 +11,7 @@ mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mn
 for folder in run tmp; do mount -t tmpfs tmpfs "/mnt/root/$folder"; done
 mkdir /mnt/root/packages
 mount --bind "$1" /mnt/root/packages
-mount --bind /dev /mnt/root/dev
+mount --rbind /dev /mnt/root/dev # apt wants a terminal for its log
 mount -t proc proc /mnt/root/proc
 # The host may have used the product. The sandbox begins without it.
 rm -rf /mnt/root/{var/log,var/lib,etc}/kfd-checkpoint
