@@ -67,6 +67,18 @@ test('the RPM packages have the files of the Debian packages', () => {
   }
 });
 
+test('the folder that the man page names has the documents', () => {
+  const path = '/usr/share/man/man8/kfd-checkpoint.8.gz';
+  const page = output(
+    'sh',
+    '-c',
+    `dpkg-deb --fsys-tarfile '${deb('kfd-checkpoint')}' | tar -xO '.${path}' | gzip -d`,
+  );
+  const [, folder = ''] = /such as limits\.md, are in (\S+)\.$/m.exec(page) ?? [];
+  const paths = entriesOf(deb('kfd-checkpoint')).map((entry) => entry.path);
+  assert.ok(paths.includes(`${folder.replaceAll('\\-', '-')}/limits.md`), folder);
+});
+
 test('packages depend on Node.js 20, ours or another, and on libraries', () => {
   const depends = output('dpkg-deb', '--field', deb('kfd-checkpoint'), 'Depends');
   assert.match(depends, /^nodejs \(>= 20\) \| kfd-checkpoint-node, /);

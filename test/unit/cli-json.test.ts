@@ -75,6 +75,20 @@ test('configure containerd: notes are in the document', async (t) => {
   assertDocument(stdout, 'configure-containerd', {});
 });
 
+test('configure --refresh: the document is of every engine, so it names none', async (t) => {
+  const root = await ableHost(t);
+  const { code, stdout, stderr } = await cli([
+    'configure',
+    '--refresh',
+    '--format',
+    'json',
+    '--root',
+    root,
+  ]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assertDocument(stdout, 'configure-refresh', {});
+});
+
 test('check: a host, and an archive', async (t) => {
   const host = await ableHost(t);
   const args = ['check', '--format', 'json', '--root'];
