@@ -28,7 +28,7 @@ test('a restore: files and states for the task, its contents, RESUME, and a succ
   assert.deepEqual((await all.ask(messageType.renderState, [0, 1])).args, [0], 'there is no other');
 
   await restoreTask(t, all);
-  await all.ask(messageType.vmasMapped, [0, 0]);
+  assert.equal((await all.ask(messageType.vmasMapped, [0, 0])).type, messageType.ok);
   assert.equal((await all.stage('pre-resume')).type, messageType.ok);
   assert.deepEqual(all.resumed, []);
   assert.equal((await all.stage('post-restore')).type, messageType.ok);
@@ -88,12 +88,15 @@ test('a failed upload cancels the others at once, before CRIU asks', async (t) =
   assert.equal(await gate, `E_GPU_IO: ${names.second}: ring timeout`);
 });
 
-test('mappings that did not come back are no success', async (t) => {
+test('mappings that did not come back, and tasks that did not, are no success', async (t) => {
   const mapped = await started(t);
   await restoreTask(t, mapped);
   await mapped.ask(messageType.vmasMapped, [0, 3]);
   const missing = 'E_GPU_IO: process 0: 3 of 0 GPU mappings came back';
   assert.equal(await refusedAtGate(mapped), missing);
+  const absent = await started(t);
+  await absent.ask(messageType.openFile, [5, 7]);
+  assert.equal(await refusedAtGate(absent), 'E_PROTOCOL: restore: process 0 was not restored');
 });
 
 test('a task that ended before RESUME is no success, and its pid is left alone', async (t) => {
@@ -149,7 +152,7 @@ test("at CRIU's end the plugin says that the tasks run; a message of another kin
   assert.equal((await all.finish()).outcome, 'restored', 'a failure that comes too late');
   const early = await started(t);
   await early.ask(messageType.restoreEnd, [1]);
-  assert.equal((await early.finish()).success, false);
+  assert.equal((await early.finish()).outcome, 'failed');
 });
 
 test('a process that only opened /dev/kfd comes back without RESUME', async (t) => {
