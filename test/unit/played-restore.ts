@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config.js';
@@ -42,25 +42,30 @@ async function playedCriu(t: TestContext) {
   return { criuPid: shell.pid as number, task, die };
 }
 
-/** A session of a sound image, bent by `bend`, that has begun, and its CRIU. `withoutGpu`: nothing of ours is there. */
-export async function started(
-  t: TestContext,
-  bend: (parts: Parts) => void = () => undefined,
-  config: Partial<Config> = {},
-  withoutGpu = false,
-) {
+interface Play {
+  /** Changes the image before it is written. */
+  readonly bend?: (parts: Parts) => void;
+  readonly config?: Partial<Config>;
+  /** Nothing in the image is ours. */
+  readonly withoutGpu?: boolean;
+  /** Changed files of the host. */
+  readonly host?: Readonly<Record<string, string>>;
+}
+
+/** A session of a sound image that has begun, and its CRIU. */
+export async function started(t: TestContext, play: Play = {}) {
   const folder = await temporaryFolder(t);
   const image = join(folder, 'image');
   await mkdir(image);
   const parts = soundParts();
-  bend(parts);
-  for (const [name, bytes] of Object.entries(withoutGpu ? {} : imageFiles(parts))) {
+  play.bend?.(parts);
+  for (const [name, bytes] of Object.entries(play.withoutGpu ? {} : imageFiles(parts))) {
     await writeFile(join(image, name), bytes);
   }
   const criu = await playedCriu(t);
   const request = { operation: 'restore', criuPid: criu.criuPid, image } as const;
-  const played = await playedSession(t, request, { engine: 'cpu', ...config });
-  const root = await bentHost(t, 'two-gpus', {});
+  const played = await playedSession(t, request, { engine: 'cpu', ...play.config });
+  const root = await bentHost(t, 'two-gpus', play.host ?? {});
   const session = new RestoreSession(played.context, { root, kfdVersion });
   await session.start();
   const paths = contents.map(([index]) => join(folder, `bo-${index}`));
@@ -88,6 +93,13 @@ export async function started(
 }
 
 export type Started = Awaited<ReturnType<typeof started>>;
+
+/** The lines of the session's log with this message. */
+export async function logLines({ logFile }: Started, message: string) {
+  const lines = (await readFile(logFile, 'utf8')).trim().split('\n').filter(Boolean);
+  const all = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return all.filter(({ msg }) => msg === message);
+}
 
 /** The task gets its files, calls RESTORE, and sends its buffers. */
 export async function restoreTask(t: TestContext, all: Started): Promise<void> {

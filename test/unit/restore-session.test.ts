@@ -58,9 +58,11 @@ test('a restore: files and states for the task, its contents, RESUME, and a succ
 });
 
 test('contents that are damaged are refused at the gate, and the task is ended', async (t) => {
-  const all = await started(t, ({ files }) => {
-    const file = files.get(names.second) as Buffer;
-    file.write('damage', file.indexOf('content 4') + 500);
+  const all = await started(t, {
+    bend: ({ files }) => {
+      const file = files.get(names.second) as Buffer;
+      file.write('damage', file.indexOf('content 4') + 500);
+    },
   });
   await restoreTask(t, all);
   assert.match(await refusedAtGate(all), /^E_IMAGE_CORRUPT: amdgpu-pages-0-0001\.img: .*frame 0/);
@@ -108,14 +110,14 @@ test('a task that ended before RESUME is no success, and its pid is left alone',
 });
 
 test('uploads that do not end in time are refused with the deadline', async (t) => {
-  const all = await started(t, undefined, { gate_timeout_s: 0.001 });
+  const all = await started(t, { config: { gate_timeout_s: 0.001 } });
   fakeJobs(t, () => new FakeJob());
   await restoreTask(t, all);
   assert.match(await refusedAtGate(all), /^E_TIMEOUT: upload: not finished 0\.001 s after/);
 });
 
 test('with parallel: false contents are uploaded at the gate', async (t) => {
-  const all = await started(t, undefined, { parallel: false });
+  const all = await started(t, { config: { parallel: false } });
   await restoreTask(t, all);
   await delay(20);
   assert.equal(all.context.transfers.elapsedUs, 0);
@@ -156,14 +158,16 @@ test("at CRIU's end the plugin says that the tasks run; a message of another kin
 });
 
 test('a process that only opened /dev/kfd comes back without RESUME', async (t) => {
-  const all = await started(t, ({ manifest, files }) => {
-    files.clear();
-    const devices = gpuIds.map((id) => [id, id] as const);
-    files.set(names.state, stateFile({ devices, bos: [] }));
-    manifest.ext_files = [{ criu_id: 5, kind: 'kfd', process: 0 }];
-    manifest.buffers = [];
-    Object.assign(manifest.processes[0] as object, { num_bos: 0 });
-    describeFiles({ manifest, files });
+  const all = await started(t, {
+    bend: ({ manifest, files }) => {
+      files.clear();
+      const devices = gpuIds.map((id) => [id, id] as const);
+      files.set(names.state, stateFile({ devices, bos: [] }));
+      manifest.ext_files = [{ criu_id: 5, kind: 'kfd', process: 0 }];
+      manifest.buffers = [];
+      Object.assign(manifest.processes[0] as object, { num_bos: 0 });
+      describeFiles({ manifest, files });
+    },
   });
   const kfd = await all.ask(messageType.openFile, [5, 7]);
   assert.deepEqual([kfd.args, kfd.fds], [[fileKind.kfd, 0], []]);
@@ -182,7 +186,7 @@ test('where render files hold more, /dev/kfd alone is not all of a process', asy
 });
 
 test('an image without a GPU waits for nothing', async (t) => {
-  const all = await started(t, undefined, {}, true);
+  const all = await started(t, { withoutGpu: true });
   assert.equal((await all.stage('post-restore')).type, messageType.ok);
   await all.stage('post-resume');
   assert.equal((await all.finish()).outcome, 'restored');
