@@ -21,6 +21,8 @@ export interface CommandContext {
   readonly native: NativeServices;
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
+  /** Asks a question that is answered by yes or no; undefined: nobody is there to answer. */
+  readonly ask?: ((question: string) => Promise<boolean>) | undefined;
 }
 
 /** Functions of the addon. Each throws E_NATIVE when the addon cannot be loaded. */
