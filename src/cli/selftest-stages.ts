@@ -5,6 +5,7 @@ import { versionOf } from '../runtime/versions.js';
 import type { Bench } from '../selftest/bench.js';
 import type { Facts } from '../selftest/facts.js';
 import type { Stage, StageName } from '../selftest/stage.js';
+import { copyStage } from '../selftest/stages/copy.js';
 import { hostStage } from '../selftest/stages/host.js';
 import { findingsOf } from './check.js';
 import type { CommandContext } from './context.js';
@@ -16,6 +17,7 @@ export interface SelftestOptions {
   readonly stages?: string;
   readonly yes?: boolean;
   readonly allowOthers?: boolean;
+  readonly cpuCopies?: boolean;
   readonly format: 'table' | 'json';
   readonly prefix: string;
   readonly root: string;
@@ -26,7 +28,7 @@ export function stagesFor(
   names: readonly StageName[],
   bench: Bench,
   facts: Facts,
-  { root, allowOthers }: SelftestOptions,
+  { root, allowOthers, cpuCopies }: SelftestOptions,
   { run, native }: CommandContext,
 ): Stage[] {
   const { prefix } = bench;
@@ -34,6 +36,7 @@ export function stagesFor(
     findingsOf({ root, prefix, run, native, nodeVersion: process.versions.node });
   const all: Stage[] = [
     hostStage({ bench, facts, root, findings, allowOthers: allowOthers === true }),
+    copyStage({ bench, tryCopies: native.tryCopies, byCpu: cpuCopies === true }),
   ];
   return all.filter(({ name }) => names.includes(name));
 }

@@ -31,6 +31,7 @@ export function selftestCommand(context: CommandContext): Command {
     .option('--stages <stage,...>', 'run these stages alone; host always runs')
     .option('--yes', 'use the GPU without asking')
     .option('--allow-others', 'run beside other users of the GPU')
+    .option('--cpu-copies', 'let the CPU copy contents, too: slow')
     .addOption(formatOption('table', 'json'))
     .option('--prefix <dir>', 'folder of the installation', context.prefix)
     .option('--root <dir>', 'read the system below this folder', '/')
@@ -90,6 +91,7 @@ async function reportOf(
       size_mib: options.size,
       stages: names,
       gpus: gpus.map(({ ordinal }) => ordinal),
+      cpu_copies: options.cpuCopies === true,
     },
     programs: await programReleases(context.run),
     facts,

@@ -12,6 +12,8 @@ export interface RunSettings {
   readonly stages: readonly StageName[];
   /** Ordinals of the GPUs that were used. */
   readonly gpus: readonly number[];
+  /** The CPU copied contents as well. */
+  readonly cpu_copies: boolean;
 }
 
 export interface Report {

@@ -24,7 +24,7 @@ const failed: StageResult = {
 async function reportWith(root: string, stages: readonly StageResult[]) {
   const [facts, host] = await readFacts(root, '1.17');
   return makeReport({
-    settings: { size_mib: 16, stages: ['host', 'canary'], gpus: [0, 1] },
+    settings: { size_mib: 16, stages: ['host', 'canary'], gpus: [0, 1], cpu_copies: false },
     programs: { criu: '4.1.1' },
     facts,
     stages,
