@@ -7,6 +7,7 @@ import { exitCodeOf, failureReport } from './failure.js';
 import { nativeServices } from './native-services.js';
 import { outputTo } from './output.js';
 import { runCommandLine } from './program.js';
+import { questionsOn } from './question.js';
 
 const args = process.argv.slice(2);
 const interrupted = new AbortController();
@@ -47,6 +48,7 @@ async function main(): Promise<number> {
     prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
     native: nativeServices,
     signal: interrupted.signal,
+    ask: questionsOn(process.stdin, err, interrupted.signal),
   });
   const failure = await output.finished();
   if (failure === undefined) return status;

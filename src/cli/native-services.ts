@@ -32,15 +32,7 @@ export const nativeServices: NativeServices = {
     const frames = new (native().ImageFrames)();
     return async (chain, target, signal) => {
       const job = native().flattenPages(chain, target, isAlone(chain) ? undefined : frames);
-      const cancel = () => job.cancel();
-      signal?.addEventListener('abort', cancel, { once: true });
-      try {
-        return await job.done;
-      } catch (error) {
-        throw fromNative(error, chain[0]?.path ?? target);
-      } finally {
-        signal?.removeEventListener('abort', cancel);
-      }
+      return await ended(job, chain[0]?.path ?? target, signal);
     };
   },
   kfdVersion: () => {
@@ -61,7 +53,27 @@ export const nativeServices: NativeServices = {
       throw fromNative(error, 'queue probe');
     }
   },
+  tryCopies: async (options, signal) =>
+    ended(native().tryCopies(options), options.renderNode, signal),
 };
+
+/** Waits for a job. `signal` cancels it. Its errors become ours, with `subject` in front. */
+async function ended<Result>(
+  job: { readonly done: Promise<Result>; cancel(): void },
+  subject: string,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  const cancel = () => job.cancel();
+  signal?.addEventListener('abort', cancel, { once: true });
+  if (signal?.aborted) cancel();
+  try {
+    return await job.done;
+  } catch (error) {
+    throw fromNative(error, subject);
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}
 
 /** A single file without siblings. It needs no feature for references to other files. */
 function isAlone([file]: readonly ChainPart[]): boolean {

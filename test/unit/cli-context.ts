@@ -16,6 +16,9 @@ export const fakeNative: NativeServices = {
   kfdRestoreTakes: () => {
     throw new Error('no GPU of this has several dies');
   },
+  tryCopies: async () => {
+    throw new Error('no test of this copies');
+  },
 };
 
 /** The error that a verb with `--format json` has printed. */

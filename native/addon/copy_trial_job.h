@@ -1,0 +1,14 @@
+// Trials of the copy engines, in a thread of Node.
+#pragma once
+
+#include <napi.h>
+
+namespace kfdcp::addon {
+
+/// JS: `tryCopies(options)` starts at once. `options`: renderNode (path), engine "sdma" | "cpu",
+/// slots, slotBytes, bytes (of VRAM that it allocates), seed. Returns {done, cancel}: `done` is a
+/// promise of {bytes, writeUs, readUs}; it rejects with KFD_GPU for a wrong byte, and when VRAM has
+/// no room to spare. `cancel()` makes it reject with KFD_CANCELLED soon after.
+void init_copy_trial(Napi::Env env, Napi::Object exports);
+
+}  // namespace kfdcp::addon
