@@ -211,3 +211,18 @@ test('every error of ours has a status, and none of those that containerd takes 
     assert.ok(status > 0 && ![5, 6, 12, 14].includes(status), code);
   }
 });
+
+test('cancel: a call without a session is told so, once the time for one is over', async () => {
+  // Each look at the clock takes half a minute.
+  const clock = 'const now = Date.now; let more = 0; Date.now = () => now() + (more += 30_000);';
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}` };
+  for (const [name, request] of [
+    ['cancel-checkpoint', checkpointInto('/work')],
+    ['cancel-restore', bytesField(2, '/not/there')],
+  ] as const) {
+    const { status, output, errors } = await task([name], request, env);
+    assert.equal(status, 0, errors);
+    const answer = { code: 5, message: 'no session', payload: Buffer.alloc(0) };
+    assert.deepEqual(decodeResponse(output), answer, name);
+  }
+});
