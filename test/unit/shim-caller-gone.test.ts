@@ -143,6 +143,7 @@ test('an attempt to cancel ends with its call: the next one may have the same im
       fail = resolve;
     });
     const attempts: (AbortSignal | undefined)[] = [];
+    const afterwards: [task: string, isEnded: boolean | undefined][] = [];
     const { bundle, call, client, troubles } = await world(t, {
       answering: async (request: Call) => {
         if (request.method !== method) return {};
@@ -150,6 +151,9 @@ test('an attempt to cancel ends with its call: the next one may have the same im
         return { code: 2, message: 'runc failed early' };
       },
       help: ([task], _, signal) => {
+        if (task === 'end-leftover' || task === 'explain') {
+          afterwards.push([task, attempts[0]?.aborted]);
+        }
         if (!task?.startsWith('cancel-')) return Buffer.alloc(0);
         attempts.push(signal);
         // It waits for a session that does not come.
@@ -163,7 +167,11 @@ test('an attempt to cancel ends with its call: the next one may have the same im
     await until('an attempt', () => attempts.length === 1);
     fail();
     await until('the end of the attempt', () => attempts[0]?.aborted === true);
+    await until('an explanation', () => afterwards.some(([task]) => task === 'explain'));
     await delay(20);
     assert.deepEqual([attempts.length, troubles], [1, []], method);
+    const leftover = [['end-leftover', true]];
+    const steps = [...(method === 'Start' ? leftover : []), ['explain', true]];
+    assert.deepEqual(afterwards, steps, 'it would find the next session meanwhile');
   }
 });

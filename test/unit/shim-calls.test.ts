@@ -3,10 +3,17 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Intercept } from '../../shim/intercept/interception.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { encodeRequest } from '../../shim/transport/envelope.js';
-import { encodeFrame, frameType, maxPayloadBytes } from '../../shim/transport/frame.js';
+import {
+  encodeFrame,
+  type Frame,
+  frameType,
+  maxPayloadBytes,
+  payloadOf,
+} from '../../shim/transport/frame.js';
 import { temporaryFolder } from './paths.js';
 import { proxied } from './proxied.js';
 import { until } from './shim-host.js';
@@ -98,6 +105,65 @@ test('an answer of the interceptor comes in the place of the stock shim’s', as
   caller.socket.write(Buffer.concat([request(1, 'Same'), request(5, 'Changed')]));
   const heard = [...(await caller.hear(2))].sort();
   assert.deepEqual(heard, ['1 response 0  Same', '5 response 7 other Changed']);
+});
+
+test('an answer that nobody has changed comes byte for byte', async (t) => {
+  // The first field has a longer number than it needs, the last one is not known.
+  const odd = Buffer.from('1282006178f83f01', 'hex');
+  const stock = await testServer(
+    t,
+    () => (streamId) => encodeFrame(streamId, frameType.response, odd),
+  );
+  for (const intercept of [() => undefined, forwards, toItsEnd]) {
+    const path = join(await temporaryFolder(t), 'proxy');
+    const server = proxyFor(stock.path, intercept);
+    server.listen(path);
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const client = await connectTo(path, () => undefined);
+    const answer = await new Promise<Frame | undefined>((resolve) => {
+      client.open(request(1, 'State'), resolve);
+    });
+    assert.deepEqual(answer && payloadOf(answer), odd);
+    client.close();
+  }
+});
+
+test('data of the stock shim does not end a stream', async (t) => {
+  const { stock, caller } = await proxied(t);
+  caller.socket.write(request(1, 'Never'));
+  for (const [count, text] of ['one', 'two'].entries()) {
+    caller.socket.write(encodeFrame(1, frameType.data, Buffer.from(text)));
+    assert.equal((await caller.hear(count + 1)).at(-1), `1 data ${text}`);
+  }
+  assert.deepEqual(stock.data, ['one', 'two']);
+});
+
+test('a caller who leaves while its answer is finished is none who has left too early', async (t) => {
+  let finish = () => {};
+  const gone: string[] = [];
+  let isFinishing = false;
+  let isOver = false;
+  const { stock, caller } = await proxied(t, ({ method }, upstream) =>
+    upstream.forwardToEnd(
+      () => gone.push(method),
+      async (response) => {
+        isFinishing = true;
+        await new Promise<void>((resolve) => (finish = resolve));
+        isOver = true;
+        return response;
+      },
+    ),
+  );
+  caller.socket.write(request(1, 'State', 10n ** 12n));
+  await until('an answer', () => isFinishing);
+  caller.socket.destroy();
+  await caller.ended;
+  await delay(50); // the proxy sees it
+  assert.equal(stock.connections, 1);
+  finish();
+  await until('the end of the upstream connection', () => stock.connections === 0);
+  assert.deepEqual([isOver, gone], [true, []]);
 });
 
 test('the end of the stock shim is the end of the connection, without an answer', async (t) => {

@@ -80,3 +80,12 @@ test('a restore that is too far, or over, is left alone', async (t) => {
   await mkdir(FakeSession.directory(over, criu_pid), { recursive: true });
   assert.equal(await cancelSession(restore, over, 0), false);
 });
+
+test('a session that fails to cancel is an error, so that it is asked again', async (t) => {
+  const criu_pid = await runtime(t, 'restore', '/one');
+  const { root, session } = await fakeSession(t, { ...running, criu_pid });
+  session.cancel = () => {
+    throw new Error('why');
+  };
+  await assert.rejects(cancelSession(restore, root), /why/);
+});

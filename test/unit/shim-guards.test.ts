@@ -153,6 +153,15 @@ test('a helper that hangs is ended at its limit, which begins with its input', a
   assert.ok(performance.now() - begun < 30_000);
 });
 
+test('a helper that has answered leaves no timer', async (t) => {
+  await instead(t, 'shift; cat');
+  const limits = hurried(t, 120_000, 60_000);
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  await helper([], Buffer.from('x'));
+  assert.deepEqual([limits(), timers()], [1, before]);
+});
+
 test('a helper gets its input and arguments; a status, or too long an answer, is a failure', async (t) => {
   await instead(t, 'shift; cat; for word in "$@"; do echo "$word"; done');
   const answer = await helper(['a', 'b c'], Buffer.from('input\n'));

@@ -50,3 +50,13 @@ test('a server without a connection for a while is reported as idle, one with a 
   await until('the second', () => ended === 1);
   assert.equal(calls, 1, 'one call for each time that the last caller leaves');
 });
+
+test('a server that has closed is never idle', async (t) => {
+  const server = proxyFor('/none', () => undefined);
+  await listenAt(server, join(await temporaryFolder(t), 's'));
+  let calls = 0;
+  watchForIdle(server, () => void calls++, 100);
+  server.close();
+  await delay(250);
+  assert.equal(calls, 0);
+});

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cp, mkdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
@@ -12,43 +11,13 @@ import {
   restoreWorkPath,
   taskCheckpointed,
 } from '../../shim/task/codec.js';
-import { explain, firstError, firstWrittenSince } from '../../shim/task/criu-log.js';
 import { responseFor } from '../../shim/task/status.js';
 import { decodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { type ErrorCode, exitCodes, KfdError } from '../../src/errors.js';
-import { fixtures, repository, temporaryFolder } from './paths.js';
+import { fixtures, temporaryFolder } from './paths.js';
+import { checkpointInto, options, task } from './task-process.js';
 import { testServer } from './ttrpc-server.js';
-
-/** Runs one task as the shim does. */
-async function task(args: readonly string[], input: Buffer, env: Record<string, string> = {}) {
-  const program = join(repository, 'dist/shim/task/main.js');
-  const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ...env } });
-  child.stdin.end(input);
-  const output: Buffer[] = [];
-  let errors = '';
-  child.stdout.on('data', (chunk: Buffer) => output.push(chunk));
-  child.stderr.on('data', (chunk: Buffer) => {
-    errors += chunk.toString();
-  });
-  const status = await new Promise((resolve) => child.on('close', resolve));
-  return { status, output: Buffer.concat(output), errors };
-}
-
-/** Options as field `number` of a request: their fields in an Any. */
-function options(number: number, type: string, ...fields: Buffer[]): Buffer {
-  return bytesField(
-    number,
-    Buffer.concat([bytesField(1, type), bytesField(2, Buffer.concat(fields))]),
-  );
-}
-
-/** CheckpointTaskRequest whose log is wanted in the folder `work`, as containerd writes it. */
-function checkpointInto(work: string): Buffer {
-  const type = 'containerd.runc.v1.CheckpointOptions';
-  const wanted = options(3, type, numberField(1, 1), bytesField(9, work));
-  return Buffer.concat([bytesField(1, 'one'), bytesField(2, '/image'), wanted]);
-}
 
 test('requests are read by their description, whatever else is in them', () => {
   const create = createTaskRequest.decode(
@@ -66,6 +35,10 @@ test('requests are read by their description, whatever else is in them', () => {
   const checkpoint = checkpointTaskRequest.decode(checkpointInto('/work'));
   assert.deepEqual([checkpoint.path, checkpointWorkPath(checkpoint.options)], ['/image', '/work']);
   assert.equal(checkpointWorkPath(checkpointTaskRequest.decode(bytesField(1, 'one')).options), '');
+  const other = { type_url: 'runtimeoptions.v1.Options', value: bytesField(11, '/w') };
+  for (const options of [null, other]) assert.equal(restoreWorkPath(options), '');
+  const empty = { type_url: 'containerd.runc.v1.CheckpointOptions', value: Buffer.alloc(0) };
+  assert.equal(checkpointWorkPath(empty), '');
 });
 
 test('preflight: an image of another host is refused with every reason; one without a GPU is not', async (t) => {
@@ -88,6 +61,8 @@ test('preflight: an image of another host is refused with every reason; one with
 
 test('publish: containerd hears of the checkpoint', async (t) => {
   const heard: unknown[] = [];
+  const times: number[] = [];
+  let isRefused = false;
   const daemon = await testServer(t, ({ service, method, payload }) => {
     const { envelope } = forwardRequest.decode(payload);
     const event = taskCheckpointed.decode(envelope.event.value);
@@ -99,13 +74,19 @@ test('publish: containerd hears of the checkpoint', async (t) => {
       envelope.event.type_url,
       event,
     ]);
-    assert.ok(Math.abs(Number(envelope.timestamp.seconds) - Date.now() / 1000) < 60);
-    return {};
+    const { seconds, nanos } = envelope.timestamp;
+    const ms = Number(seconds) * 1000 + nanos / 1_000_000;
+    assert.ok(Number.isInteger(ms) && nanos < 1_000_000_000, `${seconds} ${nanos}`);
+    times.push(ms);
+    return isRefused ? { code: 13, message: 'no room for events' } : {};
   });
   const request = Buffer.concat([bytesField(1, 'one'), bytesField(2, '/image')]);
   const env = { TTRPC_ADDRESS: daemon.path, NAMESPACE: 'k8s.io' };
+  const begun = Date.now();
   const { status, output, errors } = await task(['publish'], request, env);
   assert.deepEqual([status, output.length, errors], [0, 0, '']);
+  const [at = 0] = times;
+  assert.ok(begun <= at && at <= Date.now(), `${begun} ${at}`);
   assert.deepEqual(heard, [
     [
       'containerd.services.events.ttrpc.v1.Events',
@@ -118,50 +99,12 @@ test('publish: containerd hears of the checkpoint', async (t) => {
   ]);
   const failed = await task(['publish'], Buffer.alloc(0), env);
   assert.deepEqual([failed.status, heard.length], [0, 1]);
+  isRefused = true;
+  const refused = await task(['publish'], request, env);
+  assert.deepEqual([refused.status, refused.errors], [1, 'containerd: no room for events\n']);
   const nobody = await task(['publish'], request, { TTRPC_ADDRESS: '/not/there' });
   assert.equal(nobody.status, 1);
   assert.match(nobody.errors, /ENOENT/);
-});
-
-test('explain: the first error of the newest log is added, and the log is kept', async (t) => {
-  const folder = await temporaryFolder(t);
-  await mkdir(join(folder, 'work'));
-  const since = Date.now();
-  const log = join(folder, 'work/restore.log');
-  await writeFile(
-    log,
-    '(00.1) Error (criu/files.c:1): first\n' +
-      '(00.2)      7: Error (kfd-checkpoint): E_VRAM: why\n' +
-      '(00.3) Error (criu/cr-restore.c:2): last\n',
-  );
-  assert.equal(await firstWrittenSince([join(folder, 'none'), folder, log], since), log);
-  const whole = await explain('failed', 'restore', log, join(folder, 'logs'));
-  const match = /^failed; CRIU: Error \(kfd-checkpoint\): E_VRAM: why; CRIU's log: (.*)$/.exec(
-    whole,
-  );
-  assert.deepEqual(readFileSync(match?.[1] ?? ''), readFileSync(log));
-  assert.equal(await explain('failed', 'restore', undefined, folder), 'failed');
-
-  const long = new Date(since - 60_000);
-  await utimes(log, long, long);
-  assert.equal(await firstWrittenSince([log], since), undefined, 'a log of an earlier failure');
-});
-
-test('explain: looks where the caller wanted the log', async (t) => {
-  const folder = await temporaryFolder(t);
-  const work = join(folder, 'elsewhere');
-  await mkdir(work);
-  const since = String(Date.now());
-  await writeFile(join(work, 'dump.log'), 'Error (criu/tty.c:1): why\n');
-  const { status, output, errors } = await task(
-    ['explain', 'dump', folder, since, 'failed'],
-    checkpointInto(work),
-  );
-  assert.equal(status, 0, errors);
-  const { message } = decodeResponse(output);
-  const match = /^failed; CRIU: Error \(criu\/tty\.c:1\): why; CRIU's log: (\/.*)$/.exec(message);
-  assert.ok(match?.[1], message);
-  await rm(match[1]); // its copy in the host's folder of logs, or itself where that cannot be written
 });
 
 test('end-leftover: the runtime of Create ends a container that it has, and none else', async (t) => {
@@ -197,17 +140,46 @@ test('end-leftover: the runtime of Create ends a container that it has, and none
   assert.equal(readFileSync(asked, 'utf8'), `umount -l ${container}/criu-root\n`);
 });
 
-test('of CRIU’s errors the first counts, and none is longer than a message can bear', () => {
-  assert.equal(firstError('(00.1) Warn\n(00.2) Error (a): x\nError (b): y\n'), 'Error (a): x');
-  assert.equal(firstError('all is well\n'), undefined);
-  assert.equal(firstError(`Error (a): ${'x'.repeat(5000)}`)?.length, 1000);
+test('end-leftover: without options it is runc, and its folder is containerd’s', async (t) => {
+  const folder = await temporaryFolder(t);
+  const asked = join(folder, 'asked');
+  await writeFile(join(folder, 'runc'), `#!/bin/sh\necho "$@" >>${asked}\n`, { mode: 0o700 });
+  for (const root of ['root/k8s.io', 'k8s.io']) {
+    await mkdir(join(folder, root, 'one'), { recursive: true });
+    await writeFile(join(folder, root, 'one/state.json'), '{}');
+  }
+  const env = { NAMESPACE: 'k8s.io', PATH: `${folder}:${process.env['PATH']}` };
+  const rooted = options(10, 'containerd.runc.v1.Options', bytesField(7, join(folder, 'root')));
+  const one = bytesField(1, 'one');
+  for (const request of [one, Buffer.concat([one, rooted])]) {
+    const { status, errors } = await task(['end-leftover'], request, env, folder);
+    assert.deepEqual([status, errors], [0, '']);
+  }
+  const expected = `--root ${folder}/root/k8s.io delete --force one\n`;
+  assert.equal(readFileSync(asked, 'utf8'), expected, 'none in the folder that it was started in');
 });
 
 test('every error of ours has a status, and none of those that containerd takes for something else', () => {
   for (const code of Object.keys(exitCodes) as ErrorCode[]) {
     const { code: status, message } = responseFor(new KfdError(code, 'why', { hint: 'what now' }));
     assert.equal(message, `kfd-checkpoint: ${code}: why (what now)`);
+    assert.equal(responseFor(new KfdError(code, 'why')).message, `kfd-checkpoint: ${code}: why`);
     // Not OK, and not NotFound, AlreadyExists, Unimplemented, Unavailable.
     assert.ok(status > 0 && ![5, 6, 12, 14].includes(status), code);
+  }
+});
+
+test('cancel: a call without a session is told so, once the time for one is over', async () => {
+  // Each look at the clock takes half a minute.
+  const clock = 'const now = Date.now; let more = 0; Date.now = () => now() + (more += 30_000);';
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}` };
+  for (const [name, request] of [
+    ['cancel-checkpoint', checkpointInto('/work')],
+    ['cancel-restore', bytesField(2, '/not/there')],
+  ] as const) {
+    const { status, output, errors } = await task([name], request, env);
+    assert.equal(status, 0, errors);
+    const answer = { code: 5, message: 'no session', payload: Buffer.alloc(0) };
+    assert.deepEqual(decodeResponse(output), answer, name);
   }
 });
