@@ -110,16 +110,9 @@ test('an answer of the interceptor comes in the place of the stock shim’s', as
 test('an answer that nobody has changed comes byte for byte', async (t) => {
   // The first field has a longer number than it needs, the last one is not known.
   const odd = Buffer.from('1282006178f83f01', 'hex');
-  const stock = await testServer(
-    t,
-    () => (streamId) => encodeFrame(streamId, frameType.response, odd),
-  );
+  const answering: Answering = () => (streamId) => encodeFrame(streamId, frameType.response, odd);
   for (const intercept of [() => undefined, forwards, toItsEnd]) {
-    const path = join(await temporaryFolder(t), 'proxy');
-    const server = proxyFor(stock.path, intercept);
-    server.listen(path);
-    await once(server, 'listening');
-    t.after(() => server.close());
+    const { path } = await proxied(t, answering, intercept);
     const client = await connectTo(path, () => undefined);
     const answer = await new Promise<Frame | undefined>((resolve) => {
       client.open(request(1, 'State'), resolve);
@@ -130,7 +123,7 @@ test('an answer that nobody has changed comes byte for byte', async (t) => {
 });
 
 test('data of the stock shim does not end a stream', async (t) => {
-  const { stock, caller } = await proxied(t);
+  const { stock, caller } = await called(t);
   caller.socket.write(request(1, 'Never'));
   for (const [count, text] of ['one', 'two'].entries()) {
     caller.socket.write(encodeFrame(1, frameType.data, Buffer.from(text)));
@@ -144,7 +137,7 @@ test('a caller who leaves while its answer is finished is none who has left too 
   const gone: string[] = [];
   let isFinishing = false;
   let isOver = false;
-  const { stock, caller } = await proxied(t, ({ method }, upstream) =>
+  const { stock, caller } = await called(t, ({ method }, upstream) =>
     upstream.forwardToEnd(
       () => gone.push(method),
       async (response) => {
