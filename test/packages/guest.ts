@@ -1,0 +1,13 @@
+/** The scenario of the packages, in a guest with systemd where nothing of ours is installed. Prints TAP. */
+
+import assert from 'node:assert/strict';
+import { existsSync, rmSync } from 'node:fs';
+import { calmScheduler, loadImage } from '../e2e/support/guest.js';
+
+assert.ok(existsSync('/run/systemd/system'), 'this guest has no systemd: lab.sh --systemd');
+calmScheduler();
+// The guest's packages were unpacked without their documents. Ours are to be whole.
+rmSync('/etc/dpkg/dpkg.cfg.d/99mmdebstrap');
+process.env['DEBIAN_FRONTEND'] = 'noninteractive';
+await loadImage();
+await import('./installed.js');
