@@ -164,8 +164,9 @@ async function life(lane: Lane): Promise<void> {
 
   await meet(remove);
   const restored = await job.restore('--import', archive);
+  // Without a folder of plugins CRIU does not ask which ones the image needs (criu/plugin.c:cr_plugin_init@0882383).
   assert.notEqual(restored.status, 0, 'restored without our plugin');
-  await assertExplained(job, 'restore', restored, /Missing required plugin: kfd_checkpoint/);
+  await assertExplained(job, 'restore', restored, /files-ext\.c:\d+\): Unable to restore 0x/);
   await job.remove();
   await plainLife(engine, 'removed');
   await meet(purge);

@@ -11,8 +11,9 @@ export type Listing = ReadonlyMap<string, string>;
 const others = [
   ...['/run/containers', '/run/crun', '/run/runc', '/run/libpod', '/run/netns', '/run/lock'],
   ...['/run/dbus', '/run/lab', '/run/systemd', '/run/udev'],
+  ...['/run/credentials', '/run/log', '/run/podman', '/var/lib/cni', '/var/lib/systemd'],
   ...['/var/cache', '/var/lib/apt', '/var/lib/containers', '/var/lib/dpkg'],
-  ...['/var/log/apt', '/var/log/dpkg.log'],
+  ...['/var/log/apt', '/var/log/dpkg.log', '/var/log/journal', '/var/tmp/systemd-private-*'],
 ];
 
 /** All of /etc, /run, /usr and /var but that. Of folders the time does not count: files may come and go in them. */
