@@ -29,7 +29,7 @@ done
 
 [ -x node_modules/.bin/tsc ] || npm ci --no-audit --no-fund >&2
 npm run --silent build:ts
-for part in criu/kfd_checkpoint.so kfd_checkpoint.node kfd-checkpoint-launch; do
+for part in criu/kfd_checkpoint.so kfd_checkpoint.node kfd-checkpoint-{launch,selftest}; do
 	[ -e "build/native/$part" ] || npm run --silent build:native >&2
 done
 packaging/stage.sh

@@ -27,7 +27,12 @@ import type {
   TransferJob,
   UploadOptions,
 } from './addon/transfers.js';
-import type { CopyTrialOptions, CopyTrialResult, TrialJob } from './addon/trials.js';
+import type {
+  CopyTrialOptions,
+  CopyTrialResult,
+  PauseTrialResult,
+  TrialJob,
+} from './addon/trials.js';
 
 export type * from './addon/images.js';
 export type * from './addon/messages.js';
@@ -123,4 +128,9 @@ export interface Native {
    * byte or without room, KFD_IO.
    */
   tryCopies(options: CopyTrialOptions): TrialJob<CopyTrialResult>;
+  /**
+   * Pauses a process that opened /dev/kfd, and unpauses it, `times` times; `betweenUs` microseconds lie between. It is
+   * not paused afterwards. Rejects with KFD_GPU, KFD_IO, KFD_UNSUPPORTED.
+   */
+  tryPauses(pid: number, times: number, betweenUs: number): Promise<PauseTrialResult>;
 }

@@ -1,7 +1,6 @@
 // kfd_checkpoint.node: a thin layer over native/core. Only src/native.ts loads it.
 #include <napi.h>
 
-#include "addon/copy_trial_job.h"
 #include "addon/descriptor.h"
 #include "addon/flatten_job.h"
 #include "addon/formats.h"
@@ -13,6 +12,7 @@
 #include "addon/sibling_check_js.h"
 #include "addon/staging.h"
 #include "addon/transfer_job.h"
+#include "addon/trials.h"
 
 namespace {
 
@@ -28,7 +28,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   init_process(env, exports);
   init_formats(env, exports);
   init_flatten(env, exports);
-  init_copy_trial(env, exports);
+  init_trials(env, exports);
   init_gem(env, exports);
   return exports;
 }

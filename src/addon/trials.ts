@@ -19,6 +19,16 @@ export interface CopyTrialResult {
   readonly readUs: number;
 }
 
+/** Times of the calls that stop the queues of a process and let them run again, microseconds. */
+export interface PauseTrialResult {
+  readonly pauses: number;
+  /** Sums over all pauses, and the longest one. */
+  readonly pauseUs: number;
+  readonly longestPauseUs: number;
+  readonly unpauseUs: number;
+  readonly longestUnpauseUs: number;
+}
+
 export interface TrialJob<Result> {
   readonly done: Promise<Result>;
   /** `done` rejects with KFD_CANCELLED soon after. */

@@ -1,6 +1,6 @@
 /** Everything that a verb needs from outside. Tests bring their own. */
 
-import type { CopyTrialOptions, CopyTrialResult, Native } from '../addon.js';
+import type { CopyTrialOptions, CopyTrialResult, Native, PauseTrialResult } from '../addon.js';
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { Run, RunThrough } from '../os/exec.js';
@@ -39,4 +39,6 @@ export interface NativeServices {
   readonly kfdRestoreTakes: Native['kfdRestoreTakes'];
   /** Rejects with E_GPU_IO, E_IO, and E_CANCELLED after `signal`. */
   readonly tryCopies: (options: CopyTrialOptions, signal: AbortSignal) => Promise<CopyTrialResult>;
+  /** Rejects with E_GPU_IO, E_IO, E_UNSUPPORTED_STATE. */
+  readonly tryPauses: (pid: number, times: number) => Promise<PauseTrialResult>;
 }

@@ -14,6 +14,9 @@ const inputBytes = { usual: 2048, growing: 128 } as const;
 /** More output than input gets this many times marks a stream that grows. */
 const growth = 64;
 
+/** Between two pauses of a trial: the queues shall have worked before the next one. */
+const betweenPausesUs = 2000;
+
 export const nativeServices: NativeServices = {
   verifier: () => {
     const addon = native();
@@ -55,6 +58,12 @@ export const nativeServices: NativeServices = {
   },
   tryCopies: async (options, signal) =>
     ended(native().tryCopies(options), options.renderNode, signal),
+  tryPauses: async (pid, times) =>
+    native()
+      .tryPauses(pid, times, betweenPausesUs)
+      .catch((error: unknown) => {
+        throw fromNative(error, 'pause');
+      }),
 };
 
 /** Waits for a job. `signal` cancels it. Its errors become ours, with `subject` in front. */

@@ -7,6 +7,8 @@ import type { Facts } from '../selftest/facts.js';
 import type { Stage, StageName } from '../selftest/stage.js';
 import { copyStage } from '../selftest/stages/copy.js';
 import { hostStage } from '../selftest/stages/host.js';
+import { pauseStage } from '../selftest/stages/pause.js';
+import { queuesStage } from '../selftest/stages/queues.js';
 import { findingsOf } from './check.js';
 import type { CommandContext } from './context.js';
 
@@ -37,6 +39,8 @@ export function stagesFor(
   const all: Stage[] = [
     hostStage({ bench, facts, root, findings, allowOthers: allowOthers === true }),
     copyStage({ bench, tryCopies: native.tryCopies, byCpu: cpuCopies === true }),
+    queuesStage(bench),
+    pauseStage({ bench, tryPauses: native.tryPauses }),
   ];
   return all.filter(({ name }) => names.includes(name));
 }

@@ -30,6 +30,7 @@ test('files belong to root, nobody else may write, and only programs can be run'
     `${own}/lib/kfd_checkpoint.node`,
     `${own}/libexec/kfd-checkpoint`,
     `${own}/libexec/kfd-checkpoint-launch`,
+    `${own}/libexec/kfd-checkpoint-selftest`,
     `${own}/libexec/maintain`,
     `${own}/libexec/node`,
     `${own}/shim/containerd-shim-kfd-v2`,

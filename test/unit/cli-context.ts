@@ -19,6 +19,9 @@ export const fakeNative: NativeServices = {
   tryCopies: async () => {
     throw new Error('no test of this copies');
   },
+  tryPauses: async () => {
+    throw new Error('no test of this pauses');
+  },
 };
 
 /** The error that a verb with `--format json` has printed. */

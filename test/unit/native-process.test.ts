@@ -91,3 +91,10 @@ test('a trial of copies needs a render node, and a known engine', async () => {
   const wrong = { ...options, renderNode: '/dev/null', engine: 'auto' as 'cpu' };
   assert.throws(() => native().tryCopies(wrong), /engine: not one of sdma, cpu/);
 });
+
+test('a trial of pauses refuses a process without KFD, before it is traced', async (t) => {
+  const child = sleeper(t);
+  const asked = native().tryPauses(child.pid, 1, 0);
+  await assert.rejects(asked, { code: 'KFD_UNSUPPORTED', message: /no file of \/dev\/kfd/ });
+  assert.ok(native().isAlive(native().openPidfd(child.pid)));
+});

@@ -1,9 +1,11 @@
-#include "addon/copy_trial_job.h"
+#include "addon/trials.h"
 
 #include <amdgpu_drm.h>
 #include <fcntl.h>
 
+#include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -13,6 +15,7 @@
 #include "addon/convert.h"
 #include "core/copy/copy_engine.h"
 #include "core/drm/gem.h"
+#include "core/kfd/pause_trial.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 #include "core/os/numa.h"
@@ -60,13 +63,19 @@ CopyTrial run(TrialOptions options, const std::stop_token& stop) {
   return try_copies(*engine, buffer, options.seed, stop);
 }
 
-/// Deletes itself when it is done.
+/// Runs `work` in a thread of Node and resolves with what `convert` makes of its result. Deletes
+/// itself when it is done.
+template <class Result>
 class TrialWorker : public Napi::AsyncWorker {
  public:
-  TrialWorker(Napi::Env env, TrialOptions options)
-      : Napi::AsyncWorker(env, "kfd-copy-trial"),
+  using Work = std::function<Result(const std::stop_token&)>;
+  using Convert = Napi::Object (*)(Napi::Env, const Result&);
+
+  TrialWorker(Napi::Env env, Work work, Convert convert)
+      : Napi::AsyncWorker(env, "kfd-trial"),
         deferred_(Napi::Promise::Deferred::New(env)),
-        options_(std::move(options)) {}
+        work_(std::move(work)),
+        convert_(convert) {}
 
   Napi::Promise done() const { return deferred_.Promise(); }
   std::stop_source stop() const { return stop_; }
@@ -74,7 +83,7 @@ class TrialWorker : public Napi::AsyncWorker {
  private:
   void Execute() override {
     try {
-      trial_ = run(options_, stop_.get_token());
+      result_ = work_(stop_.get_token());
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -82,22 +91,37 @@ class TrialWorker : public Napi::AsyncWorker {
   void OnOK() override {
     try {
       if (failure_) std::rethrow_exception(failure_);
-      Napi::Object result = Napi::Object::New(Env());
-      result.Set("bytes", to_number(Env(), trial_.bytes));
-      result.Set("writeUs", to_number(Env(), trial_.write_us));
-      result.Set("readUs", to_number(Env(), trial_.read_us));
-      deferred_.Resolve(result);
+      deferred_.Resolve(convert_(Env(), result_));
     } catch (const std::exception& error) {
       deferred_.Reject(to_js_error(Env(), error).Value());
     }
   }
 
   Napi::Promise::Deferred deferred_;
-  TrialOptions options_;
+  Work work_;
+  Convert convert_;
   std::stop_source stop_;
-  CopyTrial trial_{};
+  Result result_{};
   std::exception_ptr failure_;
 };
+
+Napi::Object copies_to_js(Napi::Env env, const CopyTrial& trial) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", to_number(env, trial.bytes));
+  object.Set("writeUs", to_number(env, trial.write_us));
+  object.Set("readUs", to_number(env, trial.read_us));
+  return object;
+}
+
+Napi::Object pauses_to_js(Napi::Env env, const kfd::PauseTrial& trial) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("pauses", to_number(env, trial.pauses));
+  object.Set("pauseUs", to_number(env, trial.pause_us));
+  object.Set("longestPauseUs", to_number(env, trial.longest_pause_us));
+  object.Set("unpauseUs", to_number(env, trial.unpause_us));
+  object.Set("longestUnpauseUs", to_number(env, trial.longest_unpause_us));
+  return object;
+}
 
 Napi::Value js_try_copies(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -113,7 +137,10 @@ Napi::Value js_try_copies(const Napi::CallbackInfo& info) {
                         {}},
                        to_uint64(object.Get("bytes"), "bytes"),
                        to_uint64(object.Get("seed"), "seed")};
-  auto* const worker = new TrialWorker(env, std::move(options));
+  auto* const worker = new TrialWorker<CopyTrial>(
+      env,
+      [options = std::move(options)](const std::stop_token& stop) { return run(options, stop); },
+      copies_to_js);
   Napi::Object job = Napi::Object::New(env);
   job.Set("done", worker->done());
   job.Set("cancel",
@@ -124,10 +151,23 @@ Napi::Value js_try_copies(const Napi::CallbackInfo& info) {
   return job;
 }
 
+Napi::Value js_try_pauses(const Napi::CallbackInfo& info) {
+  const auto pid = static_cast<int>(to_uint32(info[0], "pid"));
+  const unsigned times = to_uint32(info[1], "times");
+  const std::chrono::microseconds between{to_uint32(info[2], "betweenUs")};
+  auto* const worker = new TrialWorker<kfd::PauseTrial>(
+      info.Env(), [=](const std::stop_token&) { return kfd::try_pauses_of(pid, times, between); },
+      pauses_to_js);
+  const Napi::Promise done = worker->done();
+  worker->Queue();
+  return done;
+}
+
 }  // namespace
 
-void init_copy_trial(Napi::Env env, Napi::Object exports) {
+void init_trials(Napi::Env env, Napi::Object exports) {
   exports.Set("tryCopies", Napi::Function::New(env, js_try_copies));
+  exports.Set("tryPauses", Napi::Function::New(env, js_try_pauses));
 }
 
 }  // namespace kfdcp::addon

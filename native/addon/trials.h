@@ -1,4 +1,4 @@
-// Trials of the copy engines, in a thread of Node.
+// Trials of copy engines and of pauses, in threads of Node.
 #pragma once
 
 #include <napi.h>
@@ -9,6 +9,8 @@ namespace kfdcp::addon {
 /// slots, slotBytes, bytes (of VRAM that it allocates), seed. Returns {done, cancel}: `done` is a
 /// promise of {bytes, writeUs, readUs}; it rejects with KFD_GPU for a wrong byte, and when VRAM has
 /// no room to spare. `cancel()` makes it reject with KFD_CANCELLED soon after.
-void init_copy_trial(Napi::Env env, Napi::Object exports);
+/// `tryPauses(pid, times, betweenUs)`: a promise of {pauses, pauseUs, longestPauseUs, unpauseUs,
+/// longestUnpauseUs}; see core/kfd/pause_trial.h.
+void init_trials(Napi::Env env, Napi::Object exports);
 
 }  // namespace kfdcp::addon

@@ -1,0 +1,102 @@
+#include "core/kfd/pause_trial.h"
+
+#include <sys/ptrace.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "core/kfd/kfd.h"
+#include "core/os/error.h"
+#include "core/os/fd.h"
+#include "core/os/procfs.h"
+
+namespace kfdcp::kfd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint64_t since(Clock::time_point begin) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+}
+
+/// Unpauses once more when a pause was left behind.
+class Paused {
+ public:
+  explicit Paused(int kfd_fd) : kfd_fd_(kfd_fd) { process_info(kfd_fd); }
+  ~Paused() {
+    if (kfd_fd_ < 0) return;
+    try {
+      unpause(kfd_fd_);
+    } catch (const Error&) {
+      // The error that led here is reported. The caller ends the process.
+    }
+  }
+  Paused(const Paused&) = delete;
+  Paused& operator=(const Paused&) = delete;
+
+  void end() {
+    if (!unpause(kfd_fd_)) {
+      kfd_fd_ = -1;
+      throw Error(ErrorCode::gpu, "KFD UNPAUSE: the process was not paused after PROCESS_INFO");
+    }
+    kfd_fd_ = -1;
+  }
+
+ private:
+  int kfd_fd_;
+};
+
+UniqueFd kfd_file_of(int pid) {
+  const int major = procfs::kfd_major();
+  for (const procfs::OpenFile& file : procfs::open_files(pid)) {
+    if (!procfs::is_kfd(file.mode, file.rdev, major)) continue;
+    return procfs::copy_descriptor(procfs::open_pidfd(pid).get(), file.fd);
+  }
+  throw Error(ErrorCode::unsupported, "pid " + std::to_string(pid) + ": no file of /dev/kfd");
+}
+
+}  // namespace
+
+PauseTrial try_pauses(int kfd_fd, unsigned times, std::chrono::microseconds between) {
+  PauseTrial trial;
+  for (unsigned i = 0; i < times; ++i) {
+    const auto begin = Clock::now();
+    Paused paused(kfd_fd);
+    const std::uint64_t pause_us = since(begin);
+    const auto middle = Clock::now();
+    paused.end();
+    const std::uint64_t unpause_us = since(middle);
+    ++trial.pauses;
+    trial.pause_us += pause_us;
+    trial.unpause_us += unpause_us;
+    trial.longest_pause_us = std::max(trial.longest_pause_us, pause_us);
+    trial.longest_unpause_us = std::max(trial.longest_unpause_us, unpause_us);
+    std::this_thread::sleep_for(between);
+  }
+  return trial;
+}
+
+PauseTrial try_pauses_of(int pid, unsigned times, std::chrono::microseconds between) {
+  const UniqueFd kfd = kfd_file_of(pid);
+  PauseTrial trial;
+  std::exception_ptr failure;
+  // KFD obeys only the very thread that traces the process. Only a stopped task can be detached,
+  // and the kernel detaches it when its tracer ends: so a thread of its own.
+  std::thread([&] {
+    try {
+      if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == -1) {
+        throw io_error("attach to pid " + std::to_string(pid));
+      }
+      trial = try_pauses(kfd.get(), times, between);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+  return trial;
+}
+
+}  // namespace kfdcp::kfd
