@@ -12,7 +12,7 @@ import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
 const failed: StageResult = {
-  name: 'canary',
+  name: 'pause',
   status: 'failed',
   us: 5,
   code: 'E_IO',
@@ -24,7 +24,7 @@ const failed: StageResult = {
 async function reportWith(root: string, stages: readonly StageResult[]) {
   const [facts, host] = await readFacts(root, '1.17');
   return makeReport({
-    settings: { size_mib: 16, stages: ['host', 'canary'], gpus: [0, 1], cpu_copies: false },
+    settings: { size_mib: 16, stages: ['host', 'pause'], gpus: [0, 1], cpu_copies: false },
     programs: { criu: '4.1.1' },
     facts,
     stages,

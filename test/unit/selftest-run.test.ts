@@ -79,7 +79,7 @@ test('a stage that has nothing to try is skipped, and the next one runs', async 
   const skips: Body = async () => {
     throw new Skipped('no podman here');
   };
-  const results = await runAll([stage('podman', skips), stage('containerd', passes)]);
+  const results = await runAll([stage('queues', skips), stage('pause', passes)]);
   assert.deepEqual(statuses(results), ['skipped', 'passed']);
   assert.equal(results[0]?.reason, 'no podman here');
   assert.equal(results[0]?.code, undefined);
@@ -109,9 +109,9 @@ test('an undo that fails does not stop the others, and fails a stage that had pa
       });
       await end(work);
     };
-  const [passed] = await runAll([stage('podman', body(passes))]);
+  const [passed] = await runAll([stage('pause', body(passes))]);
   assert.deepEqual([passed?.status, passed?.reason, undone.length], ['failed', 'image: in use', 1]);
-  const [failed] = await runAll([stage('podman', body(fails))]);
+  const [failed] = await runAll([stage('pause', body(fails))]);
   assert.deepEqual([failed?.reason, undone.length], ['sdma: no answer', 2]);
   assert.deepEqual(
     failed?.steps.map(({ name }) => name),
@@ -134,10 +134,10 @@ test('logs are read of a stage that fails, before anything is undone', async () 
       });
       await end(work);
     };
-  const [failed] = await runAll([stage('canary', body(fails))]);
+  const [failed] = await runAll([stage('pause', body(fails))]);
   assert.deepEqual(failed?.logs, [{ name: 'dump.log', text: 'Error (x)' }]);
   removed = false;
-  const [passed] = await runAll([stage('canary', body(passes))]);
+  const [passed] = await runAll([stage('pause', body(passes))]);
   assert.deepEqual(passed?.logs, []);
 });
 
