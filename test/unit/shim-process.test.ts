@@ -62,6 +62,7 @@ test('a stock shim that does not say its process is not served, and nothing is l
   const says = 'containerd-shim-kfd-v2: stock shim: no such task\n';
   assert.deepEqual([status, stdout.length, stderr], [1, 0, says]);
   await until('the end of the proxy', () => one.stock.connections === 0);
+  assert.deepEqual(readdirSync(dirname(one.stock.path)), ['child']);
 
   const before = process.cwd();
   t.after(() => process.chdir(before));
