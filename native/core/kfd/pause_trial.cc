@@ -22,27 +22,36 @@ std::uint64_t since(Clock::time_point begin) {
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
 }
 
-/// Unpauses once more when a pause was left behind.
+/// Ends a pause that may be left, after an error that is reported instead of one of this.
+void end_silently(int kfd_fd) noexcept {
+  try {
+    unpause(kfd_fd);
+  } catch (const Error&) {
+    // The caller ends the process.
+  }
+}
+
 class Paused {
  public:
-  explicit Paused(int kfd_fd) : kfd_fd_(kfd_fd) { process_info(kfd_fd); }
-  ~Paused() {
-    if (kfd_fd_ < 0) return;
+  explicit Paused(int kfd_fd) : kfd_fd_(kfd_fd) {
     try {
-      unpause(kfd_fd_);
-    } catch (const Error&) {
-      // The error that led here is reported. The caller ends the process.
+      process_info(kfd_fd);
+    } catch (...) {
+      end_silently(kfd_fd);
+      throw;
     }
+  }
+  ~Paused() {
+    if (kfd_fd_ >= 0) end_silently(kfd_fd_);
   }
   Paused(const Paused&) = delete;
   Paused& operator=(const Paused&) = delete;
 
   void end() {
-    if (!unpause(kfd_fd_)) {
-      kfd_fd_ = -1;
-      throw Error(ErrorCode::gpu, "KFD UNPAUSE: the process was not paused after PROCESS_INFO");
-    }
+    const bool was_paused = unpause(kfd_fd_);
     kfd_fd_ = -1;
+    if (was_paused) return;
+    throw Error(ErrorCode::gpu, "KFD UNPAUSE: the process was not paused after PROCESS_INFO");
   }
 
  private:

@@ -29,7 +29,10 @@ struct Process {
     const auto& args = *static_cast<kfd_ioctl_criu_args*>(argument);
     if (args.op == KFD_CRIU_OP_PROCESS_INFO) {
       const int number = pauses++;
-      if (number == fails_at) return -EBUSY;
+      if (number == fails_at) {
+        ++paused;  // an error after the queues were stopped
+        return -EBUSY;
+      }
       if (number != ignored_at) ++paused;
       return 0;
     }
