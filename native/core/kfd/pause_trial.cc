@@ -1,13 +1,11 @@
 #include "core/kfd/pause_trial.h"
 
-#include <sys/ptrace.h>
-
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <thread>
 
 #include "core/kfd/kfd.h"
+#include "core/kfd/traced.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 #include "core/os/procfs.h"
@@ -91,20 +89,7 @@ PauseTrial try_pauses(int kfd_fd, unsigned times, std::chrono::microseconds betw
 PauseTrial try_pauses_of(int pid, unsigned times, std::chrono::microseconds between) {
   const UniqueFd kfd = kfd_file_of(pid);
   PauseTrial trial;
-  std::exception_ptr failure;
-  // KFD obeys only the very thread that traces the process. Only a stopped task can be detached,
-  // and the kernel detaches it when its tracer ends: so a thread of its own.
-  std::thread([&] {
-    try {
-      if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == -1) {
-        throw io_error("attach to pid " + std::to_string(pid));
-      }
-      trial = try_pauses(kfd.get(), times, between);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) std::rethrow_exception(failure);
+  as_tracer_of(pid, [&] { trial = try_pauses(kfd.get(), times, between); });
   return trial;
 }
 
