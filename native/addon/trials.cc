@@ -4,15 +4,13 @@
 #include <fcntl.h>
 
 #include <chrono>
-#include <exception>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 #include "addon/convert.h"
+#include "addon/promise_worker.h"
 #include "core/copy/copy_engine.h"
 #include "core/drm/gem.h"
 #include "core/kfd/pause_trial.h"
@@ -63,49 +61,7 @@ CopyTrial run(TrialOptions options, const std::stop_token& stop) {
   return try_copies(*engine, buffer, options.seed, stop);
 }
 
-/// Runs `work` in a thread of Node and resolves with what `convert` makes of its result. Deletes
-/// itself when it is done.
-template <class Result>
-class TrialWorker : public Napi::AsyncWorker {
- public:
-  using Work = std::function<Result(const std::stop_token&)>;
-  using Convert = Napi::Object (*)(Napi::Env, const Result&);
-
-  TrialWorker(Napi::Env env, Work work, Convert convert)
-      : Napi::AsyncWorker(env, "kfd-trial"),
-        deferred_(Napi::Promise::Deferred::New(env)),
-        work_(std::move(work)),
-        convert_(convert) {}
-
-  Napi::Promise done() const { return deferred_.Promise(); }
-  std::stop_source stop() const { return stop_; }
-
- private:
-  void Execute() override {
-    try {
-      result_ = work_(stop_.get_token());
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
-  void OnOK() override {
-    try {
-      if (failure_) std::rethrow_exception(failure_);
-      deferred_.Resolve(convert_(Env(), result_));
-    } catch (const std::exception& error) {
-      deferred_.Reject(to_js_error(Env(), error).Value());
-    }
-  }
-
-  Napi::Promise::Deferred deferred_;
-  Work work_;
-  Convert convert_;
-  std::stop_source stop_;
-  Result result_{};
-  std::exception_ptr failure_;
-};
-
-Napi::Object copies_to_js(Napi::Env env, const CopyTrial& trial) {
+Napi::Value copies_to_js(Napi::Env env, const CopyTrial& trial) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytes", to_number(env, trial.bytes));
   object.Set("writeUs", to_number(env, trial.write_us));
@@ -113,7 +69,7 @@ Napi::Object copies_to_js(Napi::Env env, const CopyTrial& trial) {
   return object;
 }
 
-Napi::Object pauses_to_js(Napi::Env env, const kfd::PauseTrial& trial) {
+Napi::Value pauses_to_js(Napi::Env env, const kfd::PauseTrial& trial) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("pauses", to_number(env, trial.pauses));
   object.Set("pauseUs", to_number(env, trial.pause_us));
@@ -137,30 +93,19 @@ Napi::Value js_try_copies(const Napi::CallbackInfo& info) {
                         {}},
                        to_uint64(object.Get("bytes"), "bytes"),
                        to_uint64(object.Get("seed"), "seed")};
-  auto* const worker = new TrialWorker<CopyTrial>(
+  return PromiseWorker<CopyTrial>::start_job(
       env,
       [options = std::move(options)](const std::stop_token& stop) { return run(options, stop); },
       copies_to_js);
-  Napi::Object job = Napi::Object::New(env);
-  job.Set("done", worker->done());
-  job.Set("cancel",
-          Napi::Function::New(env, [stop = worker->stop()](const Napi::CallbackInfo&) mutable {
-            stop.request_stop();
-          }));
-  worker->Queue();
-  return job;
 }
 
 Napi::Value js_try_pauses(const Napi::CallbackInfo& info) {
   const auto pid = static_cast<int>(to_uint32(info[0], "pid"));
   const unsigned times = to_uint32(info[1], "times");
   const std::chrono::microseconds between{to_uint32(info[2], "betweenUs")};
-  auto* const worker = new TrialWorker<kfd::PauseTrial>(
+  return PromiseWorker<kfd::PauseTrial>::start(
       info.Env(), [=](const std::stop_token&) { return kfd::try_pauses_of(pid, times, between); },
       pauses_to_js);
-  const Napi::Promise done = worker->done();
-  worker->Queue();
-  return done;
 }
 
 }  // namespace
