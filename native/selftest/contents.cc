@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "selftest/pattern.h"
+#include "core/os/pattern.h"
 #include "selftest/wait.h"
 
 namespace kfdcp::selftest {

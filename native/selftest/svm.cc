@@ -6,8 +6,8 @@
 
 #include "core/os/device_call.h"
 #include "core/os/error.h"
+#include "core/os/pattern.h"
 #include "selftest/contents.h"
-#include "selftest/pattern.h"
 
 namespace kfdcp::selftest {
 namespace {

@@ -3,44 +3,27 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <deque>
-#include <functional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "core/os/error.h"
+#include "core/os/pattern.h"
 #include "core/transfer/transfer_ring.h"
 #include "core/transfer/transfer_run.h"
 
 namespace kfdcp {
 namespace {
 
-/// The word of a pattern for byte `at`; patterns of different keys have no word in common there.
-std::uint64_t word_of(std::uint64_t key, std::uint64_t at) {
-  return (at / 8 + 1) * 0x9e3779b97f4a7c15ull ^ key * 0xd6e8feb86659fd93ull;
-}
-
-/// `at`: of the first byte, a multiple of 8. A last part of a word is a part of the pattern's.
-void fill(std::span<std::byte> bytes, std::uint64_t key, std::uint64_t at) {
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    const std::uint64_t word = word_of(key, at + i);
-    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, bytes.size() - i));
-  }
-}
-
-/// `offset`: of the first byte in the buffer.
-void compare(std::span<const std::byte> bytes, std::span<const std::byte> expected,
+/// `bytes` lie at `offset` of the buffer, and are to be those of piece `key` from `at` on.
+void compare(std::span<const std::byte> bytes, std::uint64_t key, std::uint64_t at,
              std::uint64_t offset) {
-  const auto [is, should] = std::ranges::mismatch(bytes, expected.first(bytes.size()));
-  if (is == bytes.end()) return;
+  const auto difference = pattern_difference(bytes, key, at);
+  if (!difference) return;
   char text[96];
-  std::snprintf(
-      text, sizeof text, "copy trial: byte %llu came back as 0x%02x instead of 0x%02x",
-      static_cast<unsigned long long>(offset + static_cast<std::uint64_t>(is - bytes.begin())),
-      static_cast<unsigned>(*is), static_cast<unsigned>(*should));
+  std::snprintf(text, sizeof text, "copy trial: byte %llu came back as 0x%02x instead of 0x%02x",
+                static_cast<unsigned long long>(offset + (difference->at - at)),
+                static_cast<unsigned>(difference->is), static_cast<unsigned>(difference->expected));
   throw Error(ErrorCode::gpu, text);
 }
 
@@ -54,7 +37,7 @@ class Trial {
   /// Contents of a slot stay as they are: only copies take time. `writers`: the slot of each part.
   std::uint64_t timed_write(std::vector<std::size_t>& writers) {
     for (std::size_t slot = 0; slot < engine_.slots(); ++slot)
-      fill(engine_.slot(slot), slot_key(slot), 0);
+      write_pattern(engine_.slot(slot), slot_key(slot), 0);
     const auto begin = Clock::now();
     write([&](std::size_t slot, std::uint64_t) { writers.push_back(slot); });
     return microseconds(Clock::now() - begin);
@@ -67,24 +50,20 @@ class Trial {
   }
 
   void check_written_by(const std::vector<std::size_t>& writers) {
-    std::vector<std::byte> expected(engine_.slot_bytes());
-    check([&](std::uint64_t offset, std::size_t size) {
-      fill(std::span(expected).first(size), slot_key(writers[offset / engine_.slot_bytes()]), 0);
-      return std::span<const std::byte>(expected);
+    check([&](std::span<const std::byte> bytes, std::uint64_t offset) {
+      compare(bytes, slot_key(writers[offset / engine_.slot_bytes()]), 0, offset);
     });
   }
 
   void write_distinct() {
     write([&](std::size_t slot, std::uint64_t offset) {
-      fill(engine_.slot(slot).first(part_at(offset)), seed_, offset);
+      write_pattern(engine_.slot(slot).first(part_at(offset)), seed_, offset);
     });
   }
 
   void check_distinct() {
-    std::vector<std::byte> expected(engine_.slot_bytes());
-    check([&](std::uint64_t offset, std::size_t size) {
-      fill(std::span(expected).first(size), seed_, offset);
-      return std::span<const std::byte>(expected);
+    check([&](std::span<const std::byte> bytes, std::uint64_t offset) {
+      compare(bytes, seed_, offset, offset);
     });
   }
 
@@ -138,12 +117,13 @@ class Trial {
     while (ring.in_flight() > 0) retire();
   }
 
-  template <class Expected>
-  void check(Expected&& expected) {
+  /// `judge` gets what came back from an offset of the buffer.
+  template <class Judge>
+  void check(Judge&& judge) {
     // A copy that does nothing must not find the bytes of one before it.
     read([&](std::size_t slot) { std::ranges::fill(engine_.slot(slot), std::byte{0xee}); },
          [&](std::size_t slot, std::uint64_t offset, std::size_t size) {
-           compare(engine_.slot(slot).first(size), expected(offset, size), offset);
+           judge(engine_.slot(slot).first(size), offset);
          });
   }
 

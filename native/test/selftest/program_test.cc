@@ -14,7 +14,6 @@
 
 #include "core/os/error.h"
 #include "selftest/mailbox.h"
-#include "selftest/pattern.h"
 #include "selftest/wait.h"
 #include "test/os/folder.h"
 #include "test/selftest/fake_kfd.h"
@@ -168,19 +167,4 @@ TEST_CASE("selftest program: the mailbox") {
         "{\"id\":\"\",\"result\":\"ready\"}\n");
   CHECK(mailbox.exists());
   CHECK(!selftest::Mailbox(folder.path() + "/none").exists());
-}
-
-TEST_CASE("selftest program: patterns differ everywhere, and the first difference is named") {
-  std::vector<std::byte> bytes(4096);
-  selftest::write_pattern(bytes, 7, 8192);
-  selftest::check_pattern("x", bytes, 7, 8192);
-  CHECK_THROWS_AS(selftest::check_pattern("x", bytes, 8, 8192), Error);
-  CHECK_THROWS_AS(selftest::check_pattern("x", bytes, 7, 4096), Error);
-  for (const std::size_t at : {0, 1, 7, 8, 100, 4095}) {
-    auto wrong = bytes;
-    wrong[at] ^= std::byte{1};
-    const std::string expected = "x: byte " + std::to_string(8192 + at) + " is 0x";
-    CHECK_THROWS_WITH_AS(selftest::check_pattern("x", wrong, 7, 8192),
-                         doctest::Contains(expected.c_str()), Error);
-  }
 }
