@@ -46,7 +46,8 @@ SaveArea save_area(const Gpu& gpu) {
   const std::uint64_t waves = gpu.property("gfx_target_version") < kGfx10
                                   ? std::min(units * 40, engines * 512)
                                   : units * 32;
-  // Kernels before 6.12 do not tell the sizes, and take any.
+  // Only a kernel that tells the sizes compares them
+  // (kfd_queue.c:kfd_queue_acquire_buffers@6.12.117).
   const std::uint64_t stack = std::max(gpu.property("ctl_stack_size"), kPage);
   const std::uint64_t context = std::max(gpu.property("cwsr_size"), stack + kPage);
   return {static_cast<std::uint32_t>(stack), static_cast<std::uint32_t>(context),

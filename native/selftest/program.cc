@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/os/error.h"
+#include "selftest/mailbox.h"
 
 namespace kfdcp::selftest {
 namespace {
@@ -87,15 +88,17 @@ void Program::feed() {
 }
 
 std::string Program::state() const {
-  std::string rounds, parts;
+  std::string text = "\"rounds\":[";
   bool busy = true;
+  const char* comma = "";
   for (const Holding& holding : holdings_) {
-    rounds += (rounds.empty() ? "" : ",") + std::to_string(holding.stream->rounds());
+    text.append(comma).append(std::to_string(holding.stream->rounds()));
     busy = busy && holding.stream->busy();
+    comma = ",";
   }
-  for (const auto& part : holdings_.front().parts) parts += "\"" + part->name() + "\",";
-  return "\"rounds\":[" + rounds + "],\"busy\":" + (busy ? "true" : "false") + ",\"parts\":[" +
-         parts + "\"sdma\"]";
+  text.append("],\"busy\":").append(busy ? "true" : "false").append(",\"parts\":[");
+  for (const auto& part : holdings_.front().parts) text.append(json_text(part->name())).append(",");
+  return text.append("\"sdma\"]");
 }
 
 }  // namespace kfdcp::selftest
