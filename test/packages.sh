@@ -1,8 +1,8 @@
 #!/bin/bash
 # npm run test:packages: makes the packages, and judges what is in them and how they are installed, updated and removed:
 # in a sandbox of this host and one of Debian 13, where nothing that they write stays, and in a guest with a simulated
-# GPU, where containers run all the while. So it runs as root. The last line has the totals. Logs are kept in
-# build/test-logs.
+# GPU, where containers run all the while. So it runs as root. npm test has the guest's part, too. The last line has the
+# totals. Logs are kept in build/test-logs. test/run.sh sources this file for that part.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -19,6 +19,8 @@ packages_in_guest() {
 }
 
 in_sandboxes() { node --test --test-concurrency=1 --test-reporter=tap "dist/test/packages/$1.test.js"; }
+
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
