@@ -32,6 +32,9 @@ export interface Patience {
   readonly ended?: () => string | undefined;
 }
 
+/** With the usual poll, some seconds. */
+const mostLooks = 100;
+
 export class Control {
   readonly folder: string;
   readonly #patience: Patience;
@@ -58,6 +61,20 @@ export class Control {
     await writeFile(draft, `${id} ${order}\n`);
     await rename(draft, join(this.folder, 'order'));
     return stateOf(await this.#answerTo(id));
+  }
+
+  /**
+   * Asks until every GPU has done more rounds than in `before`. Throws as ask(), and E_GPU_IO when one does no more: a
+   * slow one may be in the middle of a round.
+   */
+  async goneOn(before: ProgramState, gpus: readonly string[]): Promise<ProgramState> {
+    for (let look = 1; ; look++) {
+      const state = await this.ask('status');
+      const still = standing(before, state, gpus);
+      if (still.length === 0) return state;
+      if (look === mostLooks) throw standstill(still);
+      await delay(this.#patience.pollMs);
+    }
   }
 
   async #answerTo(id: string): Promise<Answer> {
@@ -96,7 +113,14 @@ function stateOf({ result, reason, rounds = [], busy = false, parts = [] }: Answ
 
 /** Throws E_GPU_IO unless every GPU has done more rounds in `after` than in `before`. */
 export function assertWentOn(before: ProgramState, after: ProgramState, gpus: readonly string[]) {
-  const still = gpus.filter((_, at) => !((after.rounds[at] ?? 0) > (before.rounds[at] ?? 0)));
-  if (still.length === 0) return;
-  throw new KfdError('E_GPU_IO', `${still.join(', ')}: the SDMA queue does not go on`);
+  const still = standing(before, after, gpus);
+  if (still.length > 0) throw standstill(still);
+}
+
+function standing(before: ProgramState, after: ProgramState, gpus: readonly string[]): string[] {
+  return gpus.filter((_, at) => !((after.rounds[at] ?? 0) > (before.rounds[at] ?? 0)));
+}
+
+function standstill(still: readonly string[]): KfdError {
+  return new KfdError('E_GPU_IO', `${still.join(', ')}: the SDMA queue does not go on`);
 }

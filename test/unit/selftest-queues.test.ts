@@ -105,6 +105,11 @@ test('a pause that fails, and queues that do not go on after one', async (t) => 
   assert.match(damaged.reason ?? '', /expected 0x02$/);
 });
 
+test('a GPU whose rounds take longer than a look goes on all the same', async (t) => {
+  const slow = await pause(t, 'is slow');
+  assert.equal(slow.status, 'passed', slow.reason);
+});
+
 test('an interruption ends a wait for the program, which is ended, too', async (t) => {
   const controller = new AbortController();
   const bench = await benchWith(t, 'is silent');

@@ -2,7 +2,6 @@
 
 import type { PauseTrialResult } from '../../addon.js';
 import type { Bench } from '../bench.js';
-import { assertWentOn } from '../control.js';
 import type { Stage, StageWork } from '../stage.js';
 import { Worker } from '../worker.js';
 
@@ -27,9 +26,7 @@ async function tryPausing({ bench, tryPauses }: PauseStageOptions, work: StageWo
   for (let round = 0; round < rounds; round++) {
     work.signal.throwIfAborted();
     trials.push(await tryPauses(worker.pid, pausesOfARound));
-    const state = await worker.control.ask('status');
-    assertWentOn(last, state, worker.gpus);
-    last = state;
+    last = await worker.control.goneOn(last, worker.gpus);
   }
   const count = rounds * pausesOfARound;
   const sum = (of: (trial: PauseTrialResult) => number) =>
