@@ -1,5 +1,6 @@
 /** The program `kfd-checkpoint`. */
 
+import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { KfdError } from '../errors.js';
 import { run, runThrough } from '../os/exec.js';
@@ -48,7 +49,7 @@ async function main(): Promise<number> {
     prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
     native: nativeServices,
     signal: interrupted.signal,
-    ask: questionsOn(process.stdin, err, interrupted.signal),
+    ask: questionsOn(isatty(0), () => process.stdin, err, interrupted.signal),
   });
   const failure = await output.finished();
   if (failure === undefined) return status;

@@ -2,15 +2,20 @@
 
 import type { ReadStream } from 'node:tty';
 
-/** Undefined when `input` is no terminal. Anything but yes is no, and so is the end of the input or a signal. */
+/**
+ * Undefined unless the input is a terminal. Anything but yes is no, and so is the end of the input or a signal.
+ * `open` is called with the first question: a verb that asks nothing does not open its input.
+ */
 export function questionsOn(
-  input: Pick<ReadStream, 'isTTY' | 'once' | 'off' | 'pause' | 'resume'>,
+  isTerminal: boolean,
+  open: () => Pick<ReadStream, 'once' | 'off' | 'pause' | 'resume'>,
   print: (text: string) => void,
   signal: AbortSignal,
 ): ((question: string) => Promise<boolean>) | undefined {
-  if (input.isTTY !== true) return undefined;
+  if (!isTerminal) return undefined;
   return (question) =>
     new Promise((resolve) => {
+      const input = open();
       print(`${question} [y/N] `);
       const answer = (yes: boolean) => {
         input.off('data', onData).off('end', onEnd).pause();

@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import type { ReadStream } from 'node:tty';
 import type { CommandContext } from '../../src/cli/context.js';
 import { questionsOn } from '../../src/cli/question.js';
 import type { Report } from '../../src/selftest/report.js';
@@ -115,15 +116,21 @@ test('no folder of the self-test stays', async (t) => {
 
 /** A terminal on which `line` is typed after the question. */
 async function answered(line: string | undefined, signal = new AbortController().signal) {
-  const input = Object.assign(new PassThrough(), { isTTY: true });
+  const input = new PassThrough();
+  let opened = 0;
   let shown = '';
   const ask = questionsOn(
-    input as unknown as Parameters<typeof questionsOn>[0],
+    true,
+    () => {
+      opened += 1;
+      return input as unknown as ReadStream;
+    },
     (text) => {
       shown += text;
     },
     signal,
   );
+  assert.equal(opened, 0, 'the input was opened before anybody asked');
   const answer = ask?.('Continue?');
   if (line === undefined) input.end();
   else input.write(line);
@@ -145,7 +152,8 @@ test('only yes is yes', async () => {
   assert.equal((await asked).yes, false);
   assert.equal(
     questionsOn(
-      Object.assign(new PassThrough(), { isTTY: false }) as never,
+      false,
+      () => assert.fail('opened'),
       () => undefined,
       controller.signal,
     ),
