@@ -45,8 +45,8 @@ export class Worker {
   readonly control: Control;
   readonly gpus: readonly string[];
   readonly pid: number;
-  /** Of this process alone, whatever gets its pid later. Of a restored one: another. */
-  #name: string | undefined;
+  /** Of this process alone, whatever gets its pid later. */
+  readonly #name: string | undefined;
   readonly #child: ChildProcess;
 
   private constructor(child: ChildProcess, pid: number, control: Control, gpus: readonly string[]) {
@@ -86,25 +86,14 @@ export class Worker {
     return [worker, await control.ready()];
   }
 
-  /** Undefined while it lives, as our child or restored by CRIU. */
+  /** Undefined while it lives. */
   whyEnded(): string | undefined {
     if (processNameIfAny(this.pid) === this.#name && this.#name !== undefined) return undefined;
     const { exitCode, signalCode } = this.#child;
     return signalCode ?? (exitCode === null ? 'gone' : `status ${exitCode}`);
   }
 
-  /** Waits until CRIU has taken the process away. */
-  async untilGone(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    await once(this.#child, 'exit');
-  }
-
-  /** The process that has the pid now is ours: CRIU has restored it. */
-  adopt(): void {
-    this.#name = processNameIfAny(this.pid);
-  }
-
-  /** Ends it, also a restored one. Throws E_TIMEOUT when it does not end. */
+  /** Throws E_TIMEOUT when it does not end. */
   async end(): Promise<void> {
     const deadline = performance.now() + endMs;
     while (this.whyEnded() === undefined) {
