@@ -7,7 +7,9 @@
 namespace kfdcp::selftest {
 namespace {
 
-// Packets as the kernel's sdma_v4_0 to sdma_v7_0 write them. NOP is dword 0.
+// Copy, fence and trap as the kernel writes them (sdma_v4_0.c:sdma_v4_0_emit_copy_buffer@6.12.117,
+// and its ring_emit_fence). The atomic as ROCr does (sdma_registers.h: SDMA_ATOMIC_ADD64). NOP is
+// 0.
 constexpr std::uint32_t kCopyLinear = 1;
 constexpr std::uint32_t kFence = 5;
 constexpr std::uint32_t kTrap = 6;
@@ -18,7 +20,8 @@ constexpr std::uint32_t kFenceUncached = 3u << 16;
 constexpr std::uint64_t kGfx10 = 100000;
 
 constexpr std::size_t kRingBytes = 64 * 1024;
-constexpr std::uint64_t kMostOfOneCopy = 1 << 22;  // 22 bits, on the oldest of these chips
+/// The least of these chips (sdma_v4_0.c:sdma_v4_0_buffer_funcs@6.12.117: copy_max_bytes).
+constexpr std::uint64_t kMostOfOneCopy = 1 << 22;
 constexpr std::size_t kMostDwords = 8;
 
 std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
