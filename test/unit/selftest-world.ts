@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { run } from '../../src/os/exec.js';
 import type { Bench, TestGpu } from '../../src/selftest/bench.js';
+import { programPath } from '../../src/selftest/program.js';
 import { runStages } from '../../src/selftest/run.js';
 import type { Stage, StageResult } from '../../src/selftest/stage.js';
-import { programPath } from '../../src/selftest/worker.js';
 import { temporaryFolder } from './paths.js';
 
 /** What it does wrong. */

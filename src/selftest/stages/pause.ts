@@ -2,8 +2,8 @@
 
 import type { PauseTrialResult } from '../../addon.js';
 import type { Bench } from '../bench.js';
+import { TestProgram } from '../program.js';
 import type { Stage, StageWork } from '../stage.js';
-import { Worker } from '../worker.js';
 
 export interface PauseStageOptions {
   readonly bench: Bench;
@@ -20,13 +20,13 @@ export function pauseStage(options: PauseStageOptions): Stage {
 }
 
 async function tryPausing({ bench, tryPauses }: PauseStageOptions, work: StageWork): Promise<void> {
-  const [worker, ready] = await Worker.start(bench, work);
+  const [program, ready] = await TestProgram.start(bench, work);
   let last = ready;
   const trials: PauseTrialResult[] = [];
   for (let round = 0; round < rounds; round++) {
     work.signal.throwIfAborted();
-    trials.push(await tryPauses(worker.pid, pausesOfARound));
-    last = await worker.control.goneOn(last, worker.gpus);
+    trials.push(await tryPauses(program.pid, pausesOfARound));
+    last = await program.control.goneOn(last, program.gpus);
   }
   const count = rounds * pausesOfARound;
   const sum = (of: (trial: PauseTrialResult) => number) =>
@@ -42,6 +42,6 @@ async function tryPausing({ bench, tryPauses }: PauseStageOptions, work: StageWo
     us: sum(({ unpauseUs }) => unpauseUs),
     note: `longest ${most(({ longestUnpauseUs }) => longestUnpauseUs)} us`,
   });
-  await worker.control.ask('verify');
-  await worker.control.ask('exit');
+  await program.control.ask('verify');
+  await program.control.ask('exit');
 }

@@ -2,8 +2,8 @@
 
 import type { Bench } from '../bench.js';
 import { assertWentOn } from '../control.js';
+import { TestProgram } from '../program.js';
 import type { Stage, StageWork } from '../stage.js';
-import { Worker } from '../worker.js';
 
 /** Times that everything is compared and changed. */
 const looks = 3;
@@ -14,17 +14,17 @@ export function queuesStage(bench: Bench): Stage {
 
 async function tryQueues(bench: Bench, work: StageWork): Promise<void> {
   const began = performance.now();
-  const [worker, ready] = await Worker.start(bench, work);
+  const [program, ready] = await TestProgram.start(bench, work);
   work.step({ name: 'set up', us: since(began), note: ready.parts.join(', ') });
   let last = ready;
   for (let look = 1; look <= looks; look++) {
     const from = performance.now();
-    const state = await worker.control.ask('verify');
-    assertWentOn(last, state, worker.gpus);
+    const state = await program.control.ask('verify');
+    assertWentOn(last, state, program.gpus);
     work.step({ name: `compared ${look} of ${looks}`, us: since(from) });
     last = state;
   }
-  await worker.control.ask('exit');
+  await program.control.ask('exit');
 }
 
 export const since = (began: number) => Math.round((performance.now() - began) * 1000);

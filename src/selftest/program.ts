@@ -41,7 +41,7 @@ export const patience = { pollMs: 20, limitMs: 300_000 } as const;
 /** How long a process may take to end after SIGKILL: KFD gives up its GPU meanwhile. */
 const endMs = 30_000;
 
-export class Worker {
+export class TestProgram {
   readonly control: Control;
   readonly gpus: readonly string[];
   readonly pid: number;
@@ -61,7 +61,7 @@ export class Worker {
    * Starts it in a session of its own with no open file of ours, as CRIU wants it. The stage that `work` belongs to
    * ends it. Returns when it holds all. Throws E_GPU_IO with its reason, E_HOST.
    */
-  static async start(bench: Bench, work: StageWork): Promise<[Worker, ProgramState]> {
+  static async start(bench: Bench, work: StageWork): Promise<[TestProgram, ProgramState]> {
     await assertProgram(bench);
     const folder = join(bench.folder, 'control');
     work.undo('control folder', () => rm(folder, { recursive: true, force: true }));
@@ -77,13 +77,13 @@ export class Worker {
     if (child.pid === undefined) {
       throw new KfdError('E_HOST', `${programPath(bench.prefix)}: ${await failed}`);
     }
-    let worker: Worker | undefined;
-    const ended = () => worker?.whyEnded();
+    let program: TestProgram | undefined;
+    const ended = () => program?.whyEnded();
     const control = new Control(folder, { ...patience, signal: work.signal, ended });
-    worker = new Worker(child, child.pid, control, bench.gpus.map(gpuName));
-    const started = worker;
+    program = new TestProgram(child, child.pid, control, bench.gpus.map(gpuName));
+    const started = program;
     work.undo('test program', () => started.end());
-    return [worker, await control.ready()];
+    return [program, await control.ready()];
   }
 
   /** Undefined while it lives. */
