@@ -5,6 +5,7 @@ import { versionOf } from '../runtime/versions.js';
 import type { Bench } from '../selftest/bench.js';
 import type { Facts } from '../selftest/facts.js';
 import type { Stage, StageName } from '../selftest/stage.js';
+import { canaryStage } from '../selftest/stages/canary.js';
 import { copyStage } from '../selftest/stages/copy.js';
 import { hostStage } from '../selftest/stages/host.js';
 import { pauseStage } from '../selftest/stages/pause.js';
@@ -41,6 +42,7 @@ export function stagesFor(
     copyStage({ bench, tryCopies: native.tryCopies, byCpu: cpuCopies === true }),
     queuesStage(bench),
     pauseStage({ bench, tryPauses: native.tryPauses }),
+    canaryStage(bench),
   ];
   return all.filter(({ name }) => names.includes(name));
 }

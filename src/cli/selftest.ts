@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { defaultConfig, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
 import { temporaryRoot } from '../os/temporary.js';
 import { readFacts, secretsOf } from '../selftest/facts.js';
@@ -71,6 +72,7 @@ async function reportOf(
     bytes: options.size * 2 ** 20,
     prefix: options.prefix,
     folder,
+    logFolder: await logFolderOf(options.root),
     run: context.run,
   };
   const stages = stagesFor(names, bench, facts, options, context);
@@ -117,6 +119,12 @@ function mayUse(
   }
   const names = gpus.map(({ minor }) => `renderD${minor}`).join(', ');
   return () => ask(`The next stages use ${names}. Work of others on it may be lost. Continue?`);
+}
+
+/** A configuration that cannot be read is a finding of stage host. */
+async function logFolderOf(root: string): Promise<string> {
+  const { log_dir } = await loadConfig(join(root, defaultConfigPath)).catch(() => defaultConfig());
+  return log_dir;
 }
 
 function versionIfAny({ native }: CommandContext): string | undefined {

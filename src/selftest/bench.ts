@@ -25,5 +25,7 @@ export interface Bench {
   readonly prefix: string;
   /** A folder for large files; it is removed after the last stage. */
   readonly folder: string;
+  /** Folder of the sessions' logs (log_dir). */
+  readonly logFolder: string;
   readonly run: Run;
 }

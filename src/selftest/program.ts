@@ -44,14 +44,14 @@ const endMs = 30_000;
 export class TestProgram {
   readonly control: Control;
   readonly gpus: readonly string[];
-  readonly pid: number;
+  #pid: number;
   /** Of this process alone, whatever gets its pid later. */
-  readonly #name: string | undefined;
+  #name: string | undefined;
   readonly #child: ChildProcess;
 
   private constructor(child: ChildProcess, pid: number, control: Control, gpus: readonly string[]) {
     this.#child = child;
-    this.pid = pid;
+    this.#pid = pid;
     this.control = control;
     this.gpus = gpus;
     this.#name = processNameIfAny(pid);
@@ -86,24 +86,40 @@ export class TestProgram {
     return [program, await control.ready()];
   }
 
-  /** Undefined while it lives. */
+  /** Undefined while it lives, as our child or restored by CRIU. */
   whyEnded(): string | undefined {
-    if (processNameIfAny(this.pid) === this.#name && this.#name !== undefined) return undefined;
+    if (processNameIfAny(this.#pid) === this.#name && this.#name !== undefined) return undefined;
     const { exitCode, signalCode } = this.#child;
     return signalCode ?? (exitCode === null ? 'gone' : `status ${exitCode}`);
   }
 
-  /** Throws E_TIMEOUT when it does not end. */
+  /** Waits until CRIU has taken the process away. */
+  async untilGone(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    await once(this.#child, 'exit');
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** CRIU has restored it as this process. */
+  adopt(pid: number): void {
+    this.#pid = pid;
+    this.#name = processNameIfAny(pid);
+  }
+
+  /** Ends it, also a restored one. Throws E_TIMEOUT when it does not end. */
   async end(): Promise<void> {
     const deadline = performance.now() + endMs;
     while (this.whyEnded() === undefined) {
       try {
-        process.kill(this.pid, 'SIGKILL');
+        process.kill(this.#pid, 'SIGKILL');
       } catch {
         return; // it has just ended
       }
       if (performance.now() > deadline) {
-        throw new KfdError('E_TIMEOUT', `the test program (pid ${this.pid}) cannot be ended`, {
+        throw new KfdError('E_TIMEOUT', `the test program (pid ${this.#pid}) cannot be ended`, {
           hint: 'its GPU hangs: see the kernel log; a reboot may be needed',
         });
       }

@@ -27,6 +27,7 @@ const usualHints: Readonly<Record<StageName, string>> = {
   copy: 'see the kernel log for amdgpu; the GPU may need a reset',
   queues: 'see the kernel log for amdgpu and kfd',
   pause: 'see the kernel log for kfd; docs/kernels.md has what each kernel can do',
+  canary: "the log has CRIU's words; docs/troubleshooting.md explains them",
 };
 
 /** The result of every stage, in order; of those that did not run as well. Never throws. */

@@ -67,7 +67,15 @@ export async function benchWith(
   await chmod(path, 0o755);
   const folder = join(prefix, 'work');
   await mkdir(folder);
-  return { gpus: [gpu(0), gpu(1)], bytes: 2 ** 20, prefix, folder, run, ...over };
+  return {
+    gpus: [gpu(0), gpu(1)],
+    bytes: 2 ** 20,
+    prefix,
+    folder,
+    logFolder: folder,
+    run,
+    ...over,
+  };
 }
 
 export async function runStage(
