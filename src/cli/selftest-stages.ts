@@ -6,11 +6,14 @@ import type { Bench } from '../selftest/bench.js';
 import type { Facts } from '../selftest/facts.js';
 import type { Stage, StageName } from '../selftest/stage.js';
 import { canaryStage } from '../selftest/stages/canary.js';
+import { containerdStage } from '../selftest/stages/containerd.js';
 import { copyStage } from '../selftest/stages/copy.js';
 import { hostStage } from '../selftest/stages/host.js';
 import { pauseStage } from '../selftest/stages/pause.js';
+import { podmanStage } from '../selftest/stages/podman.js';
 import { queuesStage } from '../selftest/stages/queues.js';
 import { findingsOf } from './check.js';
+import { enginesOf } from './checks/engines.js';
 import type { CommandContext } from './context.js';
 
 export interface SelftestOptions {
@@ -43,6 +46,8 @@ export function stagesFor(
     queuesStage(bench),
     pauseStage({ bench, tryPauses: native.tryPauses }),
     canaryStage(bench),
+    podmanStage(bench, async () => (await enginesOf({ root, prefix })).podman),
+    containerdStage(bench, async () => (await enginesOf({ root, prefix })).containerd),
   ];
   return all.filter(({ name }) => names.includes(name));
 }

@@ -72,6 +72,7 @@ async function reportOf(
     bytes: options.size * 2 ** 20,
     prefix: options.prefix,
     folder,
+    exportsBuffers: exportsBuffers(facts.host.kfd_version),
     logFolder: await logFolderOf(options.root),
     run: context.run,
   };
@@ -119,6 +120,12 @@ function mayUse(
   }
   const names = gpus.map(({ minor }) => `renderD${minor}`).join(', ');
   return () => ask(`The next stages use ${names}. Work of others on it may be lost. Continue?`);
+}
+
+/** `version`: "major.minor" of KFD. */
+function exportsBuffers(version = '0.0'): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major > 1 || (major === 1 && minor >= 12);
 }
 
 /** A configuration that cannot be read is a finding of stage host. */

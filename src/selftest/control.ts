@@ -77,6 +77,15 @@ export class Control {
     }
   }
 
+  /**
+   * The program works and all of its state is right: every GPU has done more rounds than in `before`, then goes on from
+   * there, and everything is compared. Throws as goneOn().
+   */
+  async verified(before: ProgramState, gpus: readonly string[]): Promise<ProgramState> {
+    await this.goneOn(await this.goneOn(before, gpus), gpus);
+    return this.ask('verify');
+  }
+
   async #answerTo(id: string): Promise<Answer> {
     const { signal, pollMs, limitMs, ended } = this.#patience;
     const deadline = performance.now() + limitMs;
@@ -109,12 +118,6 @@ export class Control {
 function stateOf({ result, reason, rounds = [], busy = false, parts = [] }: Answer): ProgramState {
   if (result !== 'failed') return { rounds, busy, parts };
   throw new KfdError('E_GPU_IO', `the test program: ${reason ?? 'failed'}`);
-}
-
-/** Throws E_GPU_IO unless every GPU has done more rounds in `after` than in `before`. */
-export function assertWentOn(before: ProgramState, after: ProgramState, gpus: readonly string[]) {
-  const still = standing(before, after, gpus);
-  if (still.length > 0) throw standstill(still);
 }
 
 function standing(before: ProgramState, after: ProgramState, gpus: readonly string[]): string[] {

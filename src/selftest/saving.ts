@@ -18,7 +18,7 @@ const endMs = 10_000;
 /** Runs a program. Throws E_HOST when it is missing, E_IO with `reason` or its last words when it fails. */
 export async function must(
   { run }: Pick<Bench, 'run'>,
-  work: StageWork,
+  work: Pick<StageWork, 'signal'>,
   words: readonly [string, ...string[]],
   reason: () => Promise<string | undefined> = async () => undefined,
 ): Promise<string> {
@@ -86,7 +86,9 @@ async function factsSince(
   const deadline = performance.now() + endMs;
   for (;;) {
     const path = await sessionLog(logFolder, kind, since);
-    const facts = path === undefined ? undefined : sessionFacts((await tailOf(path)) ?? '');
+    // A session begins its log before CRIU begins: where there is none now, none comes.
+    if (path === undefined) return undefined;
+    const facts = sessionFacts((await tailOf(path)) ?? '');
     if (facts !== undefined || performance.now() > deadline) return facts;
     await delay(100);
   }

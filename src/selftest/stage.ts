@@ -3,7 +3,15 @@
 import type { ErrorCode } from '../errors.js';
 
 /** The stages in the order in which they run: each one takes more risk than those before it. */
-export const stageNames = ['host', 'copy', 'queues', 'pause', 'canary'] as const;
+export const stageNames = [
+  'host',
+  'copy',
+  'queues',
+  'pause',
+  'canary',
+  'podman',
+  'containerd',
+] as const;
 export type StageName = (typeof stageNames)[number];
 
 /** Something that a stage has done and measured. */

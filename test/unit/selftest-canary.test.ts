@@ -10,9 +10,9 @@ import { processNameIfAny } from '../../src/os/ancestors.js';
 import type { Run } from '../../src/os/exec.js';
 import type { Bench } from '../../src/selftest/bench.js';
 import { sessionFacts, sessionLog, tailOf } from '../../src/selftest/logs.js';
+import { programArguments, programPath } from '../../src/selftest/program.js';
 import { reasonIn } from '../../src/selftest/saving.js';
 import { canaryStage } from '../../src/selftest/stages/canary.js';
-import { programArguments, programPath } from '../../src/selftest/program.js';
 import { temporaryFolder } from './paths.js';
 import { benchWith, type Fault, runStage } from './selftest-world.js';
 

@@ -27,7 +27,15 @@ const works: Answer = async ({ slots, bytes }) => ({
 
 async function copy(gpus: readonly TestGpu[], answer: Answer, byCpu = false) {
   const asked: CopyTrialOptions[] = [];
-  const bench = { gpus, bytes: 1 << 20, prefix: '', folder: '', logFolder: '', run };
+  const bench = {
+    gpus,
+    bytes: 1 << 20,
+    prefix: '',
+    folder: '',
+    logFolder: '',
+    exportsBuffers: true,
+    run,
+  };
   const tryCopies = async (options: CopyTrialOptions) => {
     asked.push(options);
     return answer(options);

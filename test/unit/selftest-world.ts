@@ -20,7 +20,9 @@ const fs = require('node:fs');
 const fault = ${JSON.stringify(fault ?? null)};
 const folder = process.argv[process.argv.indexOf('--folder') + 1];
 const gpus = process.argv.filter((word) => word === '--render').length;
-let rounds = 5;
+// A restored program goes on where the saved one was.
+const kept = folder + '/rounds';
+let rounds = fs.existsSync(kept) ? Number(fs.readFileSync(kept, 'utf8')) : 5;
 let orders = 0;
 const answer = (id, result, more) =>
   fs.appendFileSync(folder + '/answers', JSON.stringify({ id, result, ...more }) + '\\n');
@@ -40,6 +42,7 @@ setInterval(() => {
   if (fault === 'is silent') return;
   orders += 1;
   if (fault !== 'stands still' && (fault !== 'is slow' || orders % 3 === 0)) rounds += 1;
+  fs.writeFileSync(kept, String(rounds));
   if (verb === 'verify' && fault === 'finds damage')
     answer(id, 'failed', { reason: 'renderD128: VRAM: byte 5 is 0x01, expected 0x02' });
   else answer(id, verb === 'verify' ? 'verified' : 'runs', state());
@@ -73,6 +76,7 @@ export async function benchWith(
     prefix,
     folder,
     logFolder: folder,
+    exportsBuffers: true,
     run,
     ...over,
   };

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { libdir } from '../../criu/state-folder.js';
 import { readTextIfAny } from '../../os/files.js';
 import type { Bench } from '../bench.js';
-import { assertWentOn } from '../control.js';
 import { tailOf } from '../logs.js';
 import { TestProgram } from '../program.js';
 import { type Kind, keepSessionLog, must, noteTimes, reasonIn } from '../saving.js';
@@ -21,15 +20,13 @@ async function saveAndRestore(bench: Bench, work: StageWork): Promise<void> {
   await mkdir(images, { mode: 0o700 });
   work.undo('images of the canary', () => rm(images, { recursive: true, force: true }));
   const [program, ready] = await TestProgram.start(bench, work);
-  const before = await program.control.ask('verify');
-  assertWentOn(ready, before, program.gpus);
+  const before = await program.control.verified(ready, program.gpus);
   await criu('dump', ['--tree', String(program.pid)], images, bench, work);
   await program.untilGone();
   const pidFile = join(images, 'restored.pid');
   await criu('restore', ['--restore-detached', '--pidfile', pidFile], images, bench, work);
   program.adopt(Number(await readTextIfAny(pidFile)));
-  await program.control.goneOn(before, program.gpus);
-  await program.control.ask('verify');
+  await program.control.verified(before, program.gpus);
   await program.control.ask('exit');
 }
 

@@ -1,0 +1,109 @@
+/** A container of containerd that runs the program of the self-test, through our shim. */
+
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { processNameIfAny } from '../os/ancestors.js';
+import { type Bench, gpuName, renderNode, type TestGpu } from './bench.js';
+import { Control, type ProgramState } from './control.js';
+import { fewBytes, patience, programArguments } from './program.js';
+import { insideFolder, insideProgram } from './rootfs.js';
+import { keepSessionLog, must, noteTimes } from './saving.js';
+import type { StageWork } from './stage.js';
+import { since } from './stages/queues.js';
+
+/** Ours alone: nobody else's containers are in it. */
+const namespace = 'kfd-checkpoint-selftest';
+/** containerd 1.7 forgets flags of checkpoints for runtimes that are not called io.containerd.runc. something. */
+const runtime = 'io.containerd.runc.kfd.v2';
+
+const ctr = (...words: string[]) => ['ctr', '--namespace', namespace, ...words] as const;
+
+export class ContainerdTask {
+  readonly control: Control;
+  readonly gpu: TestGpu;
+  readonly #rootfs: string;
+  readonly #bench: Bench;
+  readonly #work: StageWork;
+  #process: string | undefined;
+
+  constructor(gpu: TestGpu, rootfs: string, bench: Bench, work: StageWork) {
+    this.gpu = gpu;
+    this.#rootfs = rootfs;
+    this.#bench = bench;
+    this.#work = work;
+    const { signal } = work;
+    const folder = join(bench.folder, 'containerd-control');
+    this.control = new Control(folder, { ...patience, signal, ended: () => this.#whyEnded() });
+    work.undo('namespace', async () => {
+      await bench.run('ctr', ['namespace', 'remove', namespace]);
+    });
+    work.undo('control folder', () => rm(folder, { recursive: true, force: true }));
+  }
+
+  get gpus(): readonly string[] {
+    return [gpuName(this.gpu)];
+  }
+
+  /** Starts the program in container `id`, and waits until it holds all. The stage removes it. */
+  async start(id: string): Promise<ProgramState> {
+    await mkdir(this.control.folder, { mode: 0o700 });
+    const args = programArguments(insideFolder, [this.gpu], fewBytes(this.#bench));
+    await this.#run(id, [], insideProgram, ...args);
+    return this.control.ready();
+  }
+
+  /** Saves the task into a folder, and ends it. */
+  async checkpoint(id: string, folder: string): Promise<void> {
+    const words = ctr('task', 'checkpoint', '--exit', '--image-path', folder, id);
+    await this.#timed('dump', 'saved', () => must(this.#bench, this.#work, words));
+    await this.remove(id);
+  }
+
+  /** The task comes back as container `id`. */
+  async restore(id: string, folder: string): Promise<void> {
+    const from = ['--annotation', `io.kfd-checkpoint.restore-from=${folder}`];
+    // The command is that of the image; containerd wants one.
+    await this.#timed('restore', 'restored', () => this.#run(id, from, insideProgram));
+  }
+
+  /** No error when there is none. */
+  async remove(id: string): Promise<void> {
+    for (const words of [
+      ['task', 'rm', '-f', id],
+      ['container', 'rm', id],
+    ]) {
+      const [program, ...args] = ctr(...words);
+      await this.#bench.run(program, args, { timeoutMs: 60_000 });
+    }
+  }
+
+  async #run(id: string, flags: readonly string[], ...command: string[]): Promise<void> {
+    this.#work.undo(`container ${id}`, () => this.remove(id));
+    const mount = `type=bind,src=${this.control.folder},dst=${insideFolder},options=rbind:rw`;
+    const devices = ['--device', '/dev/kfd', '--device', renderNode(this.gpu)];
+    const words = ctr(
+      ...['run', '--detach', '--runtime', runtime, '--rootfs', ...devices, '--mount', mount],
+      ...flags,
+      ...[this.#rootfs, id, ...command],
+    );
+    await must(this.#bench, this.#work, words);
+    const tasks = await must(this.#bench, this.#work, ctr('task', 'ls'));
+    const pid = Number(new RegExp(`^${id} +(\\d+) `, 'm').exec(tasks)?.[1] ?? -1);
+    this.#process = processNameIfAny(pid);
+  }
+
+  async #timed(kind: 'dump' | 'restore', what: string, action: () => Promise<unknown>) {
+    const asked = Date.now();
+    keepSessionLog(this.#bench, this.#work, kind, asked);
+    const began = performance.now();
+    await action();
+    this.#work.step({ name: what, us: since(began) });
+    await noteTimes(this.#bench, this.#work, kind, what, asked);
+  }
+
+  #whyEnded(): string | undefined {
+    const pid = Number.parseInt(this.#process ?? '', 10);
+    if (this.#process !== undefined && processNameIfAny(pid) === this.#process) return undefined;
+    return 'see the log of containerd';
+  }
+}

@@ -1,0 +1,34 @@
+/** Stage containerd: a container is saved and restored through our shim. */
+
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Bench } from '../bench.js';
+import { ContainerdTask } from '../containerd.js';
+import { makeRootfs } from '../rootfs.js';
+import { Skipped, type Stage, type StageWork } from '../stage.js';
+
+/** `isSetUp`: `configure containerd` was run. */
+export function containerdStage(bench: Bench, isSetUp: () => Promise<boolean>): Stage {
+  return { name: 'containerd', usesGpu: true, run: (work) => tryShim(bench, isSetUp, work) };
+}
+
+async function tryShim(bench: Bench, isSetUp: () => Promise<boolean>, work: StageWork) {
+  if (!(await isSetUp())) {
+    throw new Skipped('containerd is not set up: "kfd-checkpoint configure containerd"');
+  }
+  const version = await bench.run('ctr', ['version']);
+  if (version === undefined) throw new Skipped('no ctr in PATH');
+  if (version.status !== 0) throw new Skipped('containerd does not run');
+  const [gpu] = bench.gpus;
+  if (gpu === undefined) throw new Skipped('no GPU');
+  const rootfs = await makeRootfs(bench, work, 'containerd-rootfs');
+  const folder = join(bench.folder, 'containerd-image');
+  work.undo('image folder', () => rm(folder, { recursive: true, force: true }));
+  await mkdir(folder, { mode: 0o700 });
+  const task = new ContainerdTask(gpu, rootfs, bench, work);
+  const ready = await task.start('saved');
+  const before = await task.control.verified(ready, task.gpus);
+  await task.checkpoint('saved', folder);
+  await task.restore('restored', folder);
+  await task.control.verified(before, task.gpus);
+}
