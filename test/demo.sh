@@ -5,6 +5,10 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."
 
+if [ -c /dev/kfd ]; then
+	echo "This machine has an AMD GPU. The demo uses a simulated one all the same." >&2
+	echo "To try your own: npm run package, install it, then: kfd-checkpoint configure && kfd-checkpoint selftest" >&2
+fi
 test/lab/setup.sh
 packaging/stage.sh
 # The folder holds only what a migration carries: the archive, and the report of each side.
