@@ -39,7 +39,7 @@ const plainParts = [
   'containerd',
 ];
 /** Where it is asked for by name: it takes many minutes. */
-const longParts = ['containerd-life'];
+const longParts = ['containerd-life', 'selftest'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 
