@@ -17,6 +17,7 @@ import {
   kfdsim,
   loadGpu,
   unloadGpu,
+  usualGpu,
 } from './support/gpu.js';
 import { configure, loadedPlugin } from './support/product.js';
 import { assertNothingLeft } from './support/suite.js';
@@ -47,6 +48,7 @@ async function passes(stages?: string): Promise<Report> {
 }
 
 const kinds: Readonly<Record<string, readonly [gpu: Gpu, stages?: string]>> = {
+  'the usual driver, all stages': [usualGpu],
   'one GPU, all stages': [kfdsim()],
   'two GPUs, all stages': [kfdsim('gpus=2')],
   'eight GPUs in a hive': [kfdsim('gpus=8', 'hive=1'), bare],
