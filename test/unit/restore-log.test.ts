@@ -33,6 +33,9 @@ test('the last line has each phase, what was uploaded at the gate, and the memor
 test('an image without a GPU has no contents', async (t) => {
   const line = await restored(await started(t, { withoutGpu: true }));
   assert.deepEqual([line['content_bytes'], line['processes']], [0, 0]);
+  const failed = await started(t, { withoutGpu: true });
+  assert.equal((await failed.finish()).outcome, 'failed');
+  assert.deepEqual(await logLines(failed, 'ended tasks CRIU left behind'), [], 'it knew none');
 });
 
 test('differences that the operator ignores are in the log, and no others', async (t) => {
