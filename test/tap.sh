@@ -39,6 +39,17 @@ count_one() {
 # tap_failures FILE: prints every "not ok" line with the description of the failure below it.
 tap_failures() { awk '/^ *not ok / && !/ # TODO/ { shown = 1 } shown { print } /^ *\.\.\.$/ { shown = 0 }' "$1"; }
 
+# tap_names FILE: prints name and error of every case that failed itself, not for a case below it; the first ten.
+tap_names() {
+	awk '
+		/^ *not ok / && !/ # TODO/ { name = $0; sub(/^ *not ok [0-9]+ - /, "", name); error = "" }
+		name != "" && /^ *failureType: .subtestsFailed/ { name = "" }
+		name != "" && /^ *error: / { error = $0; sub(/^ *error: /, ": ", error) }
+		name != "" && error ~ /: [|>]-?$/ && !/^ *error: / { error = $0; sub(/^ */, ": ", error) }
+		name != "" && /^ *\.\.\.$/ { print name error; name = "" }
+	' "$1" | head -n 10
+}
+
 # tap_skips FILE: prints name and reason of every test that was skipped or is still to do.
 tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
 
@@ -90,6 +101,10 @@ suite() {
 	[ "$format" = one ] || "${format}_skips" "$out" | sed 's/^/        skipped: /'
 	[ "$failed" != 0 ] || return 0
 
+	if [ "$format" = tap ]; then
+		# Of a long output some readers see only the end.
+		while IFS= read -r line; do summary+=("        failed: $line"); done < <(tap_names "$out")
+	fi
 	[ -z "$trouble" ] || echo "      $name $trouble"
 	{
 		if [ -n "$trouble" ]; then
