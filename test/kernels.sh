@@ -4,8 +4,6 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
 # as_kernel PARAMETERS: of the simulated driver.
 as_kernel() {
 	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed

@@ -6,8 +6,6 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
 # part FUNCTION: one of the lab's parts.
 part() (
 	set -e

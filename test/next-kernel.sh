@@ -4,8 +4,6 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
 next_kernel() (
 	set -e
 	. test/lab/lib.sh

@@ -5,8 +5,6 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
 # others FUNCTION: one of test/lab/others/parts.sh.
 others() (
 	set -e

@@ -22,8 +22,6 @@ in_sandboxes() { node --test --test-concurrency=1 --test-reporter=tap "dist/test
 
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
 cd "$REPO" || exit 1
 forget_logs
 if suite set-up one set_up && suite packages one make_packages; then

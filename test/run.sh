@@ -1,23 +1,12 @@
 #!/bin/bash
-# npm test: all tests, from a clean clone, as root. It sets the machine up and runs the parts of test/check.sh, then the
+# npm test: from a clean clone, as root. It sets the machine up and runs the parts of test/check.sh, then the
 # native tests of hundreds of GiB. It makes the test build of test/faults. The end-to-end tests run in a guest with the
 # real driver over a simulated GPU. A second guest has systemd, for scenarios that depend on it. A third one has systemd
 # and the packages. A summary follows; the very last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
-
-set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
-
-# end_to_end [OPTION...]: runs in a guest with coarse timers and these options of lab.sh. The repository is the working
-# directory of the guest, so the file has the same name there.
-end_to_end() {
-	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
-	mkdir -p "$evidence"
-	test/lab/lab.sh --coarse-timers "$@" --share "$evidence" --timeout 7200 -- \
-		node --test-reporter=tap dist/test/e2e/main.js |
-		live '^ *(not )?ok '
-}
+. "$(dirname "${BASH_SOURCE[0]}")/e2e.sh"
 
 sanitized_and_large_parts() {
 	sanitized_parts

@@ -66,6 +66,9 @@ live() {
 	done
 }
 
+# set_up: makes this machine ready for the suites: packages, build, the guest's image.
+set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
+
 # suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT tells how its cases are counted:
 # tap, doctest, or one (the command is the case). Output and errors go to LOGS. Failures are shown, and the status is 1.
 suite() {

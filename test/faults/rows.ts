@@ -5,7 +5,7 @@
 
 import { engines } from '../e2e/support/container.js';
 import { containerdRows } from './containerd-rows.js';
-import { crossSection } from './cross-section.js';
+import { namedRows } from './cross-section.js';
 import { momentsOf } from './moments.js';
 import { operations, type PodmanOperation } from './operations.js';
 import {
@@ -124,7 +124,7 @@ export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =
 export function chosen(names: RegExp, count?: number): readonly Row[] {
   const table = [...podmanRows, ...containerdRows];
   const known = new Set(table.map(nameOf));
-  const more = crossSection.filter((row) => !known.has(nameOf(row)));
+  const more = namedRows.filter((row) => !known.has(nameOf(row)));
   const all = [...table, ...more, ...(count === undefined ? controlRows : [])];
   const rows = all.filter((row) => names.test(nameOf(row)));
   const share = (index: number) => Math.floor((index * (count ?? rows.length)) / rows.length);

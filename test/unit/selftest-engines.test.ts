@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Run, RunResult } from '../../src/os/exec.js';
 import type { Bench } from '../../src/selftest/bench.js';
+import { programPath } from '../../src/selftest/program.js';
 import { reasonIn } from '../../src/selftest/saving.js';
 import { containerdStage } from '../../src/selftest/stages/containerd.js';
 import { podmanStage } from '../../src/selftest/stages/podman.js';
-import { programPath } from '../../src/selftest/program.js';
 import { benchWith, type Fault, gpu, runStage } from './selftest-world.js';
 
 const done = (stdout = ''): RunResult => ({ status: 0, stdout, stderr: '' });
