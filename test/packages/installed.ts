@@ -50,6 +50,9 @@ async function setUp(): Promise<void> {
   const { status, stdout } = await attempt('kfd-checkpoint', 'check');
   assert.equal(status, 0, stdout);
   configure({});
+  // Stages with containers have scenarios of their own (test/e2e/selftest.ts).
+  const stages = 'copy,queues,pause,canary';
+  await run('kfd-checkpoint', 'selftest', '--yes', '--size', '8', '--stages', stages);
 }
 
 /** CRIU has the plugin of this release. */
