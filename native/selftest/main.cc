@@ -1,7 +1,7 @@
 // kfd-checkpoint-selftest: a GPU program for `kfd-checkpoint selftest`. It needs nothing but the
 // kernel, and holds what ROCr's programs hold: memory, queues, events. It goes on after a restore
 // and can then say whether all is as it was. usage: kfd-checkpoint-selftest --folder DIR --render
-// MINOR... [--mib N] [--share]. Orders in DIR/order: status, verify, exit.
+// MINOR... [--mib N] [--share] [--child]. Orders in DIR/order: status, verify, exit.
 #include <unistd.h>
 
 #include <chrono>
@@ -48,10 +48,13 @@ bool obey(Program& program, const Mailbox& mailbox, const Mailbox::Order& order)
 
 int run(const Options& options) {
   const Mailbox mailbox(options.folder);
+  const pid_t parent = ::getppid();
+  // Whoever has paused its queues is killed: the end of the program ends the pause.
+  const auto wanted = [&] { return mailbox.exists() && (!options.child || ::getppid() == parent); };
   try {
     Program program(options, {});
     mailbox.answer("", "ready", pid_member() + "," + program.state());
-    for (long ticks = 0; ticks < kMostTicks && !stop_requested() && mailbox.exists(); ++ticks) {
+    for (long ticks = 0; ticks < kMostTicks && !stop_requested() && wanted(); ++ticks) {
       const auto order = mailbox.take();
       if (order && !obey(program, mailbox, *order)) break;
       program.feed();

@@ -37,6 +37,8 @@ Options parse_options(const std::vector<std::string>& words) {
       options.vram_bytes = number(value(), kMostMib) << 20;
     } else if (words[i] == "--share") {
       options.shares = true;
+    } else if (words[i] == "--child") {
+      options.child = true;
     } else {
       throw Error(ErrorCode::unsupported, words[i] + ": no such option");
     }

@@ -19,6 +19,7 @@ struct Options {
   std::vector<unsigned> minors;                        // of render nodes
   std::uint64_t vram_bytes = std::uint64_t{16} << 20;  // on each GPU
   bool shares = false;  // a second process shares a buffer on the first GPU
+  bool child = false;   // it ends when its parent does
 };
 
 /// Throws Error{unsupported} with what is wrong.

@@ -59,14 +59,20 @@ export class TestProgram {
 
   /**
    * Starts it in a session of its own with no open file of ours, as CRIU wants it. The stage that `work` belongs to
-   * ends it. Returns when it holds all. Throws E_GPU_IO with its reason, E_HOST.
+   * ends it; with `child` it ends also when this process is killed, and with it a pause of its queues. A program that
+   * CRIU restores gets another parent. Returns when it holds all. Throws E_GPU_IO with its reason, E_HOST.
    */
-  static async start(bench: Bench, work: StageWork): Promise<[TestProgram, ProgramState]> {
+  static async start(
+    bench: Bench,
+    work: StageWork,
+    { child: tied }: { readonly child: boolean },
+  ): Promise<[TestProgram, ProgramState]> {
     await assertProgram(bench);
     const folder = join(bench.folder, 'control');
     work.undo('control folder', () => rm(folder, { recursive: true, force: true }));
     await mkdir(folder, { mode: 0o700 });
     const args = programArguments(folder, bench.gpus, fewBytes(bench));
+    if (tied) args.push('--child');
     const child = spawn(programPath(bench.prefix), args, {
       cwd: '/',
       detached: true,

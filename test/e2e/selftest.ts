@@ -4,7 +4,9 @@
  */
 
 import assert from 'node:assert/strict';
-import { readdirSync, renameSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Report } from '../../src/selftest/report.js';
 import { attemptWithin, until } from './support/command.js';
@@ -163,5 +165,20 @@ for (const [name, { stage, rules = [], set, parameters = [] }] of Object.entries
     assert.deepEqual(gpuObjects(), before);
   });
 }
+
+test('selftest that is killed in stage pause: the program ends, and its pause', async () => {
+  await loadGpu(kfdsim());
+  const words = ['selftest', '--yes', '--size', mib, '--stages', 'pause'];
+  const child = spawn('kfd-checkpoint', words, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let told = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    told += text;
+  });
+  await until('stage pause', () => told.includes('pause') && gpuObjects()['queues'] !== 0, 300);
+  child.kill('SIGKILL');
+  await until('a GPU that nobody uses', () => gpuObjects()['processes'] === 0, 30);
+  for (const folder of folders()) rmSync(join('/var/tmp', folder), { recursive: true });
+  await assertNothingLeft();
+});
 
 test('selftest: the GPU is as it was', () => loadGpu());

@@ -42,7 +42,7 @@ test('the program holds all GPUs, is asked three times, and ends', async (t) => 
   });
   assert.equal(result.status, 'passed', result.reason);
   const folder = join(bench.folder, 'control');
-  assert.equal(told, `--folder ${folder} --render 128 --render 129 --mib 1\n`);
+  assert.equal(told, `--folder ${folder} --render 128 --render 129 --mib 1 --child\n`);
   const [setUp, ...looks] = result.steps.map(({ name }) => name);
   assert.deepEqual([setUp, looks.length], ['set up', 3]);
   assertClean(bench);

@@ -120,11 +120,12 @@ TEST_CASE("selftest program: what is not as it was is found, and named") {
 
 TEST_CASE("selftest program: options") {
   const Options options = selftest::parse_options(
-      {"--folder", "/x", "--render", "128", "--render", "130", "--mib", "3", "--share"});
+      {"--folder", "/x", "--render", "128", "--render", "130", "--mib", "3", "--share", "--child"});
   CHECK(options.folder == "/x");
   CHECK(options.minors == std::vector<unsigned>{128, 130});
   CHECK(options.vram_bytes == 3 << 20);
   CHECK(options.shares);
+  CHECK(options.child);
   const std::vector<std::vector<std::string>> wrong = {
       {},
       {"--folder", "/x"},

@@ -19,7 +19,7 @@ async function saveAndRestore(bench: Bench, work: StageWork): Promise<void> {
   const images = join(bench.folder, 'canary');
   await mkdir(images, { mode: 0o700 });
   work.undo('images of the canary', () => rm(images, { recursive: true, force: true }));
-  const [program, ready] = await TestProgram.start(bench, work);
+  const [program, ready] = await TestProgram.start(bench, work, { child: false });
   const before = await program.control.verified(ready, program.gpus);
   await criu('dump', ['--tree', String(program.pid)], images, bench, work);
   await program.untilGone();

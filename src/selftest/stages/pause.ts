@@ -20,7 +20,7 @@ export function pauseStage(options: PauseStageOptions): Stage {
 }
 
 async function tryPausing({ bench, tryPauses }: PauseStageOptions, work: StageWork): Promise<void> {
-  const [program, ready] = await TestProgram.start(bench, work);
+  const [program, ready] = await TestProgram.start(bench, work, { child: true });
   let last = ready;
   const trials: PauseTrialResult[] = [];
   for (let round = 0; round < rounds; round++) {

@@ -13,7 +13,7 @@ export function queuesStage(bench: Bench): Stage {
 
 async function tryQueues(bench: Bench, work: StageWork): Promise<void> {
   const began = performance.now();
-  const [program, ready] = await TestProgram.start(bench, work);
+  const [program, ready] = await TestProgram.start(bench, work, { child: true });
   work.step({ name: 'set up', us: since(began), note: ready.parts.join(', ') });
   let last = ready;
   for (let look = 1; look <= looks; look++) {
