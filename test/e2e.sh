@@ -1,6 +1,6 @@
 #!/bin/bash
-# npm run test:e2e: all scenarios of test/e2e, in a guest with the real driver over a simulated GPU, then those of a guest
-# with systemd; more than an hour. npm test has the main ones. The last line has the totals. Logs are kept in
+# npm run test:e2e: all scenarios of test/e2e, in a guest with the real driver over a simulated GPU, then those of a
+# guest with systemd; more than an hour. npm test has the main ones. The last line has the totals. Logs are kept in
 # build/test-logs. test/run.sh sources this file for its part.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
@@ -22,7 +22,8 @@ end_to_end() {
 
 cd "$REPO" || exit 1
 forget_logs
-if suite set-up one set_up && suite installation one packaging/stage.sh && suite test-build one test/faults/build.sh; then
+if suite set-up one set_up && suite installation one packaging/stage.sh &&
+	suite test-build one test/faults/build.sh; then
 	suite end-to-end tap end_to_end -- all
 	suite end-to-end-systemd tap end_to_end --systemd
 else

@@ -45,8 +45,10 @@ UniqueFd vram(int render_fd, CopyEngine& engine, const TrialOptions& options) {
   const std::uint32_t handle =
       drm::create_bo(render_fd, options.bytes, 4096, AMDGPU_GEM_DOMAIN_VRAM,
                      AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED);
+  const bool spared = drm::domains_of(render_fd, handle) == AMDGPU_GEM_DOMAIN_VRAM;
   std::optional<UniqueFd> dmabuf = drm::export_dmabuf(render_fd, handle);
   drm::close_handle(render_fd, handle);
+  if (!spared) throw no_room(options.bytes);
   if (!dmabuf) throw no_room(options.bytes);
   return std::move(*dmabuf);
 }

@@ -16,8 +16,10 @@ import {
   forgetFaults,
   type Gpu,
   gpuObjects,
+  hideRelease,
   kfdsim,
   loadGpu,
+  showRelease,
   unloadGpu,
   usualGpu,
 } from './support/gpu.js';
@@ -41,32 +43,59 @@ async function selftest(stages: string | undefined) {
 /** Folders of the self-test that nobody has removed. */
 const folders = () => readdirSync('/var/tmp').filter((name) => name.includes('selftest'));
 
-async function passes(stages?: string): Promise<Report> {
+async function passes(stages?: string): Promise<void> {
   const { status, stderr, report } = await selftest(stages);
   assert.equal(status, 0, stderr);
+  const parts = report.stages.find((stage) => stage.name === 'queues')?.steps[0]?.note ?? '';
+  assert.equal(parts.includes('svm'), report.gpus[0]?.svm === true, parts);
   assert.deepEqual(folders(), []);
   await assertNothingLeft();
-  return report;
 }
 
-const kinds: Readonly<Record<string, readonly [gpu: Gpu, stages?: string]>> = {
-  'the usual driver, all stages': [usualGpu],
-  'one GPU, all stages': [kfdsim()],
-  'two GPUs, all stages': [kfdsim('gpus=2')],
-  'eight GPUs in a hive': [kfdsim('gpus=8', 'hive=1'), bare],
-  'as 6.1': [kfdsim('behaves_as=6.1'), bare],
-  'as 6.12.107': [kfdsim('behaves_as=6.12.107'), bare],
-  'as 6.12.117': [kfdsim('behaves_as=6.12.117'), bare],
-  'as 7.2': [kfdsim('behaves_as=7.2'), bare],
-  'as 7.3': [kfdsim('behaves_as=7.3'), bare],
+async function isRefused(reason: RegExp, stages?: string): Promise<void> {
+  const { status, report } = await selftest(stages);
+  assert.notEqual(status, 0);
+  const [host, ...others] = report.stages;
+  assert.equal(host?.status, 'failed', JSON.stringify(report.stages));
+  assert.match(host?.reason ?? '', reason);
+  assert.ok(others.every((stage) => stage.status === 'not_run'));
+  await assertNothingLeft();
+}
+
+interface Kind {
+  readonly gpu: Gpu;
+  /** All by default. */
+  readonly stages?: string;
+  /** The reason for which stage host refuses kernel and GPU: docs/kernels.md. */
+  readonly refused?: RegExp;
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  'the usual driver, all stages': { gpu: usualGpu },
+  'one GPU, all stages': { gpu: kfdsim() },
+  'two GPUs, all stages': { gpu: kfdsim('gpus=2') },
+  'eight GPUs in a hive': { gpu: kfdsim('gpus=8', 'hive=1'), stages: bare },
+  'as 6.1': { gpu: kfdsim('behaves_as=6.1'), stages: bare, refused: /layout/ },
+  'as 6.12.107': { gpu: kfdsim('behaves_as=6.12.107'), stages: bare },
+  'as 6.12.117': { gpu: kfdsim('behaves_as=6.12.117'), stages: bare },
+  'as 7.2': { gpu: kfdsim('behaves_as=7.2'), stages: bare, refused: /control stack/ },
+  'as 7.2, gfx10': {
+    gpu: kfdsim('behaves_as=7.2', 'gfx_target_version=100300'),
+    stages: bare,
+  },
+  'as 7.3': { gpu: kfdsim('behaves_as=7.3'), stages: bare },
 };
 
-for (const [name, [gpu, stages]] of Object.entries(kinds)) {
-  test(`selftest passes: ${name}`, async () => {
+for (const [name, { gpu, stages, refused }] of Object.entries(kinds)) {
+  test(`selftest ${refused === undefined ? 'passes' : 'is refused'}: ${name}`, async () => {
     await loadGpu(gpu);
-    const report = await passes(stages);
-    const parts = report.stages.find((stage) => stage.name === 'queues')?.steps[0]?.note ?? '';
-    assert.equal(parts.includes('svm'), report.gpus[0]?.svm === true, parts);
+    await showRelease(gpu.parameters);
+    try {
+      if (refused === undefined) await passes(stages);
+      else await isRefused(refused, stages);
+    } finally {
+      await hideRelease();
+    }
   });
 }
 
@@ -78,6 +107,7 @@ interface Fault {
   readonly parameters?: readonly string[];
 }
 
+/** Of the simulated GPU. */
 const id = 6699;
 /** Numbers of ioctls in the headers of the kernel; of the DRM driver, 0x40 more. */
 const call = { createQueue: 2, createEvent: 8, acquireVm: 0x15, alloc: 0x16, map: 0x18 } as const;
@@ -97,8 +127,9 @@ const faults: Readonly<Record<string, Fault>> = {
   'no plugin': {
     stage: 'host',
     set: async () => {
-      renameSync(loadedPlugin, '/tmp/plugin');
-      return () => renameSync('/tmp/plugin', loadedPlugin);
+      const away = `${loadedPlugin}.away`;
+      renameSync(loadedPlugin, away);
+      return () => renameSync(away, loadedPlugin);
     },
   },
   'somebody else uses the GPU': {

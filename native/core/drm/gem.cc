@@ -81,6 +81,15 @@ std::optional<std::vector<T>> read_all(const std::string& what, Ask&& ask) {
   throw call_error(what, EAGAIN);
 }
 
+/// The error number, or 0.
+int create_info(int fd, std::uint32_t handle, drm_amdgpu_gem_create_in& info) {
+  drm_amdgpu_gem_op op{};
+  op.handle = handle;
+  op.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
+  op.value = reinterpret_cast<std::uintptr_t>(&info);
+  return call_device(fd, DRM_IOCTL_AMDGPU_GEM_OP, &op);
+}
+
 }  // namespace
 
 std::optional<std::vector<GemHandle>> list_handles(int fd) {
@@ -105,13 +114,16 @@ std::optional<std::vector<GemHandle>> list_handles(int fd) {
 bool any_handle(int fd) {
   for (unsigned handle = 1; handle <= kProbedHandles; ++handle) {
     drm_amdgpu_gem_create_in info{};
-    drm_amdgpu_gem_op op{};
-    op.handle = handle;
-    op.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
-    op.value = reinterpret_cast<std::uintptr_t>(&info);
-    if (call_device(fd, DRM_IOCTL_AMDGPU_GEM_OP, &op) != ENOENT) return true;
+    if (create_info(fd, handle, info) != ENOENT) return true;
   }
   return false;
+}
+
+std::uint64_t domains_of(int fd, std::uint32_t handle) {
+  drm_amdgpu_gem_create_in info{};
+  const int err = create_info(fd, handle, info);
+  if (err != 0) throw call_error(handle_text("GEM_OP", handle), err);
+  return info.domains;
 }
 
 std::optional<std::vector<GemMapping>> mappings_of(int fd, std::uint32_t handle, std::uint32_t bo) {

@@ -44,6 +44,10 @@ std::optional<UniqueFd> export_dmabuf(int fd, std::uint32_t handle);
 std::optional<GemMetadata> metadata_of(int fd, std::uint32_t handle, std::uint32_t bo);
 void set_metadata(int fd, std::uint32_t handle, const GemMetadata& metadata);
 
+/// Where the BO may be, AMDGPU_GEM_DOMAIN_*. Where VRAM is full, the kernel makes one that was to
+/// be in VRAM alone in GTT, and adds that here (amdgpu_gem.c:amdgpu_gem_create_ioctl@6.12.117).
+std::uint64_t domains_of(int fd, std::uint32_t handle);
+
 /// The lowest free number becomes the handle of a new BO.
 std::uint32_t create_bo(int fd, std::uint64_t size, std::uint64_t alignment, std::uint64_t domains,
                         std::uint64_t flags);

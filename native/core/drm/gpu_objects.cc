@@ -8,8 +8,10 @@
 #include <bit>
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "core/drm/dmabuf.h"
+#include "core/drm/gem.h"
 #include "core/os/device_call.h"
 
 namespace kfdcp {
@@ -131,7 +133,10 @@ GpuBo allocate_spare_vram(const GpuDevice& device, std::uint64_t bytes) {
   r = allocate(device, bytes, AMDGPU_GEM_DOMAIN_VRAM, AMDGPU_GEM_CREATE_NO_CPU_ACCESS, bo);
   if (r != 0 && errno_of(r) == ENOMEM) return nullptr;
   if (r != 0) throw gpu_error("amdgpu_bo_alloc", bytes, r);
-  return GpuBo(bo);
+  GpuBo made(bo);
+  const bool spared = drm::domains_of(amdgpu_device_get_fd(device.get()), gem_handle(made)) ==
+                      AMDGPU_GEM_DOMAIN_VRAM;
+  return spared ? std::move(made) : nullptr;
 }
 
 std::uint32_t gem_handle(const GpuBo& bo) {

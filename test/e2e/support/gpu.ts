@@ -36,20 +36,24 @@ export const losesDispatches =
 
 /** The kernels that kfdsim behaves as, of which the product has rules, by their releases. */
 const releases: Readonly<Record<string, string>> = {
+  '6.1': '6.1.192',
   '6.12.107': '6.12.107',
   '6.12.117': '6.12.117',
   '7.2': '7.2.13',
   '7.3': '7.3.4',
 };
 
-/** Lets the product see the release of the kernel that kfdsim behaves as in this run, if there is one. */
-export async function showRelease(): Promise<void> {
-  const kernel = ofTheRun.find((one) => one.startsWith('behaves_as='))?.split('=')[1];
+/** Lets the product see the release of the kernel that kfdsim behaves as with these parameters, if there is one. */
+export async function showRelease(parameters: readonly string[] = ofTheRun): Promise<void> {
+  const kernel = parameters.find((one) => one.startsWith('behaves_as='))?.split('=')[1];
   if (kernel === undefined) return;
   const file = '/run/lab/osrelease';
   writeFileSync(file, `${releases[kernel] ?? kernel}\n`);
   await run('mount', '--bind', file, '/proc/sys/kernel/osrelease');
 }
+
+/** Takes back what the last showRelease() did. */
+export const hideRelease = () => attempt('umount', '/proc/sys/kernel/osrelease');
 
 /** Another one of the usual driver's. */
 export function gpuWith(...parameters: string[]): Gpu {
