@@ -46,6 +46,11 @@ const folders = () => readdirSync('/var/tmp').filter((name) => name.includes('se
 async function passes(stages?: string): Promise<void> {
   const { status, stderr, report } = await selftest(stages);
   assert.equal(status, 0, stderr);
+  const statuses = report.stages.map(({ name, status, reason }) => [name, status, reason]);
+  assert.ok(
+    report.stages.every((stage) => stage.status === 'passed'),
+    JSON.stringify(statuses),
+  );
   const parts = report.stages.find((stage) => stage.name === 'queues')?.steps[0]?.note ?? '';
   assert.equal(parts.includes('svm'), report.gpus[0]?.svm === true, parts);
   assert.deepEqual(folders(), []);
