@@ -47,7 +47,7 @@ export function stagesFor(
     pauseStage({ bench, tryPauses: native.tryPauses }),
     canaryStage(bench),
     podmanStage(bench, async () => (await enginesOf({ root, prefix })).podman),
-    containerdStage(bench, async () => (await enginesOf({ root, prefix })).containerd),
+    containerdStage(bench),
   ];
   return all.filter(({ name }) => names.includes(name));
 }

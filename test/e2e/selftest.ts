@@ -9,7 +9,7 @@ import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Report } from '../../src/selftest/report.js';
-import { attemptWithin, run, until } from './support/command.js';
+import { attemptWithin, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { Containerd } from './support/containerd.js';
 import {
@@ -68,16 +68,6 @@ async function isRefused(reason: RegExp, stages?: string): Promise<void> {
   await assertNothingLeft();
 }
 
-/** Starts containerd and sets it up. Returns how that is taken back. */
-async function withContainerd(): Promise<() => Promise<void>> {
-  const containerd = await Containerd.start();
-  await run('kfd-checkpoint', 'configure', 'containerd');
-  return async () => {
-    await run('kfd-checkpoint', 'configure', 'containerd', '--undo');
-    containerd.stop();
-  };
-}
-
 interface Kind {
   readonly gpu: Gpu;
   /** All by default. */
@@ -106,12 +96,12 @@ for (const [name, { gpu, stages, refused }] of Object.entries(kinds)) {
   test(`selftest ${refused === undefined ? 'passes' : 'is refused'}: ${name}`, async () => {
     await loadGpu(gpu);
     await showRelease(gpu.parameters);
-    const takeBack = stages === undefined ? await withContainerd() : undefined;
+    const containerd = stages === undefined ? await Containerd.start() : undefined;
     try {
       if (refused === undefined) await passes(stages);
       else await isRefused(refused, stages);
     } finally {
-      await takeBack?.();
+      containerd?.stop();
       await hideRelease();
     }
   });
