@@ -2,6 +2,7 @@
 
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { KfdError } from '../errors.js';
 import { processNameIfAny } from '../os/ancestors.js';
 import { type Bench, gpuName, renderNode, type TestGpu } from './bench.js';
 import { Control, type ProgramState } from './control.js';
@@ -15,6 +16,13 @@ import { since } from './stages/queues.js';
 const namespace = 'kfd-checkpoint-selftest';
 /** containerd 1.7 forgets flags of checkpoints for runtimes that are not called io.containerd.runc. something. */
 const runtime = 'io.containerd.runc.kfd.v2';
+
+/** containerd images/mediatypes.go:MediaTypeContainerd1Checkpoint@v1.7.24. */
+const criuImages = 'application/vnd.containerd.container.criu.checkpoint.criu.tar';
+
+interface Index {
+  readonly manifests?: readonly { readonly mediaType: string; readonly digest: string }[];
+}
 
 const ctr = (...words: string[]) => ['ctr', '--namespace', namespace, ...words] as const;
 
@@ -52,11 +60,31 @@ export class ContainerdTask {
     return this.control.ready();
   }
 
-  /** Saves the task into a folder, and ends it. */
+  /**
+   * Saves the task into `folder`, and ends it. Of containerd 1.7 ctr has folders only for the stock runtime, so the
+   * checkpoint goes through containerd's store.
+   */
   async checkpoint(id: string, folder: string): Promise<void> {
-    const words = ctr('task', 'checkpoint', '--exit', '--image-path', folder, id);
-    await this.#timed('dump', 'saved', () => must(this.#bench, this.#work, words));
+    await this.#timed('dump', 'saved', async () => {
+      const name = (await this.#must('task', 'checkpoint', id)).split('\n').at(-1) ?? '';
+      this.#work.undo('checkpoint of containerd', async () => {
+        await this.#bench.run('ctr', ctr('images', 'rm', '--sync', name).slice(1));
+      });
+      const digest = await this.#imagesOf(name);
+      const unpack = `ctr --namespace ${namespace} content get "$0" | tar -xf - -C "$1"`;
+      await must(this.#bench, this.#work, ['sh', '-c', unpack, digest, folder]);
+    });
     await this.remove(id);
+  }
+
+  /** The digest of CRIU's images in the checkpoint `name`: a tar, as containerd made it. */
+  async #imagesOf(name: string): Promise<string> {
+    const listed = await this.#must('images', 'ls', `name==${name}`);
+    const [index = ''] = /sha256:[0-9a-f]{64}/.exec(listed) ?? [];
+    const { manifests } = JSON.parse(await this.#must('content', 'get', index)) as Index;
+    const found = manifests?.find(({ mediaType }) => mediaType === criuImages);
+    if (found !== undefined) return found.digest;
+    throw new KfdError('E_IO', `containerd's checkpoint ${name} has no images of CRIU`);
   }
 
   /** The task comes back as container `id`. */
@@ -87,9 +115,13 @@ export class ContainerdTask {
       ...[this.#rootfs, id, ...command],
     );
     await must(this.#bench, this.#work, words);
-    const tasks = await must(this.#bench, this.#work, ctr('task', 'ls'));
+    const tasks = await this.#must('task', 'ls');
     const pid = Number(new RegExp(`^${id} +(\\d+) `, 'm').exec(tasks)?.[1] ?? -1);
     this.#process = processNameIfAny(pid);
+  }
+
+  #must(...words: string[]): Promise<string> {
+    return must(this.#bench, this.#work, ctr(...words));
   }
 
   async #timed(kind: 'dump' | 'restore', what: string, action: () => Promise<unknown>) {

@@ -17,12 +17,18 @@ const done = (stdout = ''): RunResult => ({ status: 0, stdout, stderr: '' });
 const failed = (stderr: string): RunResult => ({ status: 125, stdout: '', stderr });
 
 /** An engine with containers whose programs are processes of this host. */
+const digestOf = (digit: string) => `sha256:${digit.repeat(64)}`;
+const checkpointName = 'containerd.io/checkpoint/saved:11-26-2026-00:17:00';
+const criuTar = 'application/vnd.containerd.container.criu.checkpoint.criu.tar';
+
 class Engine {
   readonly asked: string[] = [];
   readonly versions: Record<string, string> = { podman: '5.4.2', crun: '1.21', runc: '1.1.15' };
   /** The command that begins so fails, with this log of CRIU. */
   fails: string | undefined;
   log = '';
+  /** Of the checkpoint in containerd's store. */
+  index: unknown = { manifests: [{ mediaType: criuTar, digest: digestOf('b') }] };
   /** What restored programs do wrong. */
   restoredFault: Fault | undefined;
   readonly #t: TestContext;
@@ -100,7 +106,9 @@ class Engine {
       const lines = this.left.map((id) => `${id}    ${this.#pid(id)}    RUNNING`);
       return done(`TASK    PID    STATUS\n${lines.join('\n')}\n`);
     }
-    if (verb === 'checkpoint') this.#kill(words.at(-1) ?? '');
+    if (verb === 'checkpoint') return done(`said before\n${checkpointName}\n`);
+    if (noun === 'images' && verb === 'ls') return done(`NAME DIGEST\nx ${digestOf('a')} 1\n`);
+    if (noun === 'content') return done(JSON.stringify(this.index));
     if (verb === 'rm') this.#kill(words.at(-1) ?? '');
     return done();
   }
@@ -264,9 +272,13 @@ test('containerd: saved, and restored under another name by annotation, in a nam
   assert.equal(version, 'ctr version');
   const last = rest.pop();
   assert.equal(last, 'ctr namespace remove kfd-checkpoint-selftest');
-  for (const words of rest) assert.match(words, /^ctr --namespace kfd-checkpoint-selftest /);
+  for (const words of rest)
+    assert.match(words, /^(sh -c )?ctr --namespace kfd-checkpoint-selftest /);
   const folder = join(engine.bench.folder, 'containerd-image');
-  assert.ok(rest.some((words) => words.includes(`checkpoint --exit --image-path ${folder} saved`)));
+  const store = ['images ls name==', 'images rm --sync '].map((verb) => verb + checkpointName);
+  const ends = [...store, `content get ${digestOf('a')}`, ` ${digestOf('b')} ${folder}`];
+  const missing = ends.filter((end) => !rest.some((words) => words.endsWith(end)));
+  assert.deepEqual(missing, []);
   assert.ok(rest.some((words) => words.includes(`io.kfd-checkpoint.restore-from=${folder}`)));
 });
 
@@ -285,5 +297,9 @@ test('containerd: what is not there is skipped, what fails is told', async (t) =
     ['failed', 'ctr task checkpoint: Error: it failed'],
   );
   assert.match(result.hint ?? '', /\/var\/log\/kfd-checkpoint/);
+  engine.fails = undefined;
+  engine.index = { manifests: [{ mediaType: 'text/plain', digest: digestOf('b') }] };
+  const strange = await runStage(containerdStage(engine.bench));
+  assert.equal(strange.reason, `containerd's checkpoint ${checkpointName} has no images of CRIU`);
   assert.deepEqual(readdirSync(engine.bench.folder), []);
 });
