@@ -54,12 +54,14 @@ async function judge(
     verdicts.set(id, verdict);
     counts.set(pair(file, id), (counts.get(pair(file, id)) ?? 0) + 1);
   };
-  await inParallel(files, async (file) => {
-    const before = alive.size;
+  // One file after another: none judges what another one has noticed.
+  for (const file of files) {
+    const begun = performance.now();
     await judgeFile(file, alive, (id, verdict) => noticed(file, id, verdict));
-    if (alive.size < before) say(`${alive.size} of ${mutants.length} are left: ${file.path}`);
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    say(`${alive.size} of ${mutants.length} are left: ${file.path} (${seconds} s)`);
     await progress(verdicts);
-  });
+  }
   await inParallel([...alive], async (id) => {
     const loading = files.filter((file) => file.loading.has(id) && file.tests.length > 0);
     // The tests of its subject first.
