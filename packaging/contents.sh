@@ -3,10 +3,11 @@
 
 # bill FILE: writes the bill of materials, CycloneDX, of the npm packages that the programs are made of. npm would leave
 # out a package that development needs, too, and takes the folder's name for the program's: so it sees a folder without
-# packages for development. It also adds a random number and the time, which would make each build another one.
-bill() {
-	local work
+# packages for development. It also adds a random number and the time, which would make each build another one. A
+# subshell: its temporary folder goes, too, when a step fails.
+bill() (
 	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
 	mkdir "$work/kfd-checkpoint"
 	# shellcheck disable=SC2016 # JavaScript
 	node -e '
@@ -26,8 +27,7 @@ bill() {
 		delete bill.serialNumber;
 		bill.metadata.timestamp = new Date(process.env.SOURCE_DATE_EPOCH * 1000).toISOString();
 		process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`);' >"$1"
-	rm -rf "$work"
-}
+)
 
 # product_tree DIR: everything but Node.js.
 product_tree() {

@@ -1,10 +1,18 @@
 #!/bin/bash
 # npm run package: builds what is missing, and makes in build/packages: Debian packages, RPM packages and an archive
-# with install.sh. The same commit gives the same bytes. package.sh VERSION: under another version, to try an update.
+# with install.sh. The same commit gives the same bytes. package.sh --debs: only the Debian packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/contents.sh
-version=${1:-$(node -p 'require("./package.json").version')}
+case ${1:-} in
+'') debs_only= ;;
+--debs) debs_only=yes ;;
+*)
+	echo "usage: package.sh [--debs]" >&2
+	exit 64
+	;;
+esac
+version=$(node -p 'require("./package.json").version')
 out=$PWD/build/packages
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
@@ -21,7 +29,7 @@ done
 
 [ -x node_modules/.bin/tsc ] || npm ci --no-audit --no-fund >&2
 npm run --silent build:ts
-for part in criu/kfd_checkpoint.so kfd_checkpoint.node kfd-checkpoint-launch; do
+for part in criu/kfd_checkpoint.so kfd_checkpoint.node kfd-checkpoint-{launch,selftest}; do
 	[ -e "build/native/$part" ] || npm run --silent build:native >&2
 done
 packaging/stage.sh
@@ -32,8 +40,10 @@ product_tree "$out/tree/kfd-checkpoint"
 node_tree "$out/tree/kfd-checkpoint-node"
 packaging/deb.sh kfd-checkpoint "$version" "$out"
 packaging/deb.sh kfd-checkpoint-node "$version" "$out"
-packaging/rpm.sh "$version" "$out"
-packaging/archive.sh "$version" "$out"
+[ -n "$debs_only" ] || {
+	packaging/rpm.sh "$version" "$out"
+	packaging/archive.sh "$version" "$out"
+}
 cp "$out/tree/kfd-checkpoint/usr/share/doc/kfd-checkpoint/sbom.cdx.json" "$out/kfd-checkpoint-$version.cdx.json"
 rm -rf "$out/tree"
 cd "$out"

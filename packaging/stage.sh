@@ -20,6 +20,7 @@ parts=(
 	"$native/kfd_checkpoint.node lib/kfd_checkpoint.node"
 	"$native/criu/kfd_checkpoint.so criu/kfd_checkpoint.so"
 	"$native/kfd-checkpoint-launch libexec/kfd-checkpoint-launch"
+	"build/native/kfd-checkpoint-selftest libexec/kfd-checkpoint-selftest"
 )
 
 missing=
@@ -52,7 +53,7 @@ cp -a packaging/confinement "$stage/share/doc/kfd-checkpoint/"
 mv "$stage/system/maintain" "$stage/libexec/"
 chmod +x "$stage"/shim/* "$stage"/hooks/{criu-action,precreate}
 # Names of functions of the native parts, which only a debugger reads.
-[ -n "$suffix" ] || strip --strip-unneeded "$stage"/{lib/*.node,criu/*.so,libexec/kfd-checkpoint-launch}
+[ -n "$suffix" ] || strip --strip-unneeded "$stage"/{lib/*.node,criu/*.so,libexec/kfd-checkpoint-*}
 
 # One file: it travels to another host, or to a guest whose file share is slow with small ones.
 tar -C "$stage" --owner=0 --group=0 -cf "$stage.tar.tmp" .

@@ -12,4 +12,7 @@ list=$own/installed-files
 "$own/libexec/maintain" removing
 while read -r file; do rm -f "$file"; done <"$list"
 rm -rf "$own"
+# What somebody else put there stays.
+doc=$prefix/share/doc/kfd-checkpoint
+[ ! -d "$doc" ] || find "$doc" -depth -type d -empty -delete
 [ "${1:-}" != --purge ] || rm -rf /var/log/kfd-checkpoint /etc/kfd-checkpoint /run/kfd-checkpoint{,.staging}

@@ -27,10 +27,17 @@ import type {
   TransferJob,
   UploadOptions,
 } from './addon/transfers.js';
+import type {
+  CopyTrialOptions,
+  CopyTrialResult,
+  PauseTrialResult,
+  TrialJob,
+} from './addon/trials.js';
 
 export type * from './addon/images.js';
 export type * from './addon/messages.js';
 export type * from './addon/transfers.js';
+export type * from './addon/trials.js';
 
 export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
@@ -116,4 +123,14 @@ export interface Native {
    * when the files do not fit together, KFD_IO.
    */
   flattenPages(chain: readonly ChainPart[], target: string, frames?: ImageFrames): FlattenJob;
+  /**
+   * Writes known contents to VRAM of its own and reads them back, every byte compared. Rejects with KFD_GPU for a wrong
+   * byte or without room, KFD_IO.
+   */
+  tryCopies(options: CopyTrialOptions): TrialJob<CopyTrialResult>;
+  /**
+   * Pauses a process that opened /dev/kfd, and unpauses it, `times` times; `betweenUs` microseconds lie between. It is
+   * not paused afterwards. Rejects with KFD_GPU, KFD_IO, KFD_UNSUPPORTED.
+   */
+  tryPauses(pid: number, times: number, betweenUs: number): Promise<PauseTrialResult>;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
-# npm run check: compilers, linters, formats, unit tests, hostile inputs, and the native tests also under ASan and
-# UBSan. It needs neither root nor a guest, and takes some three minutes when built, on two processors. It prints one
-# line for each part; the last line has the totals. Logs are kept in build/test-logs. test/run.sh sources this file for
-# the same parts.
+# npm run check: compilers, linters, formats, unit tests, hostile inputs, the bundled programs on each release of
+# Node.js, and the native tests also under ASan and UBSan. It needs neither root nor a guest, and takes some three
+# minutes when built, on two processors. It prints one line for each part; the last line has the totals. Logs are kept
+# in build/test-logs. test/run.sh sources this file for the same parts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -59,21 +59,24 @@ unit_tests() {
 # Real programs with hostile input, as many at once as there are processors.
 hostile_inputs() { node --test-reporter=tap dist/test/hostile/main.js; }
 
+# The programs of an installation on Node.js 20, 22 and 24. packaging/node.sh fetches those releases.
+bundled_programs() { node --test --test-reporter=tap dist/test/installation/bundle.test.js; }
+
 sanitized_build() { native/build.sh build/sanitize -DKFD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
 
 # These parts run beside the sanitized ones. Each side needs one processor most of the time.
 plain_parts() {
+	local name
 	if suite typescript one npm run --silent build:ts; then
 		if [ "$native_built" = yes ]; then
 			suite unit tap unit_tests
 			suite hostile tap hostile_inputs
+			suite bundle tap bundled_programs
 		else
-			not_run unit "the addon could not be built"
-			not_run hostile "the addon could not be built"
+			for name in unit hostile bundle; do not_run "$name" "the addon could not be built"; done
 		fi
 	else
-		not_run unit "what it tests could not be compiled"
-		not_run hostile "what it tests could not be compiled"
+		for name in unit hostile bundle; do not_run "$name" "what it tests could not be compiled"; done
 	fi
 	suite lint one node_modules/.bin/biome check
 	suite modules one node_modules/.bin/depcruise --config .dependency-cruiser.cjs src shim hooks

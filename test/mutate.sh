@@ -20,5 +20,7 @@ exec unshare --mount --pid --fork --kill-child --mount-proc --propagation privat
 	mount -t tmpfs tmpfs /run
 	mount -t tmpfs tmpfs /var/log
 	cd "$PWD"
-	exec "$@"
+	# The first process of a pid namespace gets the orphans of all others. A shell reaps them, Node.js does not.
+	"$@"
+	exit
 ' sh "${main[@]}"

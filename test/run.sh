@@ -1,10 +1,11 @@
 #!/bin/bash
 # npm test: all tests, from a clean clone, as root. It sets the machine up and runs the parts of test/check.sh, then the
-# native tests of hundreds of GiB and the test of the bundled programs. It makes the test build of test/faults. The
-# end-to-end tests run in a guest with the real driver over a simulated GPU. A second guest has systemd, for scenarios
-# that depend on it. A summary follows; the very last line has the totals. Logs are kept in build/test-logs.
+# native tests of hundreds of GiB. It makes the test build of test/faults. The end-to-end tests run in a guest with the
+# real driver over a simulated GPU. A second guest has systemd, for scenarios that depend on it. A third one has systemd
+# and the packages. A summary follows; the very last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 
@@ -27,25 +28,30 @@ sanitized_and_large_parts() {
 	fi
 }
 
-plain_and_bundle_parts() {
+plain_and_installation_parts() {
 	plain_parts
-	suite bundle tap node --test --test-reporter=tap dist/test/installation/bundle.test.js
+	if suite packages one make_packages --debs; then packaged=yes; fi
 	if suite installation one packaging/stage.sh; then installed=yes; fi
 	suite test-build one test/faults/build.sh
 }
 
 cd "$REPO" || exit 1
 forget_logs
-started=$SECONDS installed=no
+started=$SECONDS installed=no packaged=no
 
 if suite set-up one set_up; then
 	native_build
-	side_by_side sanitized_and_large_parts plain_and_bundle_parts
+	side_by_side sanitized_and_large_parts plain_and_installation_parts
 	if [ "$installed" = yes ]; then
 		suite end-to-end tap end_to_end
 		suite end-to-end-systemd tap end_to_end --systemd
 	else
 		not_run end-to-end "there is nothing to install in the guests"
+	fi
+	if [ "$packaged" = yes ]; then
+		suite packages-in-guest tap packages_in_guest
+	else
+		not_run packages-in-guest "there are no packages"
 	fi
 else
 	not_run everything-else "the machine could not be set up"

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -15,6 +14,7 @@
 #include "addon/convert.h"
 #include "addon/formats.h"
 #include "addon/image_frames_js.h"
+#include "addon/promise_worker.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
 #include "core/pages/pages_chain.h"
@@ -116,48 +116,6 @@ Link to_link(const Napi::Object& object) {
   return link;
 }
 
-/// Deletes itself when it is done.
-class FlattenWorker : public Napi::AsyncWorker {
- public:
-  FlattenWorker(Napi::Env env, std::vector<Link> chain, std::string target,
-                std::shared_ptr<ImageFrames> frames)
-      : Napi::AsyncWorker(env, "kfd-flatten"),
-        deferred_(Napi::Promise::Deferred::New(env)),
-        chain_(std::move(chain)),
-        target_(std::move(target)),
-        frames_(std::move(frames)) {}
-
-  Napi::Promise done() const { return deferred_.Promise(); }
-  std::stop_source stop() const { return stop_; }
-
- private:
-  void Execute() override {
-    try {
-      made_ = flatten(chain_, target_, frames_.get(), stop_.get_token());
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
-  void OnOK() override {
-    try {
-      if (failure_) std::rethrow_exception(failure_);
-      deferred_.Resolve(listing_to_js(Env(), made_));
-    } catch (const Napi::Error& error) {
-      deferred_.Reject(error.Value());
-    } catch (const std::exception& error) {
-      deferred_.Reject(to_js_error(Env(), error).Value());
-    }
-  }
-
-  Napi::Promise::Deferred deferred_;
-  std::vector<Link> chain_;
-  std::string target_;
-  std::shared_ptr<ImageFrames> frames_;
-  std::stop_source stop_;
-  PagesListing made_;
-  std::exception_ptr failure_;
-};
-
 Napi::Value js_flatten(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   std::vector<Link> links;
@@ -166,16 +124,11 @@ Napi::Value js_flatten(const Napi::CallbackInfo& info) {
     links.push_back(to_link(to_object(chain.Get(i), "chain")));
   }
   auto frames = info[2].IsUndefined() ? nullptr : ImageFramesJs::shared(info[2], "frames");
-  auto* const worker =
-      new FlattenWorker(env, std::move(links), to_string(info[1], "target"), std::move(frames));
-  Napi::Object job = Napi::Object::New(env);
-  job.Set("done", worker->done());
-  job.Set("cancel",
-          Napi::Function::New(env, [stop = worker->stop()](const Napi::CallbackInfo&) mutable {
-            stop.request_stop();
-          }));
-  worker->Queue();
-  return job;
+  return PromiseWorker<PagesListing>::start_job(
+      env,
+      [links = std::move(links), target = to_string(info[1], "target"), frames = std::move(frames)](
+          const std::stop_token& stop) { return flatten(links, target, frames.get(), stop); },
+      listing_to_js);
 }
 
 }  // namespace

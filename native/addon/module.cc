@@ -12,6 +12,7 @@
 #include "addon/sibling_check_js.h"
 #include "addon/staging.h"
 #include "addon/transfer_job.h"
+#include "addon/trials.h"
 
 namespace {
 
@@ -27,6 +28,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   init_process(env, exports);
   init_formats(env, exports);
   init_flatten(env, exports);
+  init_trials(env, exports);
   init_gem(env, exports);
   return exports;
 }

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include <csignal>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "addon/convert.h"
@@ -16,6 +14,7 @@
 #include "addon/threads.h"
 #include "core/kfd/kfd.h"
 #include "core/kfd/queue_probe.h"
+#include "core/kfd/traced.h"
 #include "core/os/cpu.h"
 #include "core/os/device_filter.h"
 #include "core/os/procfs.h"
@@ -108,27 +107,12 @@ void js_attach_device_filter(const Napi::CallbackInfo& info) {
   });
 }
 
-/// KFD obeys only the very thread that traces the process, so seizing, the call and letting go
-/// happen on one thread made for it.
 Napi::Value js_kfd_unpause(const Napi::CallbackInfo& info) {
   const auto pid = static_cast<pid_t>(to_uint32(info[0], "pid"));
   const int kfd_fd = Descriptor::number(info[1], "kfd");
-  std::exception_ptr failure;
-  bool was_paused = false;
-  const auto unpause = [&] {
-    try {
-      if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == -1) {
-        throw io_error("attach to pid " + std::to_string(pid));
-      }
-      was_paused = kfd::unpause(kfd_fd);
-      // Only a stopped task can be detached. The kernel detaches it when this thread ends.
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  };
   return guarded(info.Env(), [&] {
-    std::thread(unpause).join();
-    if (failure) std::rethrow_exception(failure);
+    bool was_paused = false;
+    kfd::as_tracer_of(pid, [&] { was_paused = kfd::unpause(kfd_fd); });
     return Napi::Boolean::New(info.Env(), was_paused);
   });
 }

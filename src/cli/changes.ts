@@ -21,6 +21,13 @@ export interface FileChange {
   readonly mode?: number;
 }
 
+export interface Plan {
+  /** In the order in which they are made. */
+  readonly changes: readonly FileChange[];
+  /** What the user has to do: sentences and lines of configuration. */
+  readonly notes: readonly string[];
+}
+
 /**
  * The changes of `configure`, in order. A file comes before the files that name it. Throws E_CONFIG
  * when the installation is not complete, or when existing settings conflict.
@@ -110,7 +117,7 @@ export async function apply(roots: Roots, change: FileChange): Promise<void> {
         await unlink(target);
         await syncFolder(dirname(target));
       }
-      await removeEmptyFolders(roots, dirname(change.path));
+      await removeEmptyFolders(roots, dirname(change.path), before !== undefined);
       return;
     }
     const mode = change.mode ?? (before === undefined ? 0o644 : await modeOf(target));
@@ -138,17 +145,36 @@ async function ofOurs(
   return { path, before: isSound ? text : undefined, after, mode };
 }
 
-/** Removes `folder` and its parents while they are empty. Our state folder is the last one. */
-async function removeEmptyFolders(roots: Roots, folder: string): Promise<void> {
-  if (folder !== stateFolder && !folder.startsWith(`${stateFolder}/`)) return;
+/** Folders that `configure` makes for its files, where the host has none. Nobody misses an empty one. */
+const madeFolders = [
+  '/etc/criu',
+  '/etc/containerd/conf.d',
+  '/etc/containerd',
+  '/usr/share/containers/oci/hooks.d',
+  '/usr/share/containers/oci',
+  '/usr/share/containers',
+];
+
+/**
+ * Removes `folder` and its parents while they are empty. Our state folder is the last one; elsewhere they go only with
+ * a file that we have removed.
+ */
+async function removeEmptyFolders(
+  roots: Roots,
+  folder: string,
+  hadOurFile: boolean,
+): Promise<void> {
+  const isOurFolder = folder === stateFolder || folder.startsWith(`${stateFolder}/`);
+  if (!isOurFolder && !(hadOurFile && madeFolders.includes(folder))) return;
   try {
     await rmdir(join(roots.root, folder));
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') return;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    // It has other files, or is where a file system is mounted.
+    if (['ENOTEMPTY', 'EEXIST', 'EBUSY'].includes(code)) return;
     if (!isMissing(error)) throw error;
   }
-  await removeEmptyFolders(roots, dirname(folder));
+  await removeEmptyFolders(roots, dirname(folder), hadOurFile);
 }
 
 async function isOurs(path: string, mode: number): Promise<boolean> {

@@ -2,8 +2,15 @@
 
 import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
-import { apply, type FileChange, planConfigure, planRefresh, planUndo } from './changes.js';
-import { type ContainerdPlan, planContainerd, planUndoContainerd } from './containerd-changes.js';
+import {
+  apply,
+  type FileChange,
+  type Plan,
+  planConfigure,
+  planRefresh,
+  planUndo,
+} from './changes.js';
+import { planContainerd, planUndoContainerd } from './containerd-changes.js';
 import type { CommandContext } from './context.js';
 import { diff } from './diff.js';
 import { formatOption, json } from './format.js';
@@ -50,37 +57,57 @@ export function configureCommand(context: CommandContext): Command {
         throw new KfdError('E_USAGE', '--refresh: is for every engine, so it takes no name of one');
       }
       const roots = { root: options.root, prefix: options.prefix.replace(/(?<=.)\/+$/, '') };
-      const { changes, notes } =
-        containerEngine === 'containerd'
-          ? await forContainerd(roots, options, context)
-          : { changes: await forPodman(roots, options), notes: [] };
+      const plan = await planFor(containerEngine, roots, options, context);
       const dryRun = options.dryRun === true;
-      if (options.format === 'json') {
-        const done: object[] = [];
-        try {
-          await eachChange(changes, roots, dryRun, context, (change) => {
-            done.push(asJson(change, dryRun));
-          });
-        } finally {
-          // What was changed before an error is told, too.
-          const complete = done.length === changes.length;
-          const report = {
-            engine: containerEngine,
-            dry_run: dryRun,
-            complete,
-            changes: done,
-            notes,
-          };
-          context.out(json({ schema_version: 1, ...report }));
-        }
-        return;
-      }
-      await eachChange(changes, roots, dryRun, context, (change) => {
-        const { path, before, after } = change;
-        context.out(dryRun ? diff(path, before, after) : `${verb(change).padEnd(9)} ${path}\n`);
-      });
-      for (const note of notes) context.err(`Note: ${note}\n`);
+      if (options.format === 'text') return inText(plan, roots, dryRun, context);
+      return inJson(plan, roots, dryRun, context, options.refresh ? undefined : containerEngine);
     });
+}
+
+/** What is to be changed for this engine, or for every engine after an update. Throws E_CONFIG, E_USAGE. */
+async function planFor(
+  containerEngine: string,
+  roots: Roots,
+  options: ConfigureOptions,
+  context: CommandContext,
+): Promise<Plan> {
+  if (options.refresh) return { changes: await planRefresh(roots), notes: [] };
+  if (containerEngine === 'containerd') return forContainerd(roots, options, context);
+  return { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
+}
+
+async function inText(
+  { changes, notes }: Plan,
+  roots: Roots,
+  dryRun: boolean,
+  context: CommandContext,
+): Promise<void> {
+  await eachChange(changes, roots, dryRun, context, (change) => {
+    const { path, before, after } = change;
+    context.out(dryRun ? diff(path, before, after) : `${verb(change).padEnd(9)} ${path}\n`);
+  });
+  for (const note of notes) context.err(`Note: ${note}\n`);
+}
+
+/** `engine`: undefined for every engine. */
+async function inJson(
+  { changes, notes }: Plan,
+  roots: Roots,
+  dryRun: boolean,
+  context: CommandContext,
+  engine: string | undefined,
+): Promise<void> {
+  const done: object[] = [];
+  try {
+    await eachChange(changes, roots, dryRun, context, (change) => {
+      done.push(asJson(change, dryRun));
+    });
+  } finally {
+    // What was changed before an error is told, too.
+    const complete = done.length === changes.length;
+    const report = { engine, dry_run: dryRun, complete, changes: done, notes };
+    context.out(json({ schema_version: 1, ...report }));
+  }
 }
 
 /** Makes the changes, unless this is a dry run, and tells each one. Throws E_CANCELLED, E_IO. */
@@ -108,16 +135,11 @@ function asJson(change: FileChange, dryRun: boolean) {
   return { path, action: verb(change), ...(dryRun && { diff: diff(path, before, after) }) };
 }
 
-function forPodman(roots: Roots, options: ConfigureOptions): Promise<FileChange[]> {
-  if (options.refresh) return planRefresh(roots);
-  return options.undo ? planUndo(roots) : planConfigure(roots);
-}
-
 async function forContainerd(
   roots: Roots,
   options: ConfigureOptions,
   { run }: CommandContext,
-): Promise<ContainerdPlan> {
+): Promise<Plan> {
   if (options.undo) return planUndoContainerd(roots);
   const release = options.containerd ?? (await run('containerd', ['--version']))?.stdout;
   // "containerd github.com/containerd/containerd/v2 v2.1.9 REVISION", or only a release.

@@ -9,17 +9,11 @@ import {
   parseContainerdConfig,
   runtimeText,
 } from '../runtime/containerd-config.js';
-import { copies, type FileChange, noCopies, wholePackage } from './changes.js';
+import { copies, noCopies, type Plan, wholePackage } from './changes.js';
 import { type Roots, read, readUtf8 } from './roots.js';
 
-export interface ContainerdPlan {
-  readonly changes: readonly FileChange[];
-  /** What the user has to do: sentences and lines of configuration. */
-  readonly notes: readonly string[];
-}
-
 /** For this major release of containerd. Throws as planConfigure, and E_CONFIG when its own file is not TOML. */
-export async function planContainerd(roots: Roots, major: number): Promise<ContainerdPlan> {
+export async function planContainerd(roots: Roots, major: number): Promise<Plan> {
   const parts = await wholePackage(roots);
   const main = parseContainerdConfig(await readUtf8(roots, containerdConfigPath));
   const before = await read(roots, dropInPath);
@@ -44,7 +38,7 @@ export async function planContainerd(roots: Roots, major: number): Promise<Conta
 }
 
 /** Undoes it. The files that CRIU loads stay while the configuration of podman's CRIU names them. */
-export async function planUndoContainerd(roots: Roots): Promise<ContainerdPlan> {
+export async function planUndoContainerd(roots: Roots): Promise<Plan> {
   const before = await read(roots, dropInPath);
   const conf = (await read(roots, defaultConfPath)) ?? '';
   const stillNeeded = blockProblems(conf).length === 0;

@@ -1,6 +1,6 @@
 /** Everything that a verb needs from outside. Tests bring their own. */
 
-import type { Native } from '../addon.js';
+import type { CopyTrialOptions, CopyTrialResult, Native, PauseTrialResult } from '../addon.js';
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { Run, RunThrough } from '../os/exec.js';
@@ -21,6 +21,8 @@ export interface CommandContext {
   readonly native: NativeServices;
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
+  /** Asks a question that is answered by yes or no; undefined: nobody is there to answer. */
+  readonly ask?: ((question: string) => Promise<boolean>) | undefined;
 }
 
 /** Functions of the addon. Each throws E_NATIVE when the addon cannot be loaded. */
@@ -35,4 +37,8 @@ export interface NativeServices {
   readonly xsaveBytes: () => number | undefined;
   /** Asks the kernel. Throws E_NATIVE, E_IO. */
   readonly kfdRestoreTakes: Native['kfdRestoreTakes'];
+  /** Rejects with E_GPU_IO, E_IO, and E_CANCELLED after `signal`. */
+  readonly tryCopies: (options: CopyTrialOptions, signal: AbortSignal) => Promise<CopyTrialResult>;
+  /** Rejects with E_GPU_IO, E_IO, E_UNSUPPORTED_STATE. */
+  readonly tryPauses: (pid: number, times: number) => Promise<PauseTrialResult>;
 }

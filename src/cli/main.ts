@@ -1,5 +1,6 @@
 /** The program `kfd-checkpoint`. */
 
+import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { KfdError } from '../errors.js';
 import { run, runThrough } from '../os/exec.js';
@@ -7,6 +8,7 @@ import { exitCodeOf, failureReport } from './failure.js';
 import { nativeServices } from './native-services.js';
 import { outputTo } from './output.js';
 import { runCommandLine } from './program.js';
+import { questionsOn } from './question.js';
 
 const args = process.argv.slice(2);
 const interrupted = new AbortController();
@@ -47,6 +49,7 @@ async function main(): Promise<number> {
     prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
     native: nativeServices,
     signal: interrupted.signal,
+    ask: questionsOn(isatty(0), () => process.stdin, err, interrupted.signal),
   });
   const failure = await output.finished();
   if (failure === undefined) return status;

@@ -14,6 +14,9 @@ const inputBytes = { usual: 2048, growing: 128 } as const;
 /** More output than input gets this many times marks a stream that grows. */
 const growth = 64;
 
+/** Between two pauses of a trial: the queues shall have worked before the next one. */
+const betweenPausesUs = 2000;
+
 export const nativeServices: NativeServices = {
   verifier: () => {
     const addon = native();
@@ -32,15 +35,7 @@ export const nativeServices: NativeServices = {
     const frames = new (native().ImageFrames)();
     return async (chain, target, signal) => {
       const job = native().flattenPages(chain, target, isAlone(chain) ? undefined : frames);
-      const cancel = () => job.cancel();
-      signal?.addEventListener('abort', cancel, { once: true });
-      try {
-        return await job.done;
-      } catch (error) {
-        throw fromNative(error, chain[0]?.path ?? target);
-      } finally {
-        signal?.removeEventListener('abort', cancel);
-      }
+      return await ended(job, chain[0]?.path ?? target, signal);
     };
   },
   kfdVersion: () => {
@@ -61,7 +56,33 @@ export const nativeServices: NativeServices = {
       throw fromNative(error, 'queue probe');
     }
   },
+  tryCopies: async (options, signal) =>
+    ended(native().tryCopies(options), options.renderNode, signal),
+  tryPauses: async (pid, times) =>
+    native()
+      .tryPauses(pid, times, betweenPausesUs)
+      .catch((error: unknown) => {
+        throw fromNative(error, 'pause');
+      }),
 };
+
+/** Waits for a job. `signal` cancels it. Its errors become ours, with `subject` in front. */
+async function ended<Result>(
+  job: { readonly done: Promise<Result>; cancel(): void },
+  subject: string,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  const cancel = () => job.cancel();
+  signal?.addEventListener('abort', cancel, { once: true });
+  if (signal?.aborted) cancel();
+  try {
+    return await job.done;
+  } catch (error) {
+    throw fromNative(error, subject);
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}
 
 /** A single file without siblings. It needs no feature for references to other files. */
 function isAlone([file]: readonly ChainPart[]): boolean {

@@ -13,6 +13,7 @@ import { flattenCommand } from './flatten.js';
 import { isJson } from './format.js';
 import { inspectCommand } from './inspect.js';
 import { restoreCommand } from './restore.js';
+import { selftestCommand } from './selftest.js';
 import { sessionsCommand } from './sessions.js';
 import { verifyCommand } from './verify.js';
 import { versionCommand, versionText } from './version.js';
@@ -42,6 +43,7 @@ export function programFor(context: CommandContext): Command {
   const verbs = [
     configureCommand,
     checkCommand,
+    selftestCommand,
     checkpointCommand,
     inspectCommand,
     verifyCommand,

@@ -52,6 +52,20 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
     ),
   ],
   [
+    'selftest',
+    text(
+      "try on this host's own GPU whether checkpoints work",
+      [
+        'Runs stages in rising order of risk and stops at the first that fails. Each undoes what it',
+        'has done. It needs no ROCm, no container image and no network. The report identifies no',
+        'host and may be sent to others.',
+      ],
+      ['selftest', 'asks before the first stage that uses the GPU'],
+      ['selftest --yes --report report.json', 'does not ask, and writes the report'],
+      ['selftest --stages host', 'looks at the host alone'],
+    ),
+  ],
+  [
     'checkpoint',
     text(
       'checkpoint with podman, without GPU contents that an earlier archive holds',

@@ -48,7 +48,7 @@ export function manPages(read: ReadDocument, edition: Edition): Map<string, stri
     'Exit status': sectionOf(read('docs/troubleshooting.md'), 'Exit status'),
     Files: sectionOf(read('docs/installation.md'), 'What configure writes'),
     Documents: paragraph(
-      'Pages that are named here, such as limits.md, are in /usr/share/doc/kfd\\-checkpoint.',
+      'Pages that are named here, such as limits.md, are in /usr/share/doc/kfd\\-checkpoint/docs.',
     ),
   };
   add(program.name(), 8, programPage(program, sections, edition));

@@ -1,19 +1,16 @@
 /** All scenarios of this guest, in one process: starting Node is slow in the guest. Prints TAP. */
 
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { run } from './support/command.js';
 import { onNextKernel, showRelease } from './support/gpu.js';
+import { calmScheduler, loadImage } from './support/guest.js';
 import { install } from './support/product.js';
 
-// Under emulation a task that is switched to finds none of its translated code: to wait for its turn costs it less.
-writeFileSync('/sys/kernel/debug/sched/base_slice_ns', '20000000');
-writeFileSync('/sys/kernel/debug/sched/features', 'NO_WAKEUP_PREEMPTION');
-
-const image = '/repo/build/lab/programs/image.tar';
+calmScheduler();
 const [manager] = await Promise.all([
   run('podman', 'info', '-f', '{{.Host.CgroupManager}}'),
-  run('podman', 'load', '-q', '-i', image),
+  loadImage(),
   install(),
   showRelease(),
 ]);

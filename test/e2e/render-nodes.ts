@@ -1,9 +1,10 @@
 /** What a process holds on render nodes beside KFD's memory. */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { archivePath } from './support/archive.js';
-import { attempt } from './support/command.js';
+import { attempt, until } from './support/command.js';
 import { Container, type Control } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import { kfdsim, loadGpu, setDmaRate, setHandleCalls } from './support/gpu.js';
@@ -41,6 +42,11 @@ async function assertRefused(job: Container, reason: RegExp): Promise<void> {
   assert.equal(await job.status(), 'running');
 }
 
+/** Pids that the process has started and not yet waited for. */
+function childrenOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/ +/);
+}
+
 async function withoutKfd({ engine, meet }: Lane): Promise<void> {
   // The second one's work lasts for a quarter of a minute. Its engine does nothing else meanwhile.
   const command = ['sh', '-c', `render-worker ${node} & render-worker ${node} /ctl/busy; wait`];
@@ -65,6 +71,8 @@ async function withoutKfd({ engine, meet }: Lane): Promise<void> {
     await meet(async () => setDmaRate(0));
     await assertRefused(job, /context 2: work it submitted is still in flight/);
     assert.equal(await busy.ask('exit'), 'exiting');
+    // CRIU cannot freeze it while it waits in the kernel for its work.
+    await until('the end of the busy program', () => childrenOf(job.pid()).length === 1);
     const before = submissions(await job.control.ask('verify'));
     const archive = archivePath(engine, 'render.tar');
     const saved = await job.checkpoint('--compress', 'none', '--export', archive);

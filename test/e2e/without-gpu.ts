@@ -1,11 +1,10 @@
 /** A container without a GPU behaves the same with our installation, without it, and with ruins. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { archivePath } from './support/archive.js';
-import { attempt, run, until } from './support/command.js';
-import { type Engine, image } from './support/container.js';
+import { run } from './support/command.js';
+import { plainLife } from './support/plain.js';
 import { install, prefix, sessionCount, unpack } from './support/product.js';
 import { scenario } from './support/suite.js';
 
@@ -60,34 +59,6 @@ const installations = [
   { name: 'undone', make: () => run('kfd-checkpoint', 'configure', '--undo') },
 ] as const;
 
-/** Run, checkpoint into an archive, restore from it, look inside. */
-async function life(engine: Engine, name: string): Promise<void> {
-  const job = `${engine}-plain`;
-  const archive = archivePath(engine, 'plain.tar');
-  const podman = async (...args: string[]) => {
-    const result = await attempt('podman', ...args);
-    assert.equal(result.status, 0, `${name}: podman ${args.join(' ')}\n${result.stderr}`);
-    return result.stdout;
-  };
-  const folder = `/tmp/ctl/${job}`;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  // Not before it is asked: a checkpoint in the middle of the copy would want its file again.
-  const program =
-    'echo kept > /kept; until [ -e /ctl/ask ]; do sleep 0.1; done; cp /kept /ctl/; sleep 600';
-  const flags = ['-d', '--name', job, '-v', `${folder}:/ctl`];
-  await podman('--runtime', engine, 'run', ...flags, image, 'sh', '-c', program);
-  await podman('container', 'checkpoint', '--compress', 'none', '--export', archive, job);
-  await podman('rm', '-f', job);
-  await podman('container', 'restore', '--import', archive);
-  writeFileSync(join(folder, 'ask'), '');
-  const kept = () => existsSync(join(folder, 'kept'));
-  await until(`${name}: the restored program`, kept, 30);
-  const annotations = await podman('inspect', '-f', '{{json .Config.Annotations}}', job);
-  assert.doesNotMatch(annotations, /kfd-checkpoint/, name);
-  await podman('rm', '-f', '-t', '0', job);
-}
-
 scenario('a container without a GPU does not notice us', async ({ engine, meet }) => {
   const sessions = sessionCount();
   try {
@@ -96,7 +67,7 @@ scenario('a container without a GPU does not notice us', async ({ engine, meet }
         await unpack();
         await make();
       });
-      await life(engine, name);
+      await plainLife(engine, name);
     }
   } finally {
     await meet(async () => {

@@ -54,13 +54,13 @@ export class ContainerdSubject implements Subject {
     return { words: restoreFrom(saved) };
   }
 
-  async judge(operation: OperationName, ended: Ended, victimIsTask: boolean): Promise<Judged> {
+  async judge(operation: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged> {
     const problems: string[] = [];
     const status = await this.#settledStatus();
     const success = ended.status === 0;
     const outcome =
       operation === 'ctr-checkpoint'
-        ? await this.#afterCheckpoint(success, status, victimIsTask, problems)
+        ? await this.#afterCheckpoint(success, status, taskIsStruck, problems)
         : await this.#afterRestore(success, status, problems);
     if (problems.length > 0 || status !== 'RUNNING') {
       await this.#end();
@@ -117,7 +117,7 @@ export class ContainerdSubject implements Subject {
   async #afterCheckpoint(
     success: boolean,
     status: string,
-    victimIsTask: boolean,
+    taskIsStruck: boolean,
     problems: string[],
   ): Promise<string> {
     if (status === 'PAUSED') {
@@ -125,7 +125,7 @@ export class ContainerdSubject implements Subject {
       await attempt('ctr', 'task', 'resume', id);
     }
     if (status === 'RUNNING' || status === 'PAUSED') await this.#verify(problems);
-    else if (!victimIsTask && success) problems.push(`success, and the container is ${status}`);
+    else if (!taskIsStruck && success) problems.push(`success, and the container is ${status}`);
     if (success) {
       await this.#end();
       await this.#restore(tried, 'success, and no restore', problems);

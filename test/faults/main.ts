@@ -5,24 +5,19 @@
  */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { run } from '../e2e/support/command.js';
+import { calmScheduler, loadImage } from '../e2e/support/guest.js';
 import { nameOf, type Result } from './row.js';
 import { chosen } from './rows.js';
 import { absent, describe, installHeld, tryAll, verdict } from './table.js';
 
-// Under emulation a task that is switched to finds none of its translated code.
-writeFileSync('/sys/kernel/debug/sched/base_slice_ns', '20000000');
-writeFileSync('/sys/kernel/debug/sched/features', 'NO_WAKEUP_PREEMPTION');
+calmScheduler();
 
 function option(name: string): string | undefined {
   const begin = `--${name}=`;
   return process.argv.find((word) => word.startsWith(begin))?.slice(begin.length);
 }
 
-await Promise.all([
-  run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar'),
-  installHeld(),
-]);
+await Promise.all([loadImage(), installHeld()]);
 const file = '/share/faults.json';
 const again = process.argv.includes('--again') && existsSync(file);
 const before = again ? (JSON.parse(readFileSync(file, 'utf8')) as Result[]) : [];

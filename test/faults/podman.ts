@@ -50,17 +50,17 @@ export class Podman implements Subject {
     return job;
   }
 
-  async judge(name: OperationName, ended: Ended, victimIsTask: boolean): Promise<Judged> {
+  async judge(name: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged> {
     const operation: Operation = operations[name as PodmanOperation];
     const job = this.#job;
     if (job === undefined) throw new Error('there is no container');
     const success = ended.status === 0;
     if (operation.kind === 'restore')
-      return this.#afterRestore(job, operation, success, victimIsTask);
+      return this.#afterRestore(job, operation, success, taskIsStruck);
     const status = await job.status();
-    if (success) return this.#afterSuccess(job, operation, status, victimIsTask);
+    if (success) return this.#afterSuccess(job, operation, status, taskIsStruck);
     if (status === 'running' || status === 'paused') return this.#afterFailure(job, status);
-    return this.#afterStop(job, operation, status, victimIsTask);
+    return this.#afterStop(job, operation, status, taskIsStruck);
   }
 
   async forget(): Promise<void> {
@@ -102,11 +102,11 @@ export class Podman implements Subject {
     job: Job,
     operation: Operation,
     status: string,
-    victimIsTask: boolean,
+    taskIsStruck: boolean,
   ): Promise<Judged> {
     const problems: string[] = [];
     // A signal that came while the tree was frozen ends its process afterwards.
-    if (operation.leaves && !(victimIsTask && status === 'exited')) {
+    if (operation.leaves && !(taskIsStruck && status === 'exited')) {
       if (status !== 'running') problems.push(`success, and the container is ${status}`);
       else push(problems, await job.wrong());
     }
@@ -120,7 +120,13 @@ export class Podman implements Subject {
     const restored = await attempt(...restore);
     if (restored.status !== 0)
       problems.push(`success, and no restore: ${reasonOf(job, 'restore', restored.stderr)}`);
-    else push(problems, await job.wrong());
+    else {
+      const wrong = await job.wrong();
+      // A signal that came while the tree was frozen is in the image, and ends its process after the restore.
+      if (wrong !== undefined && taskIsStruck && (await job.status()) === 'exited')
+        return { outcome: 'saved, restores, ends as it was told', problems };
+      push(problems, wrong);
+    }
     return { outcome: 'saved, restores', problems };
   }
 
@@ -151,7 +157,7 @@ export class Podman implements Subject {
     job: Job,
     operation: Operation,
     status: string,
-    victimIsTask: boolean,
+    taskIsStruck: boolean,
   ): Promise<Judged> {
     const [program, ...args] = this.#restoreOf(
       job,
@@ -167,8 +173,8 @@ export class Podman implements Subject {
     const lost = reasonOf(job, 'restore', restored.stderr);
     await job.remove();
     problems.push(...(await objectsLeft()));
-    if (!victimIsTask) problems.push(`lost: it is ${status}, and ${lost}`);
-    return { outcome: victimIsTask ? 'ended, as it was killed' : 'lost', problems };
+    if (!taskIsStruck) problems.push(`lost: it is ${status}, and ${lost}`);
+    return { outcome: taskIsStruck ? 'ended, as it was killed' : 'lost', problems };
   }
 
   /** A failure leaves nothing that runs, and the same restore works afterwards. */
@@ -176,15 +182,15 @@ export class Podman implements Subject {
     job: Job,
     operation: Operation,
     success: boolean,
-    victimIsTask: boolean,
+    taskIsStruck: boolean,
   ): Promise<Judged> {
     const problems: string[] = [];
     const status = await job.status();
-    if (success && !(victimIsTask && status !== 'running')) {
+    if (success && !(taskIsStruck && status !== 'running')) {
       push(problems, await job.wrong());
       return { outcome: 'restored', problems };
     }
-    if (status === 'running' && !victimIsTask) {
+    if (status === 'running' && !taskIsStruck) {
       // Whoever asked is gone, or has failed after the container ran.
       push(problems, await job.wrong());
       if (problems.length === 0) return { outcome: 'failed, runs', problems };

@@ -16,7 +16,7 @@ export interface Subject {
     operation: OperationName,
   ): Promise<{ readonly words: readonly string[]; readonly job?: Job }>;
   /** After the operation, when nothing of it runs any more. */
-  judge(operation: OperationName, ended: Ended, victimIsTask: boolean): Promise<Judged>;
+  judge(operation: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged>;
   /** Takes it away, with all that later rows would use: something is wrong with it. */
   forget(): Promise<void>;
   /** Kills the engine's daemon and starts it again. */

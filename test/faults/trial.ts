@@ -144,6 +144,15 @@ function isKilledLast({ steps }: Row): boolean {
   );
 }
 
+/** conmon passes SIGTERM on to the container's first process (conmon src/ctr_exit.c:on_sig_exit@c3f70a3). */
+function isTaskStruck({ steps }: Row): boolean {
+  return steps.some(
+    ({ fault }) =>
+      typeof fault !== 'string' &&
+      (fault.victim === 'task' || (fault.victim === 'conmon' && fault.signal === 'SIGTERM')),
+  );
+}
+
 /** Runs it on this engine's container. */
 export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const began = performance.now();
@@ -158,11 +167,8 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   if (isKilledLast(row)) await run('kfd-checkpoint', 'sessions');
   problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
   await removeRoots();
-  const victimIsTask = row.steps.some(
-    ({ fault }) => typeof fault !== 'string' && fault.victim === 'task',
-  );
   const judged: Judged = await subject
-    .judge(row.operation, ended, victimIsTask)
+    .judge(row.operation, ended, isTaskStruck(row))
     .catch((error: Error) => ({ outcome: 'not judged', problems: [error.message.slice(0, 300)] }));
   problems.push(...judged.problems, ...(await newComplaints()));
   const told = problems.map((problem) => ({ problem, reason: upstreamReason(row, problem) }));

@@ -28,7 +28,8 @@ const known: readonly Known[] = [
     problem: /^image files stay: /,
     reason:
       'podman never removes the image of a container that goes on, whatever becomes of the archive: the control ' +
-      'plain-leave with a killed engine; podman libpod/container_internal_linux.go:checkpoint',
+      'plain-leave with a killed engine; podman libpod/container_internal_common.go:checkpoint@0106e59 (it returns ' +
+      'the error of exportCheckpoint, and the image stays)',
   },
   {
     when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),

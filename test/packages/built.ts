@@ -1,7 +1,7 @@
 /** The packages in build/packages, and how tests look into them. */
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { repository } from '../unit/paths.js';
@@ -36,9 +36,8 @@ export function entriesOf(path: string): Entry[] {
   });
 }
 
-/** Runs a shell script in the sandbox of test/packages/sandbox.sh. */
-export function inSandbox(script: string) {
-  const sandbox = join(repository, 'test/packages/sandbox.sh');
-  const { status, stdout, stderr } = spawnSync(sandbox, [packages, script], { encoding: 'utf8' });
-  return { status, stdout, stderr };
-}
+const [, series = '', patch = ''] = /^(.*\.)(\d+)$/.exec(version) ?? [];
+/** The two releases that follow, of which test/packages/newer.sh makes a package. */
+export const newerVersions = [1, 2].map((step) => `${series}${Number(patch) + step}`);
+export const newerDeb = (of: string) =>
+  join(repository, `build/newer-packages/kfd-checkpoint_${of}_amd64.deb`);

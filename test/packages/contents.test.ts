@@ -30,6 +30,7 @@ test('files belong to root, nobody else may write, and only programs can be run'
     `${own}/lib/kfd_checkpoint.node`,
     `${own}/libexec/kfd-checkpoint`,
     `${own}/libexec/kfd-checkpoint-launch`,
+    `${own}/libexec/kfd-checkpoint-selftest`,
     `${own}/libexec/maintain`,
     `${own}/libexec/node`,
     `${own}/shim/containerd-shim-kfd-v2`,
@@ -65,6 +66,18 @@ test('the RPM packages have the files of the Debian packages', () => {
     const paths = files.map((line) => line.split(' ')[1] ?? '').sort();
     assert.deepEqual(paths, debians(name).sort(), name);
   }
+});
+
+test('the folder that the man page names has the documents', () => {
+  const path = '/usr/share/man/man8/kfd-checkpoint.8.gz';
+  const page = output(
+    'sh',
+    '-c',
+    `dpkg-deb --fsys-tarfile '${deb('kfd-checkpoint')}' | tar -xO '.${path}' | gzip -d`,
+  );
+  const [, folder = ''] = /such as limits\.md, are in (\S+)\.$/m.exec(page) ?? [];
+  const paths = entriesOf(deb('kfd-checkpoint')).map((entry) => entry.path);
+  assert.ok(paths.includes(`${folder.replaceAll('\\-', '-')}/limits.md`), folder);
 });
 
 test('packages depend on Node.js 20, ours or another, and on libraries', () => {

@@ -1,21 +1,40 @@
-/** Installation, update, removal and purge of the Debian packages, in a sandbox on this host. */
+/** Installation, update, removal and purge of the Debian packages, in a sandbox: of this host, and of Debian 13. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inSandbox } from './built.js';
+import { newerVersions } from './built.js';
+import { inSandbox, type System, systems } from './systems.js';
 
-const install = 'dpkg --install /packages/*.deb';
+/** As README says. What is only recommended comes from a mirror, and is not asked for here. */
+const install =
+  '(cd /build/packages && apt-get install --yes --no-install-recommends ' +
+  './kfd-checkpoint_*.deb ./kfd-checkpoint-node_*.deb)';
+const [newer] = newerVersions;
+const update = `apt-get install --yes /build/newer-packages/kfd-checkpoint_${newer}_amd64.deb`;
+const reinstall = install.replace('install ', 'install --reinstall ');
 const criu = '/etc/criu/default.conf';
 const copies = '/var/lib/kfd-checkpoint';
+const plugin = '/usr/lib/kfd-checkpoint/criu/kfd_checkpoint.so';
 
 /** Runs the script, which ends at the first failure, and returns what it printed. */
-function printed(script: string): string {
-  const { status, stdout, stderr } = inSandbox(`set -eu\n${script}`);
-  assert.equal(status, 0, stdout + stderr);
-  return stdout;
+type Printed = (script: string) => string;
+
+const printedOn =
+  (system: System): Printed =>
+  (script) => {
+    const { status, stdout, stderr } = inSandbox(system, `set -eu\n${script}`);
+    assert.equal(status, 0, stdout + stderr);
+    return stdout;
+  };
+
+/** A test on each system. */
+function everywhere(name: string, body: (printed: Printed, system: System) => void): void {
+  for (const system of systems) {
+    test(`${system.name}: ${name}`, { skip: system.skip }, () => body(printedOn(system), system));
+  }
 }
 
-test('an installation sets up no engine, and says what does', () => {
+everywhere('an installation sets up no engine, and says what does', (printed) => {
   const text = printed(
     `${install}; test ! -e ${copies}; test ! -e ${criu}; kfd-checkpoint --version`,
   );
@@ -23,7 +42,7 @@ test('an installation sets up no engine, and says what does', () => {
   assert.match(text, /^kfd-checkpoint \d+\.\d+\.\d+$/m);
 });
 
-test('the private Node.js runs the programs where there is no other', () => {
+everywhere('the private Node.js runs the programs where there is no other', (printed) => {
   const text = printed(`
     ${install}
     PATH=/bin:/sbin; export PATH
@@ -32,23 +51,28 @@ test('the private Node.js runs the programs where there is no other', () => {
   assert.match(text, /^kfd-checkpoint \d/m);
 });
 
-test('an update renews the copies that CRIU loads, only where an engine is set up', () => {
-  printed(`
-    ${install}; ${install}; test ! -e ${copies}
+everywhere(
+  'an update renews the copies that CRIU loads, only where an engine is set up',
+  (printed) => {
+    printed(`
+    ${install}; ${reinstall}; test ! -e ${copies}
     kfd-checkpoint configure
-    echo old >${copies}/criu/kfd_checkpoint.so
-    ${install}
-    cmp ${copies}/criu/kfd_checkpoint.so /usr/lib/kfd-checkpoint/criu/kfd_checkpoint.so
+    cp ${plugin} /tmp/old
+    ${update}
+    test "$(kfd-checkpoint --version)" = 'kfd-checkpoint ${newer}'
+    if cmp -s /tmp/old ${plugin}; then exit 1; fi
+    cmp ${copies}/criu/kfd_checkpoint.so ${plugin}
     grep -q 'libdir ${copies}' ${criu}`);
-});
+  },
+);
 
-test('a removal undoes configure for both engines before files go', () => {
+everywhere('a removal undoes configure for both engines before files go', (printed) => {
   printed(`
     mkdir -p /etc/criu; echo 'ghost-limit 2M' >${criu}
     ${install}
     kfd-checkpoint configure
     kfd-checkpoint configure containerd --containerd 2.1
-    dpkg --remove kfd-checkpoint
+    apt-get remove --yes kfd-checkpoint
     test "$(cat ${criu})" = 'ghost-limit 2M'
     test ! -e ${copies}
     test ! -e /usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json
@@ -56,38 +80,41 @@ test('a removal undoes configure for both engines before files go', () => {
     test ! -e /usr/bin/kfd-checkpoint`);
 });
 
-test('a removal that cannot undo configure does not take place', () => {
+everywhere('a removal that cannot undo configure does not take place', (printed) => {
   const text = printed(`
     ${install}
     kfd-checkpoint configure
     sed -i /END/d ${criu}
-    if dpkg --remove kfd-checkpoint 2>&1; then exit 1; fi
+    if apt-get remove --yes kfd-checkpoint 2>&1; then exit 1; fi
     test -e ${copies}/criu/kfd_checkpoint.so
     kfd-checkpoint --version`);
   assert.match(text, /not removed: CRIU would fail/);
   assert.match(text, /the marks of our lines are damaged/);
 });
 
-test('a purge leaves no file', () => {
+everywhere('a purge leaves no file and no folder', (printed) => {
+  // What is not ours: records and caches of dpkg and apt.
+  const others = '/var/lib/dpkg /var/lib/apt /var/log/dpkg.log /var/log/apt /var/cache';
   const list = (name: string) =>
-    `find /etc /usr /var /run -xdev ! -type d ! -path '/var/lib/dpkg/*' ! -path /var/log/dpkg.log ` +
-    `! -path '/var/cache/*' | LC_ALL=C sort >/tmp/${name}`;
+    `for path in ${others}; do set -- "$@" -path "$path" -prune -o; done; ` +
+    `find /etc /usr /var /run -xdev "$@" -print | LC_ALL=C sort >/tmp/${name}; set --`;
   printed(`
     ${list('before')}
     ${install}
     kfd-checkpoint configure
+    kfd-checkpoint configure containerd --containerd 2.1
     mkdir -p /etc/kfd-checkpoint /var/log/kfd-checkpoint /run/kfd-checkpoint
     touch /etc/kfd-checkpoint/config.json /var/log/kfd-checkpoint/x.log /run/kfd-checkpoint.staging
-    dpkg --remove kfd-checkpoint
+    apt-get remove --yes kfd-checkpoint
     test -e /etc/kfd-checkpoint/config.json
-    dpkg --purge kfd-checkpoint kfd-checkpoint-node
+    apt-get purge --yes kfd-checkpoint kfd-checkpoint-node
     ${list('after')}
     diff /tmp/before /tmp/after`);
 });
 
-test('the archive installs below PREFIX, updates, and takes all of it away', () => {
+everywhere('the archive installs below PREFIX, updates, and takes all of it away', (printed) => {
   printed(`
-    cd /tmp; tar -xf /packages/*.tar.zst; cd kfd-checkpoint-*
+    cd /tmp; tar -xf /build/packages/*.tar.zst; cd kfd-checkpoint-*
     PREFIX=/usr/local; export PREFIX
     ./install.sh
     /usr/local/bin/kfd-checkpoint configure
@@ -96,12 +123,14 @@ test('the archive installs below PREFIX, updates, and takes all of it away', () 
     test ! -e /usr/local/gone
     ./uninstall.sh --purge
     test ! -e /usr/local/lib/kfd-checkpoint; test ! -e /usr/local/bin/kfd-checkpoint
+    test ! -e /usr/local/share/doc/kfd-checkpoint
     test ! -e ${copies}; test ! -e /etc/logrotate.d/kfd-checkpoint`);
 });
 
-test('the archive does not overwrite a package', () => {
+everywhere('the archive does not overwrite a package', (_, system) => {
   const { status, stderr } = inSandbox(
-    `${install} >/dev/null; cd /tmp; tar -xf /packages/*.tar.zst; exec kfd-checkpoint-*/install.sh`,
+    system,
+    `${install} >/dev/null; cd /tmp; tar -xf /build/packages/*.tar.zst; exec kfd-checkpoint-*/install.sh`,
   );
   assert.equal(status, 1);
   assert.match(stderr, /\/usr\/lib\/kfd-checkpoint is of a package/);

@@ -10,6 +10,7 @@ import { renderActionScript } from '../../src/criu/state-folder.js';
 import { SessionClient } from '../../src/session/control/client.js';
 import type { SessionStatus } from '../../src/session/control/types.js';
 import { repository, temporaryFolder } from './paths.js';
+import { startSession } from './session-process.js';
 
 /** Every value CRIU 4.x gives (criu/action-scripts.c), and one it may give one day. */
 const stages = [
@@ -117,31 +118,6 @@ test('the leftovers of a killed session go at the start, whatever they are', asy
   }
 });
 
-/** What the daemon says to the launcher when it is started for a restore of `images`. */
-async function startSession(t: TestContext, images: string, operation = 'restore') {
-  const criu = spawn('sleep', ['60'], { stdio: 'ignore' });
-  t.after(() => criu.kill('SIGKILL'));
-  const daemon = spawn(
-    process.execPath,
-    [join(repository, 'dist/src/session/main.js'), operation, String(criu.pid), images],
-    { stdio: ['ignore', 'ignore', 'pipe', 'pipe'] },
-  );
-  t.after(() => daemon.kill('SIGKILL'));
-  let answer = '';
-  const pipe = daemon.stdio[3];
-  assert.ok(pipe !== null && pipe !== undefined && 'read' in pipe);
-  pipe.on('data', (chunk: Buffer) => {
-    answer += chunk.toString();
-  });
-  let errors = '';
-  daemon.stderr?.on('data', (chunk: Buffer) => {
-    errors += chunk.toString();
-  });
-  const closed = once(daemon, 'close');
-  await once(pipe, 'end');
-  return { criu, daemon, answer, errors: closed.then(() => errors) };
-}
-
 test('a session ends with its CRIU and leaves nothing behind', async (t) => {
   const images = await temporaryFolder(t);
   const { criu, daemon, answer } = await startSession(t, images);
@@ -209,7 +185,7 @@ test('a session that comes to no log of its own says what is wrong and what to d
   await symlink(loop, loop);
   const looping = await startSession(t, loop);
   assert.match(looping.answer, /^E_IO: image directory: ELOOP: /);
-  const wrong = await startSession(t, images, 'neither');
+  const wrong = await startSession(t, images, { operation: 'neither' });
   assert.match(wrong.answer, /^E_INTERNAL: session: usage: /);
 });
 

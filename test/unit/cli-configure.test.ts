@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -102,6 +103,26 @@ test('undo gives the system back, with all that was there before', async (t) => 
   assert.ok((await stat(join(root, 'var/lib'))).isDirectory());
   assert.equal((await cli(['configure', '--root', root, '--undo'])).code, 0);
   assert.deepEqual(await snapshot(root), original);
+});
+
+test('undo takes the folders that configure made, and no folder with something else', async (t) => {
+  const folders = ['etc/criu', 'usr/share/containers/oci/hooks.d', 'usr/share/containers'];
+  const present = (root: string) => folders.filter((folder) => existsSync(join(root, folder)));
+  const root = await system(t);
+  assert.equal((await cli(['configure', '--root', root])).code, 0);
+  assert.deepEqual(present(root), folders);
+  assert.equal((await cli(['configure', '--root', root, '--undo'])).code, 0);
+  assert.deepEqual(present(root), []);
+  assert.ok(existsSync(join(root, 'usr/share')));
+
+  const other = await system(t, { 'usr/share/containers/oci/hooks.d/other.json': '{}' });
+  await mkdir(join(other, 'etc/criu'), { recursive: true });
+  const undo = () => cli(['configure', '--root', other, '--undo']);
+  assert.equal((await undo()).code, 0); // nothing of ours was there
+  assert.ok(existsSync(join(other, 'etc/criu')));
+  assert.equal((await cli(['configure', '--root', other])).code, 0);
+  assert.equal((await undo()).code, 0);
+  assert.deepEqual(present(other), folders.slice(1));
 });
 
 test('undo works when the package is already gone', async (t) => {

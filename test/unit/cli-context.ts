@@ -16,6 +16,12 @@ export const fakeNative: NativeServices = {
   kfdRestoreTakes: () => {
     throw new Error('no GPU of this has several dies');
   },
+  tryCopies: async () => {
+    throw new Error('no test of this copies');
+  },
+  tryPauses: async () => {
+    throw new Error('no test of this pauses');
+  },
 };
 
 /** The error that a verb with `--format json` has printed. */

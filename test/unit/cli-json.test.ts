@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { json } from '../../src/cli/format.js';
+import type { Report } from '../../src/selftest/report.js';
 import { deferred } from '../../src/session/deferred.js';
 import { version } from '../../src/version.js';
 import { ableHost, installedHost, programs } from './able-host.js';
@@ -73,6 +75,37 @@ test('configure containerd: notes are in the document', async (t) => {
   const { code, stdout, stderr } = await cli(args, { run });
   assert.deepEqual([code, stderr], [0, '']);
   assertDocument(stdout, 'configure-containerd', {});
+});
+
+test('configure --refresh: the document is of every engine, so it names none', async (t) => {
+  const root = await ableHost(t);
+  const { code, stdout, stderr } = await cli([
+    'configure',
+    '--refresh',
+    '--format',
+    'json',
+    '--root',
+    root,
+  ]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assertDocument(stdout, 'configure-refresh', {});
+});
+
+test('selftest: the report', async (t) => {
+  const host = await ableHost(t);
+  const args = ['selftest', '--format', 'json', '--size', '1', '--stages', 'host', '--root', host];
+  const { code, stdout } = await cli(args, { run: fakeRun(programs) });
+  assert.equal(code, 0);
+  const report = JSON.parse(stdout) as Report;
+  const steady = {
+    ...report,
+    date: 'DATE',
+    us: 1,
+    host: { ...report.host, machine: 'MACHINE', cpus: 1, memory_bytes: 1 },
+    stages: report.stages.map((stage) => ({ ...stage, us: 1 })),
+  };
+  const changing = { ROOT: host, NODE: process.versions.node, VERSION: version };
+  assertDocument(json(steady), 'selftest', changing);
 });
 
 test('check: a host, and an archive', async (t) => {

@@ -59,6 +59,66 @@ test('apparmor_parser takes the AppArmor rules', {
   assert.notEqual(parse().status, 0, 'a wrong rule is seen');
 });
 
+/** A path of AppArmor as an expression: no slash for one star, anything for two. */
+function asExpression(path: string): RegExp {
+  const text = path
+    .replaceAll('.', '\\.')
+    .replace(/\{(.*?)\}/g, (_, words: string) => `(?:${words.replaceAll(',', '|')})`)
+    .replaceAll(/\*+/g, (stars) => (stars.length > 1 ? '.*' : '[^/]*'));
+  return new RegExp(`^${text}$`);
+}
+
+/** Whether a rule lets this program be run within the profile. */
+function mayRun(path: string): boolean {
+  const rules = readFileSync(join(folder, 'kfd-checkpoint.apparmor'), 'utf8');
+  const programs = [...rules.matchAll(/^ {2}(\/\S+) rix,$/gm)].map(([, one = '']) => one);
+  return programs.some((one) => asExpression(one).test(path));
+}
+
+/** What the scripts of an installation run of the system. */
+const tools = ['cat', 'date', 'mkdir', 'readlink', 'rm', 'rmdir', 'timeout', 'tr', 'umount'];
+const own = '/usr/lib/kfd-checkpoint';
+const ownPrograms = [
+  `${own}/hooks/criu-action`,
+  `${own}/libexec/kfd-checkpoint`,
+  `${own}/libexec/node`,
+  `${own}/node/bin/node`,
+  `${own}/shim/containerd-shim-kfd-v2`,
+];
+
+test('AppArmor lets programs be run: ours, Node.js wherever it is, shells and tools', () => {
+  const node = ['/usr/bin/node', '/usr/local/bin/node'];
+  const shells = ['/bin/bash', '/bin/dash', '/usr/bin/bash', '/usr/bin/dash'];
+  const system = tools.flatMap((name) => [`/bin/${name}`, `/usr/bin/${name}`]);
+  for (const path of [
+    launcherPath,
+    actionScriptPath,
+    ...ownPrograms,
+    ...node,
+    ...shells,
+    ...system,
+  ]) {
+    assert.ok(mayRun(path), path);
+  }
+  for (const path of ['/usr/bin/mount', `${own}/dist/hooks/precreate.js`, `${own}/criu/x.so`]) {
+    assert.ok(!mayRun(path), path);
+  }
+});
+
+test('scripts run these tools, and each one is run', () => {
+  const scripts = ['hooks/precreate', 'hooks/criu-action', 'shim/containerd-shim-kfd-v2'];
+  const all = [...scripts, 'libexec/kfd-checkpoint', 'libexec/node'].map((path) =>
+    readFileSync(join(repository, path), 'utf8').replace(/^\s*#.*$/gm, ''),
+  );
+  for (const tool of tools) {
+    const called = new RegExp(`(?:^|[;|(&)] ?)\\s*${tool}[ ;]`, 'm');
+    assert.ok(
+      all.some((text) => called.test(text)),
+      tool,
+    );
+  }
+});
+
 /** Whether a rule of the file contexts is for this path. */
 function labelled(path: string): string | undefined {
   const rules = readFileSync(join(folder, 'kfd_checkpoint.fc'), 'utf8').trim().split('\n');
@@ -76,6 +136,6 @@ test('the labels are for the paths that the product uses', () => {
     ),
     ['lib_t', 'bin_t', 'bin_t', 'container_config_t', 'container_var_run_t'],
   );
-  assert.equal(labelled('/usr/lib/kfd-checkpoint/shim/containerd-shim-kfd-v2'), 'bin_t');
+  for (const path of ownPrograms) assert.equal(labelled(path), 'bin_t', path);
   assert.equal(labelled('/etc/criu/default.conf'), undefined);
 });

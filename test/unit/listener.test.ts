@@ -9,14 +9,9 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultConfig } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
-import { createLogger } from '../../src/log.js';
 import { type Delivery, type Descriptor, native } from '../../src/native.js';
 import { SessionContext } from '../../src/session/context.js';
-import {
-  type Handler,
-  type MessageContext,
-  serveMessages,
-} from '../../src/session/plugin/serve-messages.js';
+import { type Handler, serveMessages } from '../../src/session/plugin/serve-messages.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { repository, temporaryFolder } from './paths.js';
 
@@ -178,22 +173,3 @@ for (const limit of [1, 8]) {
     assert.equal(deaf, 'Too many open files');
   });
 }
-
-test('a session that can accept nobody fails, with a next step', () => {
-  const errors: KfdError[] = [];
-  let deliver: (delivery: Delivery) => void = () => assert.fail('nobody listens');
-  const context: MessageContext = {
-    log: createLogger({ level: 'silent' }),
-    logPath: '',
-    listen(onDelivery) {
-      deliver = onDelivery;
-      return { reply: () => assert.fail('nobody asked'), close() {} };
-    },
-  };
-  serveMessages(context, new Map(), (error) => errors.push(error));
-  deliver({ peer: 0, pid: 0, closed: true, deaf: 'Too many open files' });
-  const [error] = errors;
-  assert.equal(error?.code, 'E_IO');
-  assert.match(error.message, /no connection can be accepted: Too many open files/);
-  assert.match(error.hint ?? '', /descriptors/);
-});

@@ -79,3 +79,22 @@ test('a queue is not said to be taken where there is no kernel to ask', {
   const queue = { gpus, gpuId: 7, type: 0, dieBytes: 2048, mqdBytes: 16384 };
   assert.equal(native().kfdRestoreTakes(queue), 'unknown');
 });
+
+test('a trial of copies needs a render node, and a known engine', async () => {
+  const options = { slots: 1, slotBytes: 4096, bytes: 4096, seed: 1 } as const;
+  const tried = (renderNode: string) =>
+    native().tryCopies({ ...options, renderNode, engine: 'sdma' });
+  await assert.rejects(tried('/nonexistent').done, { code: 'KFD_IO' });
+  const job = tried('/dev/null');
+  job.cancel();
+  await assert.rejects(job.done, { code: 'KFD_GPU' });
+  const wrong = { ...options, renderNode: '/dev/null', engine: 'auto' as 'cpu' };
+  assert.throws(() => native().tryCopies(wrong), /engine: not one of sdma, cpu/);
+});
+
+test('a trial of pauses refuses a process without KFD, before it is traced', async (t) => {
+  const child = sleeper(t);
+  const asked = native().tryPauses(child.pid, 1, 0);
+  await assert.rejects(asked, { code: 'KFD_UNSUPPORTED', message: /no file of \/dev\/kfd/ });
+  assert.ok(native().isAlive(native().openPidfd(child.pid)));
+});

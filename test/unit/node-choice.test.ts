@@ -38,8 +38,9 @@ async function inPath({ bin }: Installation, version: string): Promise<void> {
   await writeFile(join(bin, 'node'), text, { mode: 0o755 });
 }
 
-function run(program: string, args: readonly string[], { bin }: Installation) {
+function run(program: string, args: readonly string[], { prefix, bin }: Installation) {
   const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd: prefix,
     env: { PATH: bin },
     encoding: 'utf8',
   });
@@ -59,6 +60,37 @@ test('the command line runs on the Node.js in PATH, also by a link', async (t) =
   assert.deepEqual(run(link, args, one), printed);
   await rm(join(one.bin, 'disguise.cjs'));
   assert.equal(run(link, args, one).status, 1); // it is this Node.js that ran
+});
+
+test('it runs by a path from the working folder', async (t) => {
+  const one = await installation(t);
+  await inPath(one, '20.0.0');
+  for (const program of ['libexec/kfd-checkpoint', './libexec/kfd-checkpoint']) {
+    assert.deepEqual(run(program, args, one), printed, program);
+  }
+  const main = 'dist/src/cli/main.js';
+  assert.deepEqual(run('libexec/node', [main, ...args], one), printed);
+});
+
+test('a link where install.sh puts it is not followed by another program, and others are', async (t) => {
+  const one = await installation(t);
+  await inPath(one, '20.0.0');
+  await rm(join(one.bin, 'readlink'));
+  const program = join(one.prefix, 'libexec/kfd-checkpoint');
+  const installed = join(one.bin, '../lib/kfd-checkpoint');
+  await mkdir(join(one.bin, '../lib'));
+  await symlink(one.prefix, installed);
+  await symlink('../lib/kfd-checkpoint/libexec/kfd-checkpoint', join(one.bin, 'kfd-checkpoint'));
+  assert.deepEqual(run(join(one.bin, 'kfd-checkpoint'), args, one), printed);
+
+  // Another installation has this place.
+  await rm(installed);
+  await cp(one.prefix, installed, { recursive: true });
+  await writeFile(join(installed, 'dist/src/cli/main.js'), '');
+  await rm(join(one.bin, 'kfd-checkpoint'));
+  await symlink(program, join(one.bin, 'kfd-checkpoint'));
+  await symlink('/usr/bin/readlink', join(one.bin, 'readlink'));
+  assert.deepEqual(run(join(one.bin, 'kfd-checkpoint'), args, one), printed);
 });
 
 test('a private Node.js comes first, however old the one in PATH is', async (t) => {

@@ -1,52 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { HostOptions } from '../../src/gpu/host.js';
-import type { Preflight } from '../../src/session/restore/preflight.js';
 import { preflight } from '../../src/session/restore/preflight.js';
-import { kfdVersion } from './dumped.js';
-import {
-  buffers,
-  content,
-  describeFiles,
-  imageFiles,
-  names,
-  type Parts,
-  soundParts,
-} from './forged-image.js';
+import { buffers, content, describeFiles, names, type Parts, soundParts } from './forged-image.js';
 import { pagesFile } from './forged-pages.js';
 import { stateFile } from './forged-state.js';
 import { temporaryFolder } from './paths.js';
-import { bentHost } from './sysfs-tree.js';
-
-/** Writes an image. Returns its folder, and the host that it was taken on. */
-async function written(t: TestContext, parts: Parts): Promise<[string, HostOptions]> {
-  const directory = join(await temporaryFolder(t), 'image');
-  await mkdir(directory);
-  for (const [name, bytes] of Object.entries(imageFiles(parts))) {
-    await writeFile(join(directory, name), bytes);
-  }
-  return [directory, { root: await bentHost(t, 'two-gpus', {}), kfdVersion }];
-}
-
-async function ready(t: TestContext, parts: Parts): Promise<Preflight | undefined> {
-  const [directory, host] = await written(t, parts);
-  return preflight(directory, {}, host);
-}
-
-/** The code and message with which the image is refused. */
-async function refusal(t: TestContext, bend: (parts: Parts) => void): Promise<string> {
-  const parts = soundParts();
-  bend(parts);
-  const error = await ready(t, parts).then(
-    () => ({ code: 'accepted', message: '' }),
-    (reason: { code: string; message: string }) => reason,
-  );
-  return `${error.code} ${error.message}`;
-}
+import { ready, refusal, written } from './written-image.js';
 
 test('preflight: a sound image with files of every kind is ready', async (t) => {
   const plan = await ready(t, soundParts());

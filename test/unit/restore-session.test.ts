@@ -1,116 +1,16 @@
-/** A restore session with a plugin, a launcher and a CRIU that are played. The CPU uploads into files. */
+/** A restore session whose plugin, launcher and CRIU are played: what it gives, waits for and refuses. */
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../../src/config.js';
 import { KfdError } from '../../src/errors.js';
-import { native } from '../../src/native.js';
 import { fileKind, messageType } from '../../src/session/plugin/wire.js';
-import { RestoreSession } from '../../src/session/restore/session.js';
-import { kfdVersion } from './dumped.js';
 import { coded, FakeJob, fakeJobs, SlowJob } from './fake-job.js';
-import {
-  content,
-  describeFiles,
-  gpuIds,
-  imageFiles,
-  kfdBos,
-  names,
-  type Parts,
-  renderBo,
-  soundParts,
-} from './forged-image.js';
+import { content, describeFiles, gpuIds, kfdBos, names } from './forged-image.js';
 import { stateFile } from './forged-state.js';
 import { lives } from './lives.js';
-import { temporaryFolder } from './paths.js';
-import { playedSession } from './played-session.js';
-import { received } from './received.js';
-import { bentHost } from './sysfs-tree.js';
-
-/** BO indices with contents, and their bytes. */
-const contents: readonly (readonly [index: number, bytes: Buffer])[] = [
-  [0, Buffer.concat([content(1), content(2, 4096)])],
-  [1, Buffer.alloc(kfdBos[1].size)],
-  [2, content(4)],
-  [4, content(3, renderBo.size)],
-];
-
-/** A shell in the place of CRIU, with one task. */
-async function playedCriu(t: TestContext) {
-  const shell = spawn('sh', ['-c', 'sleep 60 & echo $!; while :; do sleep 1; done'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  t.after(() => shell.kill('SIGKILL'));
-  const [text] = (await once(shell.stdout, 'data')) as [Buffer];
-  const task = Number(text.toString());
-  t.after(() => lives(task) && process.kill(task, 'SIGKILL'));
-  const die = async () => {
-    shell.kill('SIGKILL');
-    await once(shell, 'exit');
-  };
-  return { criuPid: shell.pid as number, task, die };
-}
-
-async function started(
-  t: TestContext,
-  bend: (parts: Parts) => void = () => undefined,
-  config: Partial<Config> = {},
-  withoutGpu = false,
-) {
-  const folder = await temporaryFolder(t);
-  const image = join(folder, 'image');
-  await mkdir(image);
-  const parts = soundParts();
-  bend(parts);
-  for (const [name, bytes] of Object.entries(withoutGpu ? {} : imageFiles(parts))) {
-    await writeFile(join(image, name), bytes);
-  }
-  const criu = await playedCriu(t);
-  const request = { operation: 'restore', criuPid: criu.criuPid, image } as const;
-  const played = await playedSession(t, request, { engine: 'cpu', ...config });
-  const root = await bentHost(t, 'two-gpus', {});
-  const session = new RestoreSession(played.context, { root, kfdVersion });
-  await session.start();
-  const paths = contents.map(([index]) => join(folder, `bo-${index}`));
-  for (const [i, [, bytes]] of contents.entries()) {
-    await writeFile(paths[i] as string, Buffer.alloc(bytes.length, 0xff));
-  }
-  const resumed: number[] = [];
-  t.mock.method(native(), 'kfdResume', (pid: number) => void resumed.push(pid));
-  const ask = (type: number, args: readonly number[] = [], body: string | Buffer = '') =>
-    played.ask({ type, args, body, pid: criu.task });
-  return {
-    ...played,
-    ...criu,
-    session,
-    parts,
-    paths,
-    resumed,
-    ask,
-    stage: (name: string) => ask(messageType.stage, [], name),
-    finish: async () => {
-      await criu.die();
-      return session.finish();
-    },
-  };
-}
-
-type Started = Awaited<ReturnType<typeof started>>;
-
-/** The task gets its files, calls RESTORE, and sends its buffers. */
-async function restoreTask(t: TestContext, all: Started): Promise<void> {
-  const body = Buffer.alloc(4 * contents.length);
-  contents.forEach(([index], i) => void body.writeUInt32LE(index, 4 * i));
-  const fds = await received(t, all.paths);
-  await all.send({ type: messageType.restoreBuffers, args: [0], body, fds, pid: all.task });
-  const { type, text } = await all.ask(messageType.restored, [0, 1]);
-  assert.deepEqual([type, text], [messageType.ok, 'log']);
-}
+import { contents, refusedAtGate, restoreTask, started } from './played-restore.js';
 
 test('a restore: files and states for the task, its contents, RESUME, and a success', async (t) => {
   const all = await started(t);
@@ -128,7 +28,7 @@ test('a restore: files and states for the task, its contents, RESUME, and a succ
   assert.deepEqual((await all.ask(messageType.renderState, [0, 1])).args, [0], 'there is no other');
 
   await restoreTask(t, all);
-  await all.ask(messageType.vmasMapped, [0, 0]);
+  assert.equal((await all.ask(messageType.vmasMapped, [0, 0])).type, messageType.ok);
   assert.equal((await all.stage('pre-resume')).type, messageType.ok);
   assert.deepEqual(all.resumed, []);
   assert.equal((await all.stage('post-restore')).type, messageType.ok);
@@ -157,22 +57,12 @@ test('a restore: files and states for the task, its contents, RESUME, and a succ
   );
 });
 
-/** A session at whose gate something is wrong: the answer, and how it ends. */
-async function refusedAtGate(all: Started): Promise<string> {
-  const { type, text } = await all.stage('post-restore');
-  assert.equal(type, messageType.error, text);
-  assert.deepEqual(all.resumed, []);
-  const { outcome, success, code, message } = await all.finish();
-  assert.deepEqual([outcome, success], ['failed', false]);
-  assert.ok(text.startsWith(`${code}: ${message}`), `${text}; ${code}: ${message}`);
-  assert.ok(!lives(all.task), 'a task stays that nobody resumes');
-  return `${code}: ${message}`;
-}
-
 test('contents that are damaged are refused at the gate, and the task is ended', async (t) => {
-  const all = await started(t, ({ files }) => {
-    const file = files.get(names.second) as Buffer;
-    file.write('damage', file.indexOf('content 4') + 500);
+  const all = await started(t, {
+    bend: ({ files }) => {
+      const file = files.get(names.second) as Buffer;
+      file.write('damage', file.indexOf('content 4') + 500);
+    },
   });
   await restoreTask(t, all);
   assert.match(await refusedAtGate(all), /^E_IMAGE_CORRUPT: amdgpu-pages-0-0001\.img: .*frame 0/);
@@ -200,12 +90,15 @@ test('a failed upload cancels the others at once, before CRIU asks', async (t) =
   assert.equal(await gate, `E_GPU_IO: ${names.second}: ring timeout`);
 });
 
-test('mappings that did not come back are no success', async (t) => {
+test('mappings that did not come back, and tasks that did not, are no success', async (t) => {
   const mapped = await started(t);
   await restoreTask(t, mapped);
   await mapped.ask(messageType.vmasMapped, [0, 3]);
   const missing = 'E_GPU_IO: process 0: 3 of 0 GPU mappings came back';
   assert.equal(await refusedAtGate(mapped), missing);
+  const absent = await started(t);
+  await absent.ask(messageType.openFile, [5, 7]);
+  assert.equal(await refusedAtGate(absent), 'E_PROTOCOL: restore: process 0 was not restored');
 });
 
 test('a task that ended before RESUME is no success, and its pid is left alone', async (t) => {
@@ -217,14 +110,14 @@ test('a task that ended before RESUME is no success, and its pid is left alone',
 });
 
 test('uploads that do not end in time are refused with the deadline', async (t) => {
-  const all = await started(t, undefined, { gate_timeout_s: 0.001 });
+  const all = await started(t, { config: { gate_timeout_s: 0.001 } });
   fakeJobs(t, () => new FakeJob());
   await restoreTask(t, all);
   assert.match(await refusedAtGate(all), /^E_TIMEOUT: upload: not finished 0\.001 s after/);
 });
 
 test('with parallel: false contents are uploaded at the gate', async (t) => {
-  const all = await started(t, undefined, { parallel: false });
+  const all = await started(t, { config: { parallel: false } });
   await restoreTask(t, all);
   await delay(20);
   assert.equal(all.context.transfers.elapsedUs, 0);
@@ -261,18 +154,20 @@ test("at CRIU's end the plugin says that the tasks run; a message of another kin
   assert.equal((await all.finish()).outcome, 'restored', 'a failure that comes too late');
   const early = await started(t);
   await early.ask(messageType.restoreEnd, [1]);
-  assert.equal((await early.finish()).success, false);
+  assert.equal((await early.finish()).outcome, 'failed');
 });
 
 test('a process that only opened /dev/kfd comes back without RESUME', async (t) => {
-  const all = await started(t, ({ manifest, files }) => {
-    files.clear();
-    const devices = gpuIds.map((id) => [id, id] as const);
-    files.set(names.state, stateFile({ devices, bos: [] }));
-    manifest.ext_files = [{ criu_id: 5, kind: 'kfd', process: 0 }];
-    manifest.buffers = [];
-    Object.assign(manifest.processes[0] as object, { num_bos: 0 });
-    describeFiles({ manifest, files });
+  const all = await started(t, {
+    bend: ({ manifest, files }) => {
+      files.clear();
+      const devices = gpuIds.map((id) => [id, id] as const);
+      files.set(names.state, stateFile({ devices, bos: [] }));
+      manifest.ext_files = [{ criu_id: 5, kind: 'kfd', process: 0 }];
+      manifest.buffers = [];
+      Object.assign(manifest.processes[0] as object, { num_bos: 0 });
+      describeFiles({ manifest, files });
+    },
   });
   const kfd = await all.ask(messageType.openFile, [5, 7]);
   assert.deepEqual([kfd.args, kfd.fds], [[fileKind.kfd, 0], []]);
@@ -291,7 +186,7 @@ test('where render files hold more, /dev/kfd alone is not all of a process', asy
 });
 
 test('an image without a GPU waits for nothing', async (t) => {
-  const all = await started(t, undefined, {}, true);
+  const all = await started(t, { withoutGpu: true });
   assert.equal((await all.stage('post-restore')).type, messageType.ok);
   await all.stage('post-resume');
   assert.equal((await all.finish()).outcome, 'restored');

@@ -118,6 +118,19 @@ test('the end of a peer is no message, and a dropped one is logged', async (t) =
   assert.match(await all.log(), /"pid":9,"reason":"sent too much","msg":"peer dropped"/);
 });
 
+test('a session that can accept nobody fails, with a next step', async (t) => {
+  const all = await served(t, () => assert.fail('a message of nobody'));
+  all.end({ peer: 0, pid: 0, closed: true, deaf: 'Too many open files' });
+  assert.deepEqual(
+    all.errors.map(({ code, message }) => `${code}: ${message}`),
+    ['E_IO: session socket: no connection can be accepted: Too many open files'],
+  );
+  assert.match(all.errors[0]?.hint ?? '', /descriptors/);
+  await turn();
+  assert.deepEqual(all.replies, []);
+  assert.match(await all.log(), /"msg":"nobody is accepted"/);
+});
+
 test('only errors of the addon and of Node have a kind by their code', () => {
   const coded = (code: string) => asSessionError({ code, message: 'no error' }).code;
   assert.deepEqual([coded('KFD_GPU'), coded('ENOENT')], ['E_INTERNAL', 'E_INTERNAL']);

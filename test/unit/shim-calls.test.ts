@@ -1,12 +1,10 @@
 /** Calls through the proxy that end in another way than with an answer, and frames that a peer may not send. */
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Intercept } from '../../shim/intercept/interception.js';
-import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { encodeRequest } from '../../shim/transport/envelope.js';
 import {
@@ -17,6 +15,7 @@ import {
   payloadOf,
 } from '../../shim/transport/frame.js';
 import { temporaryFolder } from './paths.js';
+import { proxied } from './proxied.js';
 import { until } from './shim-host.js';
 import { type Answering, Caller, testServer } from './ttrpc-server.js';
 
@@ -44,16 +43,12 @@ const answers: Answering = ({ method }) => {
   return { payload: Buffer.from(method) };
 };
 
-async function proxied(t: TestContext, intercept: Intercept = () => undefined) {
-  const stock = await testServer(t, answers);
-  const path = join(await temporaryFolder(t), 'proxy');
-  const server = proxyFor(stock.path, intercept);
-  server.listen(path);
-  await once(server, 'listening');
-  t.after(() => server.close());
+/** A caller of a proxy before that stock shim. */
+async function called(t: TestContext, intercept?: Intercept) {
+  const { stock, path } = await proxied(t, answers, intercept);
   const caller = new Caller(path);
   t.after(() => caller.socket.destroy());
-  return { stock, path, caller };
+  return { stock, caller };
 }
 
 function request(streamId: number, method: string, timeoutNs = 0n): Buffer {
@@ -70,7 +65,7 @@ const toItsEnd: Intercept = (_, upstream) =>
 
 test('an answer that is too long ends its call, and no other', async (t) => {
   for (const intercept of [() => undefined, forwards, toItsEnd]) {
-    const { caller } = await proxied(t, intercept);
+    const { caller } = await called(t, intercept);
     caller.socket.write(request(1, 'Long'));
     assert.deepEqual(await caller.hear(1), ['1 response 14 the shim ended the call ']);
     caller.socket.write(encodeFrame(1, frameType.data, Buffer.from('late')));
@@ -84,7 +79,7 @@ test('an answer that is too long ends its call, and no other', async (t) => {
 
 test('a damaged answer is an error of its call when it is looked into', async (t) => {
   for (const intercept of [forwards, toItsEnd]) {
-    const { caller } = await proxied(t, intercept);
+    const { caller } = await called(t, intercept);
     caller.socket.write(Buffer.concat([request(1, 'Damaged'), request(3, 'State')]));
     const heard = [...(await caller.hear(2))].sort();
     assert.match(heard[0] ?? '', /^1 response 13 KfdError: not a protobuf message: /);
@@ -93,7 +88,7 @@ test('a damaged answer is an error of its call when it is looked into', async (t
 });
 
 test('an interceptor that fails is an error of its call; one that throws is passed over', async (t) => {
-  const { caller } = await proxied(t, ({ method }) => {
+  const { caller } = await called(t, ({ method }) => {
     if (method === 'Throws') throw new Error('at once');
     return Promise.reject(new Error('later'));
   });
@@ -103,7 +98,7 @@ test('an interceptor that fails is an error of its call; one that throws is pass
 });
 
 test('an answer of the interceptor comes in the place of the stock shim’s', async (t) => {
-  const { caller } = await proxied(t, async ({ method }, upstream) => {
+  const { caller } = await called(t, async ({ method }, upstream) => {
     const response = await upstream.forward();
     return method === 'Same' ? response : { ...response, code: 7, message: 'other' };
   });
@@ -115,16 +110,9 @@ test('an answer of the interceptor comes in the place of the stock shim’s', as
 test('an answer that nobody has changed comes byte for byte', async (t) => {
   // The first field has a longer number than it needs, the last one is not known.
   const odd = Buffer.from('1282006178f83f01', 'hex');
-  const stock = await testServer(
-    t,
-    () => (streamId) => encodeFrame(streamId, frameType.response, odd),
-  );
+  const answering: Answering = () => (streamId) => encodeFrame(streamId, frameType.response, odd);
   for (const intercept of [() => undefined, forwards, toItsEnd]) {
-    const path = join(await temporaryFolder(t), 'proxy');
-    const server = proxyFor(stock.path, intercept);
-    server.listen(path);
-    await once(server, 'listening');
-    t.after(() => server.close());
+    const { path } = await proxied(t, answering, intercept);
     const client = await connectTo(path, () => undefined);
     const answer = await new Promise<Frame | undefined>((resolve) => {
       client.open(request(1, 'State'), resolve);
@@ -135,7 +123,7 @@ test('an answer that nobody has changed comes byte for byte', async (t) => {
 });
 
 test('data of the stock shim does not end a stream', async (t) => {
-  const { stock, caller } = await proxied(t);
+  const { stock, caller } = await called(t);
   caller.socket.write(request(1, 'Never'));
   for (const [count, text] of ['one', 'two'].entries()) {
     caller.socket.write(encodeFrame(1, frameType.data, Buffer.from(text)));
@@ -149,7 +137,7 @@ test('a caller who leaves while its answer is finished is none who has left too 
   const gone: string[] = [];
   let isFinishing = false;
   let isOver = false;
-  const { stock, caller } = await proxied(t, ({ method }, upstream) =>
+  const { stock, caller } = await called(t, ({ method }, upstream) =>
     upstream.forwardToEnd(
       () => gone.push(method),
       async (response) => {
@@ -173,7 +161,7 @@ test('a caller who leaves while its answer is finished is none who has left too 
 
 test('the end of the stock shim is the end of the connection, without an answer', async (t) => {
   for (const intercept of [() => undefined, forwards, toItsEnd]) {
-    const { stock, caller } = await proxied(t, intercept);
+    const { stock, caller } = await called(t, intercept);
     caller.socket.write(request(1, 'Never'));
     await until('the call', () => stock.calls === 1);
     stock.close();
@@ -189,7 +177,7 @@ test('a caller that sends what only servers send is cut off', async (t) => {
     oversized(1, frameType.response),
     oversized(1, 9),
   ]) {
-    const { stock, caller } = await proxied(t);
+    const { stock, caller } = await called(t);
     caller.socket.write(bytes);
     await caller.ended;
     assert.deepEqual([caller.heard, stock.calls], [[], 0]);
@@ -198,7 +186,7 @@ test('a caller that sends what only servers send is cut off', async (t) => {
 });
 
 test('a request that is too long takes its number as any other; data takes none', async (t) => {
-  const { caller } = await proxied(t);
+  const { caller } = await called(t);
   const tooLong = '8 a message of 4194305 bytes: the limit is 4194304 ';
   for (const [bytes, heard] of [
     [
@@ -219,7 +207,7 @@ test('a request that is too long takes its number as any other; data takes none'
 
 test('a caller has gone at its deadline or with its connection, once, and not after the answer', async (t) => {
   const gone: string[] = [];
-  const { stock, caller } = await proxied(t, ({ method }, upstream) =>
+  const { stock, caller } = await called(t, ({ method }, upstream) =>
     upstream.forwardToEnd(
       () => gone.push(method),
       async (response) => response,

@@ -11,6 +11,12 @@ import { connectTo } from '../../shim/transport/client.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { host, isAlive, proxyPid, run, until } from './shim-host.js';
 
+/** Other sockets of this folder. One whose file was removed is here as long as somebody listens. */
+function socketsBeside(path: string): string[] {
+  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  return lines.filter((line) => line.includes(`${dirname(path)}/`) && !line.endsWith(path));
+}
+
 test('an error that nobody caught is written to the log, and containers live on', async (t) => {
   const one = await host(t);
   const log = join(one.folder, 'log');
@@ -56,6 +62,7 @@ test('a stock shim that does not say its process is not served, and nothing is l
   const says = 'containerd-shim-kfd-v2: stock shim: no such task\n';
   assert.deepEqual([status, stdout.length, stderr], [1, 0, says]);
   await until('the end of the proxy', () => one.stock.connections === 0);
+  assert.deepEqual(readdirSync(dirname(one.stock.path)), ['child']);
 
   const before = process.cwd();
   t.after(() => process.chdir(before));
@@ -76,6 +83,7 @@ test('a stock shim that does not say its process is not served, and nothing is l
       expected,
     );
     assert.deepEqual(readdirSync(dirname(stock.path)), ['child']);
+    assert.deepEqual(socketsBeside(stock.path), []);
     await until('the end of the connection', () => stock.connections === 0);
   }
 });

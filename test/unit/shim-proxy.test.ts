@@ -1,33 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Intercept } from '../../shim/intercept/interception.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
-import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
 import { encodeRequest } from '../../shim/transport/envelope.js';
 import { bytesField } from '../../shim/transport/fields.js';
 import { encodeFrame, frameType, maxPayloadBytes } from '../../shim/transport/frame.js';
-import { temporaryFolder } from './paths.js';
+import { proxied } from './proxied.js';
 import { randomFrom } from './random.js';
-import { type Answering, Caller, type TestServer, testServer } from './ttrpc-server.js';
-
-/** The stock shim that a proxy is put before, and the path of the proxy. */
-async function proxied(
-  t: TestContext,
-  answering: Answering,
-  intercept: Intercept = () => undefined,
-) {
-  const stock = await testServer(t, answering);
-  const path = join(await temporaryFolder(t), 'proxy');
-  const server = proxyFor(stock.path, intercept);
-  server.listen(path);
-  await once(server, 'listening');
-  t.after(() => server.close());
-  return { stock, path };
-}
+import { type Answering, Caller, type TestServer } from './ttrpc-server.js';
 
 const echo: Answering = ({ service, method, payload }) => ({
   payload: Buffer.from(`${service}/${method}:${payload.toString()}`),

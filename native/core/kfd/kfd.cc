@@ -1,5 +1,7 @@
 #include "core/kfd/kfd.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <string>
 
@@ -233,6 +235,18 @@ BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uin
   must_call(kfd_fd, AMDKFD_IOC_IMPORT_DMABUF, &args,
             "KFD IMPORT_DMABUF on GPU " + std::to_string(gpu_id));
   return {gpu_id, static_cast<std::uint32_t>(args.handle)};
+}
+
+UniqueFd export_dmabuf(int kfd_fd, BoHandle bo) {
+  // Headers of Debian 12 do not have it.
+  struct {
+    std::uint64_t handle;
+    std::uint32_t flags;
+    std::uint32_t dmabuf_fd;
+  } args{raw(bo), O_CLOEXEC, 0};
+  must_call(kfd_fd, AMDKFD_IOWR(0x24, decltype(args)), &args,
+            "KFD EXPORT_DMABUF of " + name_of(bo));
+  return UniqueFd(static_cast<int>(args.dmabuf_fd));
 }
 
 BoHandle allocate_page(int kfd_fd, std::uint32_t gpu_id, std::uint64_t va) {

@@ -76,6 +76,10 @@ void free_memory(int kfd_fd, BoHandle bo);
 /// gets the lowest free number.
 BoHandle import_dmabuf(int kfd_fd, std::uint32_t gpu_id, int dmabuf_fd, std::uint64_t va);
 
+/// A dma-buf of a BO. Throws Error{gpu}, with ENOTTY before KFD 1.12
+/// (include/uapi/linux/kfd_ioctl.h@6.12.107).
+UniqueFd export_dmabuf(int kfd_fd, BoHandle bo);
+
 /// A page of system memory that is a BO of GPU `gpu_id`, mapped nowhere. It gets the lowest free
 /// number.
 BoHandle allocate_page(int kfd_fd, std::uint32_t gpu_id, std::uint64_t va);

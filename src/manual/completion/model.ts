@@ -2,6 +2,7 @@
 
 import type { Argument, Command, Option } from 'commander';
 import { differences } from '../../gpu/ignorable.js';
+import { stageNames } from '../../selftest/stage.js';
 
 /** What a value can be. Shells find the last five themselves. */
 export type Values =
@@ -43,8 +44,11 @@ const placeholders: Readonly<Record<string, Values>> = {
   file: { kind: 'files' },
   flags: { kind: 'files' },
   'from=to,...': { kind: 'text' },
+  MiB: { kind: 'text' },
+  'node,...': { kind: 'text' },
   pid: { kind: 'sessions' },
   release: { kind: 'text' },
+  'stage,...': { kind: 'words', words: stageNames },
   text: { kind: 'text' },
   'what,...': { kind: 'words', words: differences },
 };
