@@ -1,4 +1,4 @@
-/** CRIU's image of /dev, header by header: names in other headers, sizes that do not count, ends; and how large it is. */
+/** CRIU's image of /dev, header by header: names in other headers, sizes that do not count, ends, and its size. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
