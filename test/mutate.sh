@@ -8,7 +8,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repo"
 
 npm run --silent build:ts
-if [ "${1:-}" = native ]; then exec node --no-warnings dist/test/mutate/native.js; fi
+if [ "${1:-}" = native ]; then exec node --no-warnings dist/test/mutate/native.js "${@:2}"; fi
 main=(node --no-warnings dist/test/mutate/main.js "$@")
 if [ "$(id -u)" != 0 ]; then exec "${main[@]}"; fi
 mkdir -p build/mutate

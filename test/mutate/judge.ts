@@ -1,5 +1,6 @@
 /** Runs mutants against the tests of one file. */
 
+import { availableParallelism } from 'node:os';
 import type { TestFile } from './coverage.js';
 import type { Order, Report } from './messages.js';
 import { Worker } from './worker-process.js';
@@ -7,11 +8,28 @@ import { Worker } from './worker-process.js';
 /** How a mutant was noticed. */
 export type Verdict = 'failed' | 'late' | 'crashed';
 
-/** Calls `noticed` for each mutant of `alive` that a test of the file notices. */
+/** How many mutants a worker must have: it has to load the file first. */
+const leastForWorker = 4;
+
+/** Calls `noticed` for each mutant of `alive` that a test of the file notices. One worker for each processor. */
 export async function judgeFile(
   file: TestFile,
   alive: ReadonlySet<number>,
   noticed: (id: number, verdict: Verdict) => void,
+): Promise<void> {
+  const queue = idsOf(file, alive);
+  const workers = Math.min(availableParallelism(), Math.ceil(queue.length / leastForWorker));
+  await Promise.all(
+    Array.from({ length: workers }, () =>
+      judgeQueue(file, queue, (id, report) => noticed(id, verdictOf(report))),
+    ),
+  );
+}
+
+async function judgeQueue(
+  file: TestFile,
+  queue: number[],
+  noticed: (id: number, report: Report) => void,
 ): Promise<void> {
   let worker: Worker | undefined;
   const fresh = async (): Promise<Worker> => {
@@ -21,17 +39,17 @@ export async function judgeFile(
     return worker;
   };
   try {
-    for (const id of idsOf(file, alive)) {
-      if (!alive.has(id)) continue; // another file's tests noticed it meanwhile
+    for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
       const order = orderFor(file, id);
       let report = await (worker ?? (await fresh())).run(order);
       if (report.kind === 'failed' && report.reason !== 'Error: late') {
         // An earlier mutant may have left something behind that fails every test.
-        const sound = await (worker as unknown as Worker).run({ ...order, mutant: -1 });
+        const again = { ...order, tests: [report.index], mutant: -1 };
+        const sound = await (worker as unknown as Worker).run(again);
         if (sound.kind !== 'passed') report = await (await fresh()).run(order);
       }
       if (report.kind === 'passed') continue;
-      noticed(id, verdictOf(report));
+      noticed(id, report);
       if (verdictOf(report) !== 'failed') await fresh();
     }
   } finally {
@@ -71,7 +89,7 @@ function orderOf(tests: TestFile['tests'], mutant: number): Order {
     tests: sorted.map(({ index }) => index),
     mutant,
     maximum: 100_000 + 50 * sorted.reduce((sum, { evaluations }) => sum + evaluations, 0),
-    ms: 3000 + 10 * (sorted.at(-1)?.ms ?? 0),
+    ms: 5000 + 4 * (sorted.at(-1)?.ms ?? 0),
   };
 }
 

@@ -20,5 +20,11 @@ export type Report =
   /** Mutants that are met before the first test runs, and the number of tests. */
   | { readonly kind: 'loaded'; readonly hits: readonly number[]; readonly tests: number }
   | { readonly kind: 'passed'; readonly facts: readonly TestFacts[] }
-  | { readonly kind: 'failed'; readonly test: string; readonly reason: string }
+  /** `index`: of the test in its file. */
+  | {
+      readonly kind: 'failed';
+      readonly index: number;
+      readonly test: string;
+      readonly reason: string;
+    }
   | { readonly kind: 'crashed'; readonly reason: string };

@@ -48,7 +48,7 @@ async function obey(tests: readonly Collected[], order: Order): Promise<Report> 
     try {
       await runOne(test, order.ms);
     } catch (error) {
-      return { kind: 'failed', test: test.name, reason: String(error) };
+      return { kind: 'failed', index, test: test.name, reason: String(error) };
     }
     const ms = performance.now() - begun;
     const { ids, evaluations } = allHits();

@@ -51,6 +51,17 @@ test('every folder that a name implies is one, also where none of them has an en
     entries.take(names[0], 'file');
     assert.throws(() => entries.take(names[1], 'link'), refused(reason), names.join());
   }
+  for (const [first, second] of [
+    ['folder', 'file'],
+    ['folder', 'link'],
+    ['file', 'folder'],
+    ['link', 'folder'],
+    ['file', 'file'],
+  ] as const) {
+    const entries = new Entries('job.tar');
+    entries.take('a', first);
+    assert.throws(() => entries.take('./a', second), refused('a is there twice'));
+  }
   const entries = new Entries('job.tar');
   for (const name of ['a', 'a/b', './a/', 'a//b/']) {
     assert.equal(entries.take(name, 'folder'), undefined, name);

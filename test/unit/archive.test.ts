@@ -4,8 +4,10 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { readComplete } from '../../src/archive/completeness.js';
 import { readContents } from '../../src/archive/contents.js';
 import { plainName } from '../../src/archive/names.js';
+import { readWithPlaces } from '../../src/archive/pages-parts.js';
 import { verifyCheckpoint } from '../../src/archive/verify.js';
 import { encodeManifest } from '../../src/manifest/codec.js';
 import {
@@ -164,6 +166,33 @@ test('links in place of files are not followed', async (t) => {
   const unpacked = await readContents(folder, options);
   assert.equal(unpacked.manifest, undefined);
   assert.deepEqual(unpacked.misplaced, ['checkpoint/kfd-manifest.json']);
+});
+
+test('a folder whose name is as long as that of the image is another', async (t) => {
+  const { files } = gpuCheckpoint();
+  // In front of the image's own files and behind them, and with other bytes.
+  const others: Files = {
+    'checkpoins/kfd-state-0.img': 'x',
+    'checkpoins/amdgpu-pages-0-0000.img': 'y',
+    'checkpoins/amdgpu-pages-7-0000.img': 'z',
+    'checkpoins/kfd-manifest.json': '{}',
+  };
+  for (const all of [
+    { ...others, ...files },
+    { ...files, ...others },
+  ]) {
+    const path = await archive(t, entriesOf(all));
+    assert.deepEqual(await problemsOf(path), []);
+    const { contents, problems } = await readComplete(path, options);
+    assert.deepEqual(problems, []);
+    assert.deepEqual([...contents.imageFiles.values()], [19, 19, 5]);
+    assert.equal(contents.sizes.gpuPages, 38);
+    const { places } = await readWithPlaces(path, options);
+    assert.deepEqual(
+      [...places.values()].map(({ size }) => size),
+      [19, 19],
+    );
+  }
 });
 
 test('a small file that is not small is refused', async (t) => {

@@ -44,7 +44,12 @@ test('a rule for a whole major follows when all of it moves to one major', () =>
       assert.deepEqual(rule(all, kfd, render), { ...all, major: 511 });
       assert.deepEqual(rule({ ...all, major: 226 }, kfd, render), { ...all, major: 226 });
       // Its GPUs are under two majors now: no rule for one of them is right.
-      assert.deepEqual(rule({ ...all, major: 226 }, render, far), { ...all, major: 226 });
+      for (const moves of [
+        [render, far],
+        [far, render],
+      ]) {
+        assert.deepEqual(rule({ ...all, major: 226 }, ...moves), { ...all, major: 226 });
+      }
       assert.deepEqual(rule({ ...all, major: 226 }, kfd, far), { ...all, major: 240 });
       assert.deepEqual(rule({ ...all, major: 1 }, kfd), { ...all, major: 1 });
     }

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Chain, type FlattenPages, flattened } from '../../src/archive/flatten.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
-import { files, names, written } from './chain-archives.js';
+import { plainCheckpoint } from './archive-builder.js';
+import { files, names, root, written } from './chain-archives.js';
 
 const [first, second] = names;
 
@@ -142,6 +143,32 @@ test('each pages file is written anew from its own parts, and the manifest knows
     [`checkpoint/${first}`]: { path: join(work, `flat-${first}`), offset: 0, size: 500 },
     [`checkpoint/${second}`]: { path: join(work, `flat-${second}`), offset: 0, size: 600 },
   });
+});
+
+test('contents may be in a file of another name, and a checkpoint without a GPU has none', async (t) => {
+  const [own, others] = ['c'.repeat(32), 'd'.repeat(32)];
+  const { at, find, work } = await written(t, {
+    'tip.tar': files('base.tar', ({ parent }) => {
+      Object.assign(parent as object, { files: [{ name: first, root: others }] });
+    }),
+    'base.tar': files(undefined, ({ files: all }) => {
+      for (const { name, digest } of all) {
+        if (name === first) digest.hex = own;
+        if (name === second) digest.hex = others;
+      }
+    }),
+    'plain.tar': plainCheckpoint(),
+  });
+  const chain = await find('tip.tar');
+  const { calls, flatten } = fakeFlatten(2097152);
+  await flattened(chain, flatten, work);
+  const [{ parts } = { parts: [] }] = calls;
+  assert.deepEqual(
+    parts.map((part) => (part as { root: string }).root),
+    [root, others],
+  );
+  const [plain, ...more] = await find('plain.tar');
+  assert.deepEqual([plain?.contents.path, plain?.pages, more], [at('plain.tar'), new Map(), []]);
 });
 
 test('what was written and is not what the manifest says, and a chain without its end, are refused', async (t) => {

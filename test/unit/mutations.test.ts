@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Judged } from '../mutate/judged.js';
 import { mutate } from '../mutate/mutations.js';
 import { withSwitches } from '../mutate/native-guards.js';
+import { type Fate, reportOn } from '../mutate/report.js';
 import { testFilesFor } from '../mutate/test-files.js';
 
 /** Runs a function of the source with one mutant on; -1: none. */
@@ -98,4 +100,65 @@ void check(const Header& header) {
     switched.replace(/KFD_MUTANT\(\d\) \? (true|false) : \((.*?)\)(?=[,)]( |;))/g, '$2'),
     text,
   );
+});
+
+const list = `# It only spares
+# a call.
+src/a.ts: x -> false
+src/a.ts: x -> true
+
+# Nobody sees it.
+src/b.ts: y -> nothing #2
+src/b.ts: z -> nothing
+src/c.ts: other -> nothing
+`;
+
+test('survivors that were judged say why, others that nobody has judged them, and old judgements go', () => {
+  const fault = (file: string, line: number, change: string, fate: Fate) => ({
+    file,
+    line,
+    change,
+    fate,
+  });
+  const { text, suffices } = reportOn(
+    [
+      fault('src/a.ts', 1, 'x -> false', 'unnoticed'),
+      fault('src/a.ts', 1, 'x -> true', 'failed'),
+      fault('src/a.ts', 2, 'w -> true', 'unmet'),
+      fault('src/b.ts', 3, 'y -> nothing', 'unnoticed'),
+      fault('src/b.ts', 4, 'y -> nothing', 'unnoticed'),
+      fault('src/b.ts', 5, 'z -> nothing', 'late'),
+    ],
+    new Judged(list),
+  );
+  assert.deepEqual(text.split('\n'), [
+    'src/a.ts:1: x -> false (judged: It only spares a call.)',
+    'src/a.ts:2: w -> true (no test comes here)',
+    'src/b.ts:3: y -> nothing',
+    'src/b.ts:4: y -> nothing #2 (judged: Nobody sees it.)',
+    '',
+    'no survivor, but in test/mutate/judged.list: src/a.ts: x -> true',
+    'no survivor, but in test/mutate/judged.list: src/b.ts: z -> nothing',
+    '    1 of     3  src/a.ts',
+    '    1 of     3  src/b.ts',
+    '4 survivors, 2 of them not in test/mutate/judged.list',
+    '2 of 6 noticed (1 by a deadline): 33.3 %',
+    '',
+  ]);
+  assert.equal(suffices, false);
+});
+
+test('85 of 100 suffice, 84 do not; a judgement has a reason', () => {
+  const faults = (noticed: number) =>
+    Array.from({ length: 100 }, (_, line) => {
+      const fate = line < noticed ? 'failed' : 'unnoticed';
+      return { file: 'src/a.ts', line, change: 'x', fate } as const;
+    });
+  const none = new Judged('');
+  assert.deepEqual(
+    [84, 85].map((noticed) => reportOn(faults(noticed), none).suffices),
+    [false, true],
+  );
+  assert.throws(() => new Judged('# why\n\nsrc/a.ts: x\n'), /without a reason: src\/a\.ts: x/);
+  assert.ok(Judged.fromList().reasonOf({ file: 'src/none.ts', change: 'x' }) === undefined);
 });

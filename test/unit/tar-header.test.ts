@@ -69,6 +69,9 @@ test('names fill their fields, and numbers of devices are those of devices', () 
   const [name, prefix] = ['n'.repeat(100), 'p'.repeat(155)];
   const full = headerOf((block) => block.write(prefix, 345), name);
   assert.equal(decodeTarHeader(full)?.name, `${prefix}/${name}`);
+  // A block without a zero byte behind the prefix.
+  const filled = headerOf((block) => block.fill('x', 500).write(prefix, 345), name);
+  assert.equal(decodeTarHeader(filled)?.name, `${prefix}/${name}`);
   const short = headerOf((block) => block.write(prefix.slice(1), 345), name.slice(1));
   assert.equal(decodeTarHeader(short)?.name, `${prefix.slice(1)}/${name.slice(1)}`);
   const numbered = (block: Buffer) => block.write('0000342\x000000200\0', 329, 'latin1');
