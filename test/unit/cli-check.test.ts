@@ -172,6 +172,8 @@ test('the table ends with what to do', async (t) => {
 test('versions are read out of what programs print', () => {
   assert.deepEqual(parseVersion('podman version 5.4.2'), { text: '5.4.2', major: 5, minor: 4 });
   assert.deepEqual(parseVersion('Version: 4.0'), { text: '4.0', major: 4, minor: 0 });
+  const containerd = 'containerd github.com/containerd/containerd/v2 v2.1.9 1234567.8\n';
+  assert.deepEqual(parseVersion(containerd), { text: '2.1.9', major: 2, minor: 1 });
   assert.equal(parseVersion('no digits'), undefined);
   assert.equal(parseCrun(crunVersion)?.hasCriu, true);
   assert.equal(parseCrun('crun version 1.8.1\n-CRIU\n')?.hasCriu, false);
