@@ -37,6 +37,13 @@ test('every fail makes exit code 3, and every finding says how to mend it', asyn
   assert.match(hint, /^install criu 4\.0/);
 });
 
+/** Every fail says which command mends it. */
+function assertCommands(findings: readonly Finding[]): void {
+  for (const { name, status, hint } of findings) {
+    if (status === 'fail') assert.match(hint ?? '', /"[a-z].* .*"/, name);
+  }
+}
+
 test('each program is judged by itself', async (t) => {
   const root = await ableHost(t);
   const cases: [string, Finding['status'], Record<string, string | number | undefined>][] = [
@@ -49,12 +56,14 @@ test('each program is judged by itself', async (t) => {
     ['podman', 'warn', { 'podman --version': 'podman version 4.2.0\n' }],
     ['podman', 'ok', { 'podman --version': 'podman version 4.3.1\n' }],
   ];
+  await writeFile(join(root, 'etc/os-release'), 'ID=debian\nVERSION_ID="13"\n');
   for (const [name, expected, changes] of cases) {
     const outputs = Object.fromEntries(
       Object.entries({ ...programs, ...changes }).filter(([, output]) => output !== undefined),
     ) as Record<string, string | number>;
-    const { status } = await check(root, { run: fakeRun(outputs) });
+    const { status, findings } = await check(root, { run: fakeRun(outputs) });
     assert.equal(status(name), expected, `${name} ${JSON.stringify(changes)}`);
+    assertCommands(findings);
   }
 });
 
@@ -129,9 +138,10 @@ test('the installation is judged file by file', async (t) => {
   for (const [name, expected, change] of cases) {
     const root = await ableHost(t);
     await change(root);
-    const { status, code } = await check(root);
+    const { status, code, findings } = await check(root);
     assert.equal(status(name), expected, `${name} ${change}`);
     assert.equal(code, expected === 'fail' ? 3 : 0);
+    assertCommands(findings);
   }
 });
 
