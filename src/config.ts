@@ -81,7 +81,7 @@ export function parseConfig(text: string, path = defaultConfigPath): ConfigFile 
   } catch (error) {
     throw new KfdError('E_CONFIG', `${path}: not JSON: ${(error as Error).message}`, {
       cause: error,
-      hint: `mend or remove ${path}; without it the defaults apply`,
+      hint: `run "sudoedit ${path}" and mend it; without the file the defaults apply`,
     });
   }
   if (Array.isArray(json)) throw new KfdError('E_CONFIG', `${path}: must be an object`);
@@ -98,7 +98,7 @@ export function parseConfig(text: string, path = defaultConfigPath): ConfigFile 
     return key === '' ? 'must be an object' : `"${key}" ${reason(issue)}`;
   });
   throw new KfdError('E_CONFIG', `${path}: ${problems.join('; ')}`, {
-    hint: `correct ${path}, or remove the option: then its default applies`,
+    hint: `run "sudoedit ${path}" and correct or remove the option: then its default applies`,
     details: { problems },
   });
 }

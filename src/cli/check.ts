@@ -6,7 +6,9 @@
 import { Argument, Command, Option } from 'commander';
 import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
+import { cgroup } from './checks/cgroup.js';
 import { containerd } from './checks/containerd.js';
+import { criu } from './checks/criu.js';
 import { engines, enginesOf } from './checks/engines.js';
 import {
   type Check,
@@ -15,10 +17,11 @@ import {
   type Finding,
   fail,
 } from './checks/finding.js';
-import { addon, cgroup, gpus, node } from './checks/gpu.js';
+import { addon, gpus, node } from './checks/gpu.js';
 import { copies, criuConfiguration, folders, hook, packaged } from './checks/installation.js';
 import { kernel } from './checks/kernel.js';
-import { criu, podman, runtimes } from './checks/programs.js';
+import { mendOf } from './checks/mend.js';
+import { podman, runtimes } from './checks/programs.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, table } from './format.js';
 
@@ -44,8 +47,8 @@ function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines):
 }
 
 /** All findings about the host and the engines that are set up. One failing check never hides another. */
-export async function findingsOf(host: Omit<CheckContext, 'engines'>): Promise<Finding[]> {
-  const context = { ...host, engines: await enginesOf(host) };
+export async function findingsOf(host: Omit<CheckContext, 'engines' | 'mend'>): Promise<Finding[]> {
+  const context = { ...host, engines: await enginesOf(host), mend: await mendOf(host.root) };
   const findings = checksFor(context.engines).map((check) =>
     check(context).catch((error) => [broken(check, error)]),
   );
@@ -54,7 +57,7 @@ export async function findingsOf(host: Omit<CheckContext, 'engines'>): Promise<F
 
 function broken(check: Check, error: unknown): Finding {
   const known = asKfdError(error, check.name);
-  return fail(check.name, known.message, known.hint ?? 'run as root');
+  return fail(check.name, known.message, known.hint ?? 'run "sudo kfd-checkpoint check"');
 }
 
 interface CheckOptions {

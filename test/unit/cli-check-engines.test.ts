@@ -151,6 +151,17 @@ test('containerd itself: missing, old, and with the lines in its own file', asyn
   const root = await containerdHost(t, byPath);
   const missing = await check(root, { run: fakeRun({ ...programs }) });
   assert.equal(missing.status('containerd'), 'warn');
-  const old = fakeRun({ ...programs, 'containerd --version': 'containerd x 1.6.20\n' });
-  assert.equal((await check(root, { run: old })).status('containerd'), 'warn');
+  const releases: [version: string, status: Finding['status'], message: string][] = [
+    ['1.6.20', 'warn', '1.6.20: older than any tested'],
+    ['1.7.24~ds1', 'ok', '1.7.24'],
+    ['v2.0.5', 'warn', '2.0.5: only 1.7 and 2.1 were tried'],
+    ['v2.1.9', 'ok', '2.1.9'],
+    ['v2.3.4', 'warn', '2.3.4: only 1.7 and 2.1 were tried'],
+  ];
+  for (const [text, status, message] of releases) {
+    const release = fakeRun({ ...programs, 'containerd --version': `containerd x/v2 ${text} 1\n` });
+    const { findings } = await check(root, { run: release });
+    const finding = findings.find(({ name }) => name === 'containerd');
+    assert.deepEqual([finding?.status, finding?.message], [status, message]);
+  }
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Finding } from '../../src/cli/checks/finding.js';
 import { kernel } from '../../src/cli/checks/kernel.js';
+import { mendOf } from '../../src/cli/checks/mend.js';
 import type { NativeServices } from '../../src/cli/context.js';
 import { fakeNative, fakeRun } from './cli-context.js';
 import { fixtures } from './paths.js';
@@ -35,7 +36,9 @@ async function checked(
   const root = await bentHost(t, 'two-gpus', files);
   const kfdRestoreTakes = typeof taken === 'string' ? () => taken : taken;
   const native = { ...fakeNative, kfdRestoreTakes };
-  const context = { root, prefix: '/', run: fakeRun({}), native, nodeVersion: '20.0.0', engines };
+  const mend = await mendOf(root);
+  const host = { root, prefix: '/', run: fakeRun({}), native, nodeVersion: '20.0.0' };
+  const context = { ...host, engines, mend };
   const findings = await kernel(context);
   return (name) => {
     const found = findings.find((one) => one.name === name);
@@ -143,6 +146,7 @@ test('a host without a GPU has nothing to say here', async (t) => {
     native: fakeNative,
     nodeVersion: '20',
     engines,
+    mend: await mendOf(root),
   };
   assert.deepEqual(await kernel(context), []);
 });

@@ -37,6 +37,13 @@ test('every fail makes exit code 3, and every finding says how to mend it', asyn
   assert.match(hint, /^install criu 4\.0/);
 });
 
+/** Every fail says which command mends it. */
+function assertCommands(findings: readonly Finding[]): void {
+  for (const { name, status, hint } of findings) {
+    if (status === 'fail') assert.match(hint ?? '', /"[a-z].* .*"/, name);
+  }
+}
+
 test('each program is judged by itself', async (t) => {
   const root = await ableHost(t);
   const cases: [string, Finding['status'], Record<string, string | number | undefined>][] = [
@@ -49,12 +56,14 @@ test('each program is judged by itself', async (t) => {
     ['podman', 'warn', { 'podman --version': 'podman version 4.2.0\n' }],
     ['podman', 'ok', { 'podman --version': 'podman version 4.3.1\n' }],
   ];
+  await writeFile(join(root, 'etc/os-release'), 'ID=debian\nVERSION_ID="13"\n');
   for (const [name, expected, changes] of cases) {
     const outputs = Object.fromEntries(
       Object.entries({ ...programs, ...changes }).filter(([, output]) => output !== undefined),
     ) as Record<string, string | number>;
-    const { status } = await check(root, { run: fakeRun(outputs) });
+    const { status, findings } = await check(root, { run: fakeRun(outputs) });
     assert.equal(status(name), expected, `${name} ${JSON.stringify(changes)}`);
+    assertCommands(findings);
   }
 });
 
@@ -129,9 +138,10 @@ test('the installation is judged file by file', async (t) => {
   for (const [name, expected, change] of cases) {
     const root = await ableHost(t);
     await change(root);
-    const { status, code } = await check(root);
+    const { status, code, findings } = await check(root);
     assert.equal(status(name), expected, `${name} ${change}`);
     assert.equal(code, expected === 'fail' ? 3 : 0);
+    assertCommands(findings);
   }
 });
 
@@ -172,6 +182,8 @@ test('the table ends with what to do', async (t) => {
 test('versions are read out of what programs print', () => {
   assert.deepEqual(parseVersion('podman version 5.4.2'), { text: '5.4.2', major: 5, minor: 4 });
   assert.deepEqual(parseVersion('Version: 4.0'), { text: '4.0', major: 4, minor: 0 });
+  const containerd = 'containerd github.com/containerd/containerd/v2 v2.1.9 1234567.8\n';
+  assert.deepEqual(parseVersion(containerd), { text: '2.1.9', major: 2, minor: 1 });
   assert.equal(parseVersion('no digits'), undefined);
   assert.equal(parseCrun(crunVersion)?.hasCriu, true);
   assert.equal(parseCrun('crun version 1.8.1\n-CRIU\n')?.hasCriu, false);

@@ -14,29 +14,30 @@ import {
   shimProgram,
   startsOurShim,
 } from '../../runtime/containerd-config.js';
-import { versionOf } from '../../runtime/versions.js';
+import { askVersion, isOlder } from '../../runtime/versions.js';
 import { type Roots, readUtf8 } from '../roots.js';
-import { type Check, type Finding, fail, ok, warn } from './finding.js';
+import { type Check, type CheckContext, type Finding, fail, ok, warn } from './finding.js';
+import { servicePath } from './service-path.js';
 
 const configure = 'run "kfd-checkpoint configure containerd"';
-/** PATH of services (systemd.exec(5)). containerd looks there for the shim of a runtime's name. */
-const servicePath = ['usr/local/sbin', 'usr/local/bin', 'usr/sbin', 'usr/bin', 'sbin', 'bin'];
 
-export const containerd: Check = async ({ root, prefix, run }) => {
-  const version = await versionOf(run, 'containerd');
-  const release =
-    version === undefined
-      ? warn('containerd', 'not in PATH', 'install containerd 1.7 or 2.1')
-      : version.major < 1 || (version.major === 1 && version.minor < 7)
-        ? warn(
-            'containerd',
-            `${version.text}: older than any tested`,
-            'install containerd 1.7 or 2.1',
-          )
-        : ok('containerd', version.text);
-  const roots = { root, prefix };
-  return [release, ...(await runtimeFindings(roots)), await shimFinding(roots)];
-};
+export const containerd: Check = async (context) => [
+  await releaseFinding(context),
+  ...(await runtimeFindings(context)),
+  await shimFinding(context),
+];
+
+async function releaseFinding({ run, mend }: CheckContext): Promise<Finding> {
+  const name = 'containerd';
+  const version = await askVersion(run, name);
+  const hint = mend.install('containerd', '1.7 or 2.1');
+  if (typeof version === 'string') return warn(name, version, hint);
+  if (isOlder(version, '1.7')) return warn(name, `${version.text}: older than any tested`, hint);
+  if (!/^(1\.7|2\.1)\./.test(`${version.text}.`)) {
+    return warn(name, `${version.text}: only 1.7 and 2.1 were tried`, hint);
+  }
+  return ok(name, version.text);
+}
 
 /** The runtime for Kubernetes. `ctr` and nerdctl need none. */
 async function runtimeFindings(roots: Roots): Promise<Finding[]> {
@@ -65,7 +66,9 @@ async function runtimeFindings(roots: Roots): Promise<Finding[]> {
   const isCrun = used.binary !== undefined && basename(used.binary) === 'crun';
   if (isCrun) {
     const message = `${used.name}: ${used.binary}: containerd cannot restore what crun runs`;
-    return [fail(name, message, 'remove BinaryName from the runtime, so that runc is used')];
+    return [
+      fail(name, message, 'remove BinaryName from the runtime, run "systemctl restart containerd"'),
+    ];
   }
   return [
     own === undefined
@@ -82,7 +85,8 @@ function dropInFinding(main: ContainerdConfig, dropIn: ContainerdConfig, used: R
     return warn(name, message, `${configure}: it prints the lines for the file`);
   }
   if (!importsDropIn(main)) {
-    const hint = `add imports = ["${dropInPattern}"] to ${containerdConfigPath}, restart containerd`;
+    const line = `imports = ["${dropInPattern}"]`;
+    const hint = `add ${line} to ${containerdConfigPath}, run "systemctl restart containerd"`;
     return warn(name, `${dropInPath}: not read by containerd; pods cannot use it, ctr can`, hint);
   }
   return ok(name, inFile(used, dropInPath));
@@ -92,16 +96,13 @@ function inFile({ name }: Runtime, path: string): string {
   return `${name}, in ${path}`;
 }
 
-async function shimFinding({ root, prefix }: Roots): Promise<Finding> {
+async function shimFinding({ root, prefix, mend }: CheckContext): Promise<Finding> {
   const program = shimProgram(prefix);
   try {
     await access(join(root, program), constants.X_OK);
   } catch {
-    return fail(
-      'shim',
-      `${program}: not executable: no container can start`,
-      'install the package again',
-    );
+    const message = `${program}: not executable: no container can start`;
+    return fail('shim', message, mend.reinstall);
   }
   // Not followed: a link of another root folder leads elsewhere.
   const found = await Promise.all(
@@ -109,7 +110,7 @@ async function shimFinding({ root, prefix }: Roots): Promise<Finding> {
   );
   if (found.includes(true)) return ok('shim', program);
   const message = `${basename(program)}: not in ${servicePath.map((folder) => `/${folder}`).join(':')}`;
-  return warn('shim', `${message}; ctr does not find it`, `link it: ln -s ${program} /usr/bin`);
+  return warn('shim', `${message}; ctr does not find it`, `run "ln -s ${program} /usr/bin"`);
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -2,6 +2,7 @@
 
 import type { Run } from '../../os/exec.js';
 import type { NativeServices } from '../context.js';
+import type { Mend } from './mend.js';
 
 /** One line in the output of `check`. */
 export interface Finding {
@@ -9,7 +10,7 @@ export interface Finding {
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly message: string;
-  /** How to solve the problem. Every warn and fail has one. */
+  /** How to solve the problem. Every warn and fail has one, and that of a fail quotes a command where one helps. */
   readonly hint?: string;
   /** Rows of docs/kernels.md that hold for a GPU, by their ids. */
   readonly rows?: readonly string[];
@@ -31,6 +32,7 @@ export interface CheckContext {
   /** `process.versions.node`. */
   readonly nodeVersion: string;
   readonly engines: Engines;
+  readonly mend: Mend;
 }
 
 export type Check = (context: CheckContext) => Promise<Finding[]>;

@@ -19,7 +19,6 @@ import { type Roots, read } from '../roots.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
 
 const configure = 'run "kfd-checkpoint configure"';
-const reinstall = 'install the package again';
 
 /** What makes CRIU load the plugin for podman. For containerd the shim does. */
 export const criuConfiguration: Check = async ({ root, prefix }) => {
@@ -43,12 +42,12 @@ export const copies: Check = async ({ root, prefix }) => {
 };
 
 /** The files that `configure` copies. */
-export const packaged: Check = async ({ root, prefix }) => {
+export const packaged: Check = async ({ root, prefix, mend }) => {
   const { unusable } = await readPackage({ root, prefix });
   return [
     unusable.length === 0
       ? ok('package', 'complete')
-      : warn('package', `missing or damaged: ${unusable.join(', ')}`, reinstall),
+      : warn('package', `missing or damaged: ${unusable.join(', ')}`, mend.reinstall),
   ];
 };
 
@@ -63,7 +62,9 @@ async function pluginFinding(roots: Roots, { plugin }: PackageParts): Promise<Fi
   }
   const foreign = entries.filter((name) => name !== basename(loadedPlugin));
   if (foreign.length > 0) {
-    const hint = `keep only ${basename(loadedPlugin)} in ${libdir}: CRIU loads all plugins in it`;
+    const isPlain = foreign.every((name) => /^[\w.-]+$/.test(name) && !name.startsWith('-'));
+    const remove = `run "cd ${libdir} && rm ${foreign.join(' ')}"`;
+    const hint = isPlain ? remove : `keep only ${basename(loadedPlugin)} in ${libdir}`;
     return fail('plugin', `${libdir}: other plugins: ${foreign.join(', ')}`, hint);
   }
   const loaded = await read(roots, loadedPlugin);
@@ -121,7 +122,7 @@ function isOld(installed: string | undefined, packaged: string | undefined): boo
   return packaged !== undefined && installed !== packaged;
 }
 
-export const hook: Check = async ({ root, prefix }) => {
+export const hook: Check = async ({ root, prefix, mend }) => {
   const text = await read({ root, prefix }, hookFilePath);
   const consequence = 'archives carry no GPU annotations';
   if (text === undefined) {
@@ -136,7 +137,7 @@ export const hook: Check = async ({ root, prefix }) => {
   }
   const program = precreateProgram(prefix);
   if (!(await isAllowed(join(root, program), constants.R_OK))) {
-    return [warn('hook', `${program}: cannot be read; ${consequence}`, reinstall)];
+    return [warn('hook', `${program}: cannot be read; ${consequence}`, mend.reinstall)];
   }
   const { hook: expected } = await readPackage({ root, prefix });
   return isOld(text, expected)
@@ -156,7 +157,13 @@ export const folders: Check = async ({ root }) => {
     file = await readConfig(join(root, 'etc/kfd-checkpoint/config.json'));
   } catch (error) {
     const known: KfdError = asKfdError(error, 'config.json');
-    return [fail('configuration', known.message, known.hint ?? 'correct the file')];
+    return [
+      fail(
+        'configuration',
+        known.message,
+        known.hint ?? `run "sudoedit /etc/kfd-checkpoint/config.json"`,
+      ),
+    ];
   }
   const { config, unknownOptions } = file;
   const findings = [
@@ -173,7 +180,11 @@ export const folders: Check = async ({ root }) => {
     findings.push(
       (await isAllowed(existing, constants.W_OK))
         ? ok('folder', folder)
-        : fail('folder', `${folder}: cannot be written`, 'run as root, or change log_dir'),
+        : fail(
+            'folder',
+            `${folder}: cannot be written`,
+            'run "sudo kfd-checkpoint check", or change log_dir in /etc/kfd-checkpoint/config.json',
+          ),
     );
   }
   return findings;

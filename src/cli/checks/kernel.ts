@@ -15,11 +15,12 @@ import { gfxName } from '../../gpu/properties.js';
 import { queueProbe } from '../../gpu/queue-probe.js';
 import type { ManifestGpu } from '../../manifest/schema.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
+import type { Mend } from './mend.js';
 
 const kinds = ['compute', 'sdma'] as const;
 const page = 'docs/kernels.md has the rows';
 
-export const kernel: Check = async ({ root, native }) => {
+export const kernel: Check = async ({ root, native, mend }) => {
   const { gpus: found, kernelRelease } = await readHost({ root });
   if (found.length === 0) return [];
   const gpus = found.map(({ record }) => record);
@@ -32,7 +33,7 @@ export const kernel: Check = async ({ root, native }) => {
   const isAble = limits.some(({ certain }) => !certain.includes('compute'));
   return [
     releaseFinding(host),
-    ...parameterFindings(parameters),
+    ...parameterFindings(parameters, mend),
     ...limits.map((one) => queueFinding(one, isAble)),
   ];
 };
@@ -75,16 +76,16 @@ function releaseFinding(host: QueueHost): Finding {
 }
 
 /** Others than the driver's defaults. `noretry` and `mes` are only told. */
-function parameterFindings(parameters: ReadonlyMap<string, number>): Finding[] {
+function parameterFindings(parameters: ReadonlyMap<string, number>, mend: Mend): Finding[] {
   if (parameters.size === 0) return [];
   const text = [...parameters].map(([name, value]) => `${name}=${value}`).join(', ');
   if (parameters.get('cwsr_enable') === 0) {
     const message = `${text}: without cwsr_enable no queue can be saved`;
-    return [fail('amdgpu', message, 'load amdgpu with cwsr_enable=1')];
+    return [fail('amdgpu', message, mend.bootWith('amdgpu.cwsr_enable=1'))];
   }
   if ((parameters.get('sched_policy') ?? 0) !== 0) {
     const message = `${text}: sched_policy other than 0 was never tried`;
-    return [warn('amdgpu', message, 'load amdgpu with sched_policy=0')];
+    return [warn('amdgpu', message, mend.bootWith('amdgpu.sched_policy=0'))];
   }
   return [ok('amdgpu', text)];
 }

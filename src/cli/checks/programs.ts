@@ -1,30 +1,10 @@
-/** Checks of other programs: CRIU, the OCI runtimes and podman. */
+/** Checks of podman and of the OCI runtimes. */
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseCrun, versionOf } from '../../runtime/versions.js';
+import { askVersion, isOlder, parseCrun, versionIn } from '../../runtime/versions.js';
+import { hasCgroup2 } from './cgroup.js';
 import { type Check, type CheckContext, type Finding, fail, ok, warn } from './finding.js';
-
-export const criu: Check = async ({ run }) => {
-  const version = await versionOf(run, 'criu');
-  if (version === undefined) {
-    return [fail('criu', 'not in PATH', 'install criu 4.0 or later')];
-  }
-  if (version.major < 4) {
-    const hint =
-      'install criu 4.0 or later: older releases have no plugin hook for device checkpoints';
-    return [fail('criu', `${version.text}: too old`, hint)];
-  }
-  const check = await run('criu', ['check'], { timeoutMs: 30_000 });
-  if (check?.status === 0) return [ok('criu', version.text), ok('criu check', 'passed')];
-  const output = `${check?.stdout ?? ''}\n${check?.stderr ?? ''}`;
-  const line = output
-    .split('\n')
-    .find((text) => /\bError\b/.test(text))
-    ?.trim();
-  const hint = 'run "criu check" as root; criu must be newer than the kernel';
-  return [ok('criu', version.text), fail('criu check', line ?? 'failed', hint)];
-};
 
 /**
  * podman needs one OCI runtime that can checkpoint, so a failure of the other one becomes a warning.
@@ -43,20 +23,17 @@ function asWarning(finding: Finding): Finding {
   return finding.status === 'fail' ? { ...finding, status: 'warn' } : finding;
 }
 
-async function crunFinding({ root, run }: CheckContext): Promise<Finding> {
+async function crunFinding({ root, run, mend }: CheckContext): Promise<Finding> {
+  const hint = mend.install('crun', 'one with "+CRIU" in "crun --version"');
   const output = await run('crun', ['--version']);
-  const crun = output?.status === 0 ? parseCrun(output.stdout) : undefined;
-  if (crun === undefined) return fail('crun', 'not in PATH', 'install crun with CRIU support');
-  if (!crun.hasCriu) {
-    const hint = 'install a crun built with CRIU ("+CRIU" in crun --version), or use runc';
-    return fail('crun', `${crun.text}: built without CRIU`, hint);
+  const crun = versionIn(output);
+  if (typeof crun === 'string') return fail('crun', crun, hint);
+  if (parseCrun(output?.stdout ?? '')?.hasCriu !== true) {
+    return fail('crun', `${crun.text}: built without CRIU`, `${hint}; or use runc`);
   }
   if (!(await hasLibcriu(root, run))) {
-    return fail(
-      'crun',
-      `${crun.text}: libcriu.so.2 is missing`,
-      'install libcriu2 (crun loads it)',
-    );
+    const needed = mend.install('libcriu', 'what crun loads');
+    return fail('crun', `${crun.text}: libcriu.so.2 is missing`, needed);
   }
   return ok('crun', `${crun.text}, with libcriu.so.2`);
 }
@@ -83,20 +60,27 @@ async function hasLibcriu(root: string, run: CheckContext['run']): Promise<boole
   return false;
 }
 
-async function runcFinding({ run }: CheckContext): Promise<Finding> {
-  const version = await versionOf(run, 'runc');
-  return version === undefined
-    ? fail('runc', 'not in PATH', 'install runc 1.1 or later to run containers with it')
+async function runcFinding({ run, mend }: CheckContext): Promise<Finding> {
+  const version = await askVersion(run, 'runc');
+  return typeof version === 'string'
+    ? fail('runc', version, mend.install('runc', '1.1 or later'))
     : ok('runc', version.text);
 }
 
-export const podman: Check = async ({ run }) => {
-  const version = await versionOf(run, 'podman');
-  if (version === undefined) {
-    return [warn('podman', 'not in PATH', 'install podman 4.3 or later')];
+/** podman 6 ends at once where there is no cgroup v2, also when it is asked for its version. */
+export const podman: Check = async ({ root, run, mend }) => {
+  const version = await askVersion(run, 'podman');
+  const hint = mend.install('podman', '4.3 or later');
+  const isUnable = (text: string) => {
+    const message = `${text} runs on cgroup v2 only, and this host has cgroup v1`;
+    return [fail('podman', message, mend.bootWith('systemd.unified_cgroup_hierarchy=1'))];
+  };
+  if (typeof version === 'string') {
+    if (/cgroups v1 not supported/i.test(version)) return isUnable('this podman');
+    return [warn('podman', version, hint)];
   }
-  const isOld = version.major < 4 || (version.major === 4 && version.minor < 3);
-  return isOld
-    ? [warn('podman', `${version.text}: older than any tested`, 'install podman 4.3 or later')]
+  if (version.major >= 6 && !(await hasCgroup2(root))) return isUnable(version.text);
+  return isOlder(version, '4.3')
+    ? [warn('podman', `${version.text}: older than any tested`, hint)]
     : [ok('podman', version.text)];
 };
