@@ -124,7 +124,8 @@ export function refusal(path: string, reasons: readonly Mismatch[]): KfdError | 
   });
 }
 
-function ifKnown<T>(ask: () => T): T | undefined {
+/** What `ask` says; undefined where it cannot be asked. */
+export function ifKnown<T>(ask: () => T): T | undefined {
   try {
     return ask();
   } catch {

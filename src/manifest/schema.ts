@@ -45,7 +45,8 @@ const imageFile = v.pipe(
 const hex = (digits: number) =>
   v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${digits}}$`), `not ${digits} hex digits`));
 
-const gpu = v.strictObject({
+/** A GPU as a host has it. */
+export const gpuSchema = v.strictObject({
   ordinal: gpuOrdinal,
   /** KFD's id of the GPU on the source host. */
   gpu_id: u32,
@@ -199,7 +200,7 @@ export const manifestSchema = v.strictObject({
       }),
     ),
   }),
-  gpus: list(gpu, manifestLimits.gpus, 1),
+  gpus: list(gpuSchema, manifestLimits.gpus, 1),
   devices: v.strictObject({
     kfd_major: u32,
     kfd_minor: u32,

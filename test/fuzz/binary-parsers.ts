@@ -14,6 +14,13 @@ import {
 import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
 import { encodeFrame, FrameReader } from '../../shim/transport/frame.js';
 import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
+import {
+  controlFrame,
+  frameHeader,
+  greeting,
+  FrameReader as MigrationReader,
+} from '../../src/migrate/wire/frame.js';
+import { decodeMessage, encodeMessage } from '../../src/migrate/wire/messages.js';
 import { boIndices } from '../../src/session/plugin/wire.js';
 import { stateBytes } from '../unit/state-builder.js';
 import { type Parser, unlessRefused } from './parser.js';
@@ -167,7 +174,53 @@ const states: Parser = {
   },
 };
 
+const id = '0'.repeat(32);
+const migrationStream = Buffer.concat([
+  greeting,
+  encodeMessage({ type: 'begin', id, lease_ms: 1000 }),
+  frameHeader('content', 5),
+  Buffer.from('bytes'),
+  encodeMessage({ type: 'failed', id, failure: { code: 'E_IO', message: 'no', hint: 'yes' } }),
+]);
+
+const migration: Parser = {
+  name: 'migration-stream',
+  seeds: [
+    migrationStream,
+    Buffer.concat([greeting, controlFrame(Buffer.from('{"type":"grant"}'))]),
+  ],
+  tokens: ['\0\0\0\x01', '\x01\0\0\0', '\x02\0\0\0', '\0\x10\0\0', '\n', '"id":', '{', '}', ','],
+  run(input) {
+    const read = (pieces: readonly Buffer[]) => {
+      const found: string[] = [];
+      let contents = '';
+      const reader = new MigrationReader({
+        control: (payload) => {
+          found.push(`${contents}|${payload.toString('hex')}`);
+          const message = unlessRefused(['E_PROTOCOL'], () => decodeMessage(payload));
+          if (message === undefined) return;
+          assert.deepEqual(decodeMessage(encodeMessage(message).subarray(8)), message);
+        },
+        content: (length) => found.push(`content ${length}`),
+        bytes: (part) => {
+          contents += part.toString('hex');
+        },
+      });
+      const whole = unlessRefused(['E_PROTOCOL'], () => {
+        for (const piece of pieces) reader.push(piece);
+        return true;
+      });
+      return { whole, found, contents };
+    };
+    const at = Math.floor(input.length / 2);
+    const once = read([input]);
+    assert.deepEqual(read([input.subarray(0, at), input.subarray(at)]), once);
+    if (input.length < 300) assert.deepEqual(read([...input].map((byte) => Buffer.of(byte))), once);
+  },
+};
+
 export const binaryParsers: readonly Parser[] = [
+  migration,
   frames,
   messages,
   answers,

@@ -1,0 +1,109 @@
+/** Before a migration: what moves, and whether the target can take it. Nothing is stopped or changed. */
+
+import { join } from 'node:path';
+import { type Config, defaultConfigPath, loadConfig } from '../config.js';
+import { KfdError } from '../errors.js';
+import { parseGpuMap } from '../gpu/gpu-map.js';
+import { type Host, hostRecord, readHost } from '../gpu/host.js';
+import { parseDifferences } from '../gpu/ignorable.js';
+import { SshConnection } from '../migrate/connection.js';
+import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
+import {
+  gpuProcesses,
+  liveContainer,
+  manifestNow,
+  memoryOf,
+} from '../migrate/question/container.js';
+import { type Facts, factsOf } from '../migrate/question/documents.js';
+import { toolVersions } from '../migrate/question/target-facts.js';
+import { version } from '../version.js';
+import type { CommandContext } from './context.js';
+import { ifKnown } from './restorability.js';
+
+export interface QuestionOptions {
+  readonly root: string;
+  readonly gpuMap?: string;
+  readonly ignoreMismatch?: string;
+}
+
+export interface Asked {
+  readonly moving: Moving;
+  readonly facts: Facts;
+  readonly answer: Answer;
+}
+
+/** Throws as `movingOf` and the connection, E_CONFIG for the configuration, E_USAGE for the options. */
+export async function askTarget(
+  container: string,
+  host: string,
+  { root, gpuMap, ignoreMismatch }: QuestionOptions,
+  context: CommandContext,
+): Promise<Asked> {
+  const config: Config = await loadConfig(join(root, defaultConfigPath));
+  const asked = ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch);
+  const map = gpuMap === undefined ? undefined : parseGpuMap(gpuMap);
+  const moving = await movingOf(container, root, context);
+  const connection = await SshConnection.open(host);
+  const stop = () => void connection.close();
+  context.signal.addEventListener('abort', stop, { once: true });
+  try {
+    connection.messages.send({ type: 'question', question: moving.question });
+    const facts = factsOf((await connection.expect('facts')).facts);
+    const choices = {
+      ...(map !== undefined && { gpu_map: map }),
+      ignore_mismatch: [...config.ignore_mismatch, ...asked],
+    };
+    return { moving, facts, answer: compare(moving, facts, choices) };
+  } catch (error) {
+    if (context.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    throw error;
+  } finally {
+    context.signal.removeEventListener('abort', stop);
+    await connection.close();
+  }
+}
+
+/** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
+async function movingOf(
+  name: string,
+  root: string,
+  { run, native }: CommandContext,
+): Promise<Moving> {
+  const container = await liveContainer(name, run);
+  const host = await readHost({
+    root,
+    kfdVersion: ifKnown(native.kfdVersion),
+    xsaveBytes: ifKnown(native.xsaveBytes),
+  });
+  const processes = await gpuProcesses(container.id, root);
+  if (processes.length === 0) {
+    throw new KfdError('E_NO_GPU', `${name}: no process of it uses the GPU`, {
+      hint: 'move it with podman alone: podman container checkpoint --export',
+    });
+  }
+  const manifest = manifestNow(hostRecord(withKfd(host)), processes, version);
+  return {
+    question: {
+      engine: 'podman',
+      container: container.name,
+      image: container.image,
+      image_id: container.imageId,
+      folders: [...container.folders],
+    },
+    release: version,
+    tools: await toolVersions(run),
+    runtime: container.runtime,
+    manifest,
+    memoryBytes: await memoryOf(container.id, root),
+    contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
+  };
+}
+
+function withKfd(host: Host): Parameters<typeof hostRecord>[0] {
+  const { kfdVersion, kfdDevice } = host;
+  if (kfdVersion !== undefined && kfdDevice !== undefined)
+    return { ...host, kfdVersion, kfdDevice };
+  throw new KfdError('E_NO_GPU', '/dev/kfd: cannot be used on this host', {
+    hint: 'run as root; see "kfd-checkpoint check"',
+  });
+}

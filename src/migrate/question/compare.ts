@@ -1,0 +1,163 @@
+/** Whether a target can take a container, before anything stops. All reasons against it at once. Pure. */
+
+import type { Choices, Placement } from '../../gpu/compare.js';
+import { placeOnHost } from '../../gpu/compare.js';
+import type { Mismatch } from '../../gpu/mismatch.js';
+import type { Manifest } from '../../manifest/schema.js';
+import { parseVersion } from '../../runtime/versions.js';
+import type { Facts, Question, ToolVersions } from './documents.js';
+import { hostOfFacts } from './host-facts.js';
+
+/** The source, and what the container holds at this moment. */
+export interface Moving {
+  readonly question: Question;
+  readonly release: string;
+  readonly tools: ToolVersions;
+  /** The OCI runtime of the container. */
+  readonly runtime: 'crun' | 'runc';
+  /** What a checkpoint would record now, as far as the GPUs of a target matter. */
+  readonly manifest: Manifest;
+  /** Bytes of host memory, and of GPU contents. */
+  readonly memoryBytes: number;
+  readonly contentBytes: number;
+}
+
+export interface Answer {
+  /** Every reason against the migration, the most general first. Empty: it may begin. */
+  readonly reasons: readonly Mismatch[];
+  /** What may stop it nevertheless. */
+  readonly warnings: readonly Mismatch[];
+  readonly ignored: readonly Mismatch[];
+  readonly placement: Placement;
+}
+
+/** Compares by what `check` compares an archive with: the GPUs of the target must do for the container as it is. */
+export function compare(moving: Moving, facts: Facts, choices: Choices = {}): Answer {
+  const placement = placeOnHost(moving.manifest, hostOfFacts(facts.host), choices);
+  return {
+    reasons: [
+      ...hostFailures(facts),
+      ...releases(moving, facts),
+      ...toolReasons(moving, facts),
+      ...placement.mismatches,
+      ...containerReasons(moving, facts),
+      ...roomReasons(moving, facts),
+    ],
+    warnings: [...placement.risks, ...podmanWarnings(moving, facts)],
+    ignored: placement.ignored,
+    placement,
+  };
+}
+
+function hostFailures({ failures }: Facts): Mismatch[] {
+  return failures.map(({ name, message, hint }) => ({
+    code: 'E_HOST',
+    message: `${name}: ${message}`,
+    hint,
+  }));
+}
+
+/** Both sides of the connection are of one release: the one that writes an image, and the one that reads it. */
+function releases({ release }: Moving, facts: Facts): Mismatch[] {
+  if (release === facts.release) return [];
+  const message = `kfd-checkpoint: ${release} here, ${facts.release} there`;
+  return [
+    {
+      code: 'E_IMAGE_VERSION',
+      message,
+      hint: 'install the same release of kfd-checkpoint on both',
+    },
+  ];
+}
+
+/** A missing CRIU, podman or crun is a failure of `check` there already. */
+function toolReasons({ tools, runtime }: Moving, facts: Facts): Mismatch[] {
+  const reasons: Mismatch[] = [];
+  if (isOlder(facts.tools.criu, tools.criu)) {
+    reasons.push({
+      code: 'E_HOST',
+      message: `criu: ${tools.criu} here wrote what ${facts.tools.criu} there may not read`,
+      hint: `install criu ${tools.criu} or later there`,
+    });
+  }
+  if (facts.tools[runtime] === undefined) {
+    reasons.push({
+      code: 'E_HOST',
+      message: `${runtime}: runs the container here, and is not in PATH there`,
+      hint: `install ${runtime} there: an archive is restored by the runtime that wrote it`,
+    });
+  }
+  return reasons;
+}
+
+function podmanWarnings({ tools }: Moving, facts: Facts): Mismatch[] {
+  if (!isOlder(facts.tools.podman, tools.podman)) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: `podman: ${tools.podman} here is newer than ${facts.tools.podman} there`,
+      hint: `install podman ${tools.podman} or later there`,
+    },
+  ];
+}
+
+/** By major and minor version. False where one is not known. */
+function isOlder(there: string | undefined, here: string | undefined): boolean {
+  const [is, was] = [parseVersion(there ?? ''), parseVersion(here ?? '')];
+  if (is === undefined || was === undefined) return false;
+  return is.major === was.major ? is.minor < was.minor : is.major < was.major;
+}
+
+function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
+  const { container, image, image_id: id } = question;
+  const reasons: Mismatch[] = [];
+  if (facts.name_taken) {
+    reasons.push({
+      code: 'E_HOST',
+      message: `container ${container}: there is one with this name already`,
+      hint: `remove or rename it there: podman rename ${container} NEW`,
+    });
+  }
+  if (facts.image_id === undefined) {
+    reasons.push({
+      code: 'E_IMAGE_MISSING',
+      message: `image ${image}: not there`,
+      hint: `get it there: podman pull ${image}`,
+    });
+  } else if (facts.image_id !== id) {
+    reasons.push({
+      code: 'E_IMAGE_MISSING',
+      message: `image ${image}: another one there: ${short(facts.image_id)}, here ${short(id)}`,
+      hint: `send this one: podman save ${image} | ssh HOST podman load`,
+    });
+  }
+  for (const folder of facts.missing_folders) {
+    const message = `mount: ${folder} is not there`;
+    const hint = `copy ${folder} to that host: the container has it mounted`;
+    reasons.push({ code: 'E_HOST', message, hint });
+  }
+  return reasons;
+}
+
+const short = (id: string) => id.slice(0, 12);
+
+function roomReasons({ memoryBytes, contentBytes }: Moving, facts: Facts): Mismatch[] {
+  const reasons: Mismatch[] = [];
+  const { memory_free_bytes: free, store } = facts;
+  if (memoryBytes > free) {
+    reasons.push({
+      code: 'E_HOST',
+      message: `memory: the container uses ${memoryBytes} bytes, ${free} are free there`,
+      hint: 'end other work there, or move it to a host with more memory',
+    });
+  }
+  const needed = memoryBytes + contentBytes;
+  if (needed > store.free_bytes) {
+    reasons.push({
+      code: 'E_IO',
+      message: `${store.path}: up to ${needed} bytes arrive there, ${store.free_bytes} are free`,
+      hint: `make room in ${store.path} there, or set TMPDIR there to a larger folder`,
+    });
+  }
+  return reasons;
+}

@@ -1,0 +1,188 @@
+/** A podman container that runs: what a migration has to know of it. Reads, and changes nothing. */
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { KfdError } from '../../errors.js';
+import { queuesOfProcess } from '../../gpu/driver-state.js';
+import type { Manifest } from '../../manifest/schema.js';
+import type { Run } from '../../os/exec.js';
+import { readTextIfAny } from '../../os/files.js';
+
+/** Podman waits for the lock of a container that another command uses. */
+const podmanMs = 60_000;
+
+const inspected = v.pipe(
+  v.array(
+    v.object({
+      Id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+      Name: v.string(),
+      Image: v.string(),
+      ImageName: v.string(),
+      OCIRuntime: v.string(),
+      State: v.object({ Status: v.string(), Pid: v.number() }),
+      Mounts: v.array(v.object({ Type: v.string(), Source: v.exactOptional(v.string()) })),
+    }),
+  ),
+  v.length(1),
+);
+
+export interface LiveContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly image: string;
+  readonly imageId: string;
+  readonly runtime: 'crun' | 'runc';
+  /** Folders of this host that are mounted in it. */
+  readonly folders: readonly string[];
+}
+
+/** Throws E_HOST without podman, E_NOT_FOUND, E_USAGE for a container that does not run. */
+export async function liveContainer(name: string, run: Run): Promise<LiveContainer> {
+  const found = await run('podman', ['container', 'inspect', '--', name], { timeoutMs: podmanMs });
+  if (found === undefined) {
+    throw new KfdError('E_HOST', 'podman: not in PATH', { hint: 'install podman' });
+  }
+  if (found.status === undefined) {
+    throw new KfdError('E_TIMEOUT', `podman: did not describe container ${name} in 60 s`, {
+      hint: 'wait for the other command that uses this container',
+    });
+  }
+  if (found.status !== 0) {
+    throw new KfdError('E_NOT_FOUND', `${name}: podman has no such container`, {
+      hint: 'see "podman ps"',
+    });
+  }
+  const one = parsed(name, found.stdout);
+  if (one.State.Status !== 'running') {
+    throw new KfdError('E_USAGE', `${name}: is ${one.State.Status}, and does not run`, {
+      hint: 'only a running container can be moved; start it, or move its archive',
+    });
+  }
+  const runtime = one.OCIRuntime.endsWith('runc') ? 'runc' : 'crun';
+  const folders = one.Mounts.flatMap(({ Type: type, Source: source }) =>
+    type === 'bind' && source !== undefined ? [source] : [],
+  );
+  const { Id: id, Name, Image: imageId, ImageName: image } = one;
+  return { id, name: Name, image, imageId: imageId.replace(/^sha256:/, ''), runtime, folders };
+}
+
+function parsed(name: string, text: string) {
+  try {
+    const [one] = v.parse(inspected, JSON.parse(text));
+    if (one !== undefined) return one;
+    throw new Error('nothing in it');
+  } catch (cause) {
+    const hint = 'update podman, or move the container by an archive';
+    throw new KfdError('E_HOST', `podman: unexpected output for container ${name}`, {
+      cause,
+      hint,
+    });
+  }
+}
+
+/** A process of the container that uses KFD. */
+export interface GpuProcess {
+  readonly pid: number;
+  /** Bytes of VRAM by KFD's id of the GPU. Each GPU that the process may use has an entry. */
+  readonly vram: ReadonlyMap<number, number>;
+  /** KFD's ids of the GPUs on which it has SDMA queues. */
+  readonly sdmaGpus: readonly number[];
+}
+
+/** All of them, by pid (kfd_process.c:kfd_procfs_show, kfd_create_process_sysfs@6.12.117). Others' cgroups differ. */
+export async function gpuProcesses(id: string, root: string): Promise<GpuProcess[]> {
+  const folder = join(root, 'sys/class/kfd/kfd/proc');
+  const pids = (await names(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: GpuProcess[] = [];
+  for (const pid of pids.toSorted((a, b) => a - b)) {
+    const cgroup = await readTextIfAny(join(root, `proc/${pid}/cgroup`)).catch(() => undefined);
+    if (cgroup?.includes(id) !== true) continue;
+    const queues = await queuesOfProcess(pid, root);
+    const sdma = queues.filter(({ kind }) => kind === 'sdma').map(({ gpuId }) => gpuId);
+    const vram = await vramOf(join(folder, `${pid}`));
+    found.push({ pid, vram, sdmaGpus: [...new Set(sdma)] });
+  }
+  return found;
+}
+
+async function vramOf(folder: string): Promise<ReadonlyMap<number, number>> {
+  const bytes = new Map<number, number>();
+  for (const name of await names(folder)) {
+    const gpuId = /^vram_(\d{1,10})$/.exec(name)?.[1];
+    if (gpuId === undefined) continue;
+    const text = await readTextIfAny(join(folder, name)).catch(() => undefined);
+    bytes.set(Number(gpuId), /^\d{1,15}\s*$/.test(text ?? '') ? Number(text) : 0);
+  }
+  return bytes;
+}
+
+function names(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []);
+}
+
+/** Bytes that CRIU would save of its memory: what is not backed by files. 0 where the cgroup tells nothing. */
+export async function memoryOf(id: string, root: string): Promise<number> {
+  const folder = join(root, 'sys/fs/cgroup');
+  for (const scope of [`machine.slice/libpod-${id}.scope`, `libpod_parent/libpod-${id}`]) {
+    const text = await readTextIfAny(join(folder, scope, 'memory.stat')).catch(() => undefined);
+    if (text === undefined) continue;
+    const value = (name: string) =>
+      Number(new RegExp(`^${name} (\\d{1,15})$`, 'm').exec(text)?.[1] ?? 0);
+    return value('anon') + value('shmem');
+  }
+  return 0;
+}
+
+type SourceHost = Pick<Manifest, 'host' | 'gpus' | 'devices'>;
+
+/**
+ * What a checkpoint would record now, for a comparison with GPUs of another host: the GPUs of each process, and one
+ * buffer for all its VRAM on each. Nothing of it is written anywhere.
+ */
+export function manifestNow(
+  host: SourceHost,
+  processes: readonly GpuProcess[],
+  release: string,
+): Manifest {
+  const ordinals = new Map(host.gpus.map(({ gpu_id, ordinal }) => [gpu_id, ordinal]));
+  const known = (ids: Iterable<number>) =>
+    [...ids].flatMap((id) => ordinals.get(id) ?? []).toSorted((a, b) => a - b);
+  const buffers = processes.flatMap(({ vram }, process) =>
+    [...vram].flatMap(([id, size]) => {
+      const gpu = ordinals.get(id);
+      return gpu === undefined || size === 0 ? [] : [{ process, gpu, size }];
+    }),
+  );
+  return {
+    schema_version: 1,
+    tool: { name: 'kfd-checkpoint', version: release },
+    created: new Date(0).toISOString(),
+    ...host,
+    processes: processes.map(({ pid, vram, sdmaGpus }, ordinal) => ({
+      ordinal,
+      pid,
+      ns_pid: 0,
+      comm: '',
+      state_file: `kfd-state-${ordinal}.img`,
+      gpus: known(vram.keys()),
+      sdma_gpus: known(sdmaGpus),
+      num_bos: 0,
+      num_objects: 0,
+      vram_bytes: [...vram.values()].reduce((sum, bytes) => sum + bytes, 0),
+      gtt_bytes: 0,
+    })),
+    ext_files: [],
+    buffers: buffers.map((one, id) => ({
+      ...one,
+      id,
+      bo_index: 0,
+      kind: 'vram' as const,
+      pages_file: `amdgpu-pages-${one.process}-0000.img`,
+    })),
+    files: [],
+    features: { required: [], optional: [] },
+    timings_us: {},
+    parent: null,
+  };
+}

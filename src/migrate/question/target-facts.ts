@@ -1,0 +1,75 @@
+/** What the target says of itself. Reads, and changes nothing. */
+
+import { access, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing } from '../../errors.js';
+import type { Host } from '../../gpu/host.js';
+import type { Run } from '../../os/exec.js';
+import { readTextIfAny } from '../../os/files.js';
+import { temporaryRoot } from '../../os/temporary.js';
+import { versionOf } from '../../runtime/versions.js';
+import type { Facts, Question, ToolVersions } from './documents.js';
+import { factsOfHost } from './host-facts.js';
+
+/** Where an archive is kept for the restore, unless $TMPDIR names another folder: podman's own choice. */
+const defaultStore = '/var/tmp';
+
+export interface TargetContext {
+  readonly root: string;
+  readonly run: Run;
+  readonly release: string;
+  readonly host: Host;
+  /** What `kfd-checkpoint check` fails on. */
+  readonly failures: Facts['failures'];
+}
+
+/** Throws Node's error where the store cannot be looked at. */
+export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
+  const { root, run, release, host, failures } = context;
+  const store = temporaryRoot(defaultStore);
+  const { bavail, bsize } = await statfs(join(root, store));
+  const image = await imageId(question.image, run);
+  const isTaken = await run('podman', ['container', 'exists', question.container]);
+  return {
+    release,
+    host: factsOfHost(host),
+    tools: await toolVersions(run),
+    failures: failures.slice(0, 64),
+    name_taken: isTaken?.status === 0,
+    ...(image !== undefined && { image_id: image }),
+    missing_folders: await missing(question.folders, root),
+    memory_free_bytes: await availableMemory(root),
+    store: { path: store, free_bytes: bavail * bsize },
+  };
+}
+
+/** Of either side. */
+export async function toolVersions(run: Run): Promise<ToolVersions> {
+  const names = ['criu', 'podman', 'crun', 'runc'] as const;
+  const versions = await Promise.all(
+    names.map(async (name) => [name, (await versionOf(run, name))?.text] as const),
+  );
+  return Object.fromEntries(versions.filter(([, text]) => text !== undefined));
+}
+
+async function imageId(name: string, run: Run): Promise<string | undefined> {
+  const found = await run('podman', ['image', 'inspect', '--format', '{{.Id}}', name]);
+  if (found?.status !== 0) return undefined;
+  return /^(?:sha256:)?([0-9a-f]{64})\s*$/.exec(found.stdout)?.[1];
+}
+
+async function missing(folders: readonly string[], root: string): Promise<string[]> {
+  const isThere = (folder: string) =>
+    access(join(root, folder)).then(
+      () => true,
+      (error: unknown) => !isMissing(error),
+    );
+  const found = await Promise.all(folders.map(isThere));
+  return folders.filter((_, at) => found[at] === false);
+}
+
+/** Bytes that programs can still take (proc_meminfo(5), MemAvailable). 0 where the kernel does not say. */
+async function availableMemory(root: string): Promise<number> {
+  const text = (await readTextIfAny(join(root, 'proc/meminfo'))) ?? '';
+  return Number(/^MemAvailable:\s+(\d{1,12}) kB$/m.exec(text)?.[1] ?? 0) * 1024;
+}

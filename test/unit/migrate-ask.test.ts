@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Mismatch } from '../../src/gpu/mismatch.js';
+import { programs } from './able-host.js';
+import {
+  migrate,
+  sourceHost,
+  sourcePrograms,
+  sshTo,
+  standInSsh,
+  targetHost,
+  targetPrograms,
+} from './migrate-hosts.js';
+
+interface Report {
+  readonly able: boolean;
+  readonly memory_bytes: number;
+  readonly content_bytes: number;
+  readonly gpus: readonly { readonly here: { readonly gpu_id: number } }[];
+  readonly reasons: readonly Mismatch[];
+}
+
+const dryRun = ['--dry-run', '--format', 'json'];
+
+test('a target that can take the container is told so, and what would move', async (t) => {
+  const source = await sourceHost(t);
+  await sshTo(t, await targetHost(t));
+  const { stdout, error } = await migrate(source, dryRun);
+  assert.equal(error, undefined, error?.message);
+  const report = JSON.parse(stdout) as Report;
+  assert.deepEqual(
+    [report.able, report.reasons, report.memory_bytes, report.content_bytes],
+    [true, [], 5120, 2097152],
+  );
+  assert.deepEqual(
+    report.gpus.map(({ here }) => here.gpu_id),
+    [51966],
+  );
+  const text = await migrate(source, ['--dry-run']);
+  assert.match(text.stdout, /job would move to root@host-b: 5\.0 KiB of memory, 2\.0 MiB of VRAM/);
+});
+
+test('every reason at once, each with code, cause and next step', async (t) => {
+  const source = await sourceHost(t);
+  const target = await targetHost(t, {
+    'proc/sys/kernel/osrelease': '6.1.0\n',
+    'proc/meminfo': 'MemAvailable: 4 kB\n',
+  });
+  const { 'podman image': _, 'crun --version': __, ...others } = targetPrograms;
+  const there = {
+    ...others,
+    'podman container': '',
+    'criu --version': 'Version: 4.0\n',
+    'criu check': 1,
+  };
+  await sshTo(t, target, there);
+  const { stdout, error } = await migrate(source, dryRun);
+  const { able, reasons } = JSON.parse(stdout) as Report;
+  assert.equal(able, false);
+  const told = reasons.map(({ code, message }) => `${code} ${message}`).join('\n');
+  for (const part of [
+    /^E_HOST criu check: /m,
+    /^E_HOST criu: 4\.1\.1 here wrote what 4\.0 there may not read$/m,
+    /^E_HOST crun: runs the container here, and is not in PATH there$/m,
+    /^E_KERNEL_MISMATCH kernel release: /m,
+    /^E_HOST container job: there is one with this name already$/m,
+    /^E_IMAGE_MISSING image docker\.io\/library\/job:1: not there$/m,
+    /^E_HOST memory: the container uses 5120 bytes, 4096 are free there$/m,
+  ])
+    assert.match(told, part);
+  assert.ok(reasons.every(({ hint }) => hint.length > 5));
+  assert.equal(error?.code, reasons[0]?.code);
+  assert.match(error?.message ?? '', /would not move to root@host-b: .* \(and \d+ more\)$/);
+});
+
+test('a difference that may be ignored is a reason only without the option', async (t) => {
+  const source = await sourceHost(t);
+  await sshTo(t, await targetHost(t, { 'sys/module/amdgpu/srcversion': 'ABC\n' }));
+  const strict = await migrate(source, dryRun);
+  assert.match(strict.error?.message ?? '', /amdgpu srcversion/);
+  const ignored = await migrate(source, [...dryRun, '--ignore-mismatch', 'driver']);
+  assert.equal(ignored.error, undefined, ignored.error?.message);
+});
+
+test('without a connection, a program or an answer the reason names what to try', async (t) => {
+  const source = await sourceHost(t);
+  const told = async (body: string) => {
+    await standInSsh(t, body);
+    const { error } = await migrate(source, ['--dry-run']);
+    return `${error?.code} ${error?.message} | ${error?.hint}`;
+  };
+  assert.equal(
+    await told('echo "ssh: connect to host host-b port 22: No route to host" >&2; exit 255'),
+    'E_HOST ssh root@host-b: no connection: ssh: connect to host host-b port 22: No route to host' +
+      ' | make "ssh root@host-b true" work',
+  );
+  assert.match(await told('exit 127'), /^E_HOST root@host-b: has no kfd-checkpoint \| install/);
+  assert.match(await told('exit 1'), /^E_HOST root@host-b: ended without an answer \| run/);
+  assert.match(await told('echo Welcome; cat >/dev/null'), /^E_PROTOCOL .* says "Welcome" \| make/);
+  assert.match(await told('printf "kfd-checkpoint migrate 1\\n\\0"'), /^E_PROTOCOL .* middle of/);
+});
+
+test('a host that ssh would take for an option is refused, and so is no dry run', async (t) => {
+  const source = await sourceHost(t);
+  await standInSsh(t, 'exit 0');
+  const { error } = await migrate(source, []);
+  assert.equal(error?.message, 'migrate: needs --dry-run');
+  for (const host of ['-oProxyCommand=x', '', 'a b']) {
+    const option = await migrate(source, ['--dry-run'], sourcePrograms, host);
+    assert.equal(option.error?.message, `${host}: not [USER@]HOST`);
+  }
+});
+
+test('a container that does not run or has no GPU state is refused here', async (t) => {
+  const source = await sourceHost(t);
+  await standInSsh(t, 'exit 1');
+  const container = sourcePrograms['podman container'];
+  const stopped = container.replace('"running"', '"exited"');
+  const cases = [
+    [stopped, 'E_USAGE', /is exited, and does not run/],
+    [container.replaceAll('c0c0', 'dddd'), 'E_NO_GPU', /no process of it uses the GPU/],
+  ] as const;
+  for (const [output, code, message] of cases) {
+    const programsHere = { ...programs, 'podman container': output };
+    const { error } = await migrate(source, ['--dry-run'], programsHere);
+    assert.equal(error?.code, code);
+    assert.match(error?.message ?? '', message);
+  }
+  const none = await migrate(source, ['--dry-run'], { ...programs, 'podman container': 125 });
+  assert.equal(none.error?.code, 'E_NOT_FOUND');
+  const strange = await migrate(source, ['--dry-run'], { ...programs, 'podman container': '[]' });
+  assert.match(strange.error?.message ?? '', /unexpected output for container job/);
+});

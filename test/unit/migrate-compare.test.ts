@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Host } from '../../src/gpu/host.js';
+import { compare, type Moving } from '../../src/migrate/question/compare.js';
+import { type Facts, factsOf, questionOf } from '../../src/migrate/question/documents.js';
+import { factsOfHost, hostOfFacts } from '../../src/migrate/question/host-facts.js';
+import { hostWith } from './host-builder.js';
+import { sampleManifest } from './manifest-sample.js';
+
+const imageId = 'ab'.repeat(32);
+const moving: Moving = {
+  question: { engine: 'podman', container: 'job', image: 'job:1', image_id: imageId, folders: [] },
+  release: '1.0',
+  tools: { criu: '4.1.1', podman: '5.4.2' },
+  runtime: 'runc',
+  manifest: sampleManifest(),
+  memoryBytes: 1000,
+  contentBytes: 500,
+};
+
+function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts {
+  const all: Facts = {
+    release: '1.0',
+    host: factsOfHost(host),
+    tools: { criu: '4.1.1', podman: '5.4.2', runc: '1.1.15' },
+    failures: [],
+    name_taken: false,
+    image_id: imageId,
+    missing_folders: [],
+    memory_free_bytes: 1000,
+    store: { path: '/var/tmp', free_bytes: 1500 },
+    ...over,
+  };
+  // As it comes over the connection.
+  return factsOf(JSON.parse(JSON.stringify(all)));
+}
+
+const told = (over: Partial<Facts>, host?: Host) =>
+  compare(moving, facts(over, host)).reasons.map(({ code, message }) => `${code} ${message}`);
+
+test('a host is the same after the connection', () => {
+  const host: Host = {
+    ...hostWith({ free: 7, sdma: [{ pid: 5, queues: 2 }] }, {}),
+    cpu: { model: 'a CPU', flags: new Set(['avx2', 'sse4_1']), xsaveBytes: 2440 },
+    driver: { srcversion: 'ABC' },
+  };
+  const back = hostOfFacts(facts({}, host).host);
+  for (const gpu of back.gpus) assert.ok(gpu.sdmaUsers.length <= 1);
+  assert.deepEqual(JSON.stringify(back), JSON.stringify(host));
+  assert.deepEqual(back.cpu?.flags, host.cpu?.flags);
+});
+
+test('nothing is against an equal host with just enough room', () => {
+  assert.deepEqual(told({}), []);
+  const newer = { criu: '4.2', podman: '5.10.0', runc: '1.2.0' };
+  assert.deepEqual(told({ tools: newer }), []);
+});
+
+test('each fact of the target can be a reason', () => {
+  const cases: readonly (readonly [Partial<Facts>, string])[] = [
+    [{ release: '1.1' }, 'E_IMAGE_VERSION kfd-checkpoint: 1.0 here, 1.1 there'],
+    [
+      { failures: [{ name: 'hook', message: 'missing', hint: 'run configure' }] },
+      'E_HOST hook: missing',
+    ],
+    [
+      { tools: { criu: '4.0', runc: '1.1' } },
+      'E_HOST criu: 4.1.1 here wrote what 4.0 there may not read',
+    ],
+    [
+      { tools: { criu: '4.1.1' } },
+      'E_HOST runc: runs the container here, and is not in PATH there',
+    ],
+    [{ name_taken: true }, 'E_HOST container job: there is one with this name already'],
+    [
+      { image_id: 'cd'.repeat(32) },
+      'E_IMAGE_MISSING image job:1: another one there: cdcdcdcdcdcd, here abababababab',
+    ],
+    [{ missing_folders: ['/srv/x'] }, 'E_HOST mount: /srv/x is not there'],
+    [
+      { memory_free_bytes: 999 },
+      'E_HOST memory: the container uses 1000 bytes, 999 are free there',
+    ],
+    [
+      { store: { path: '/var/tmp', free_bytes: 1499 } },
+      'E_IO /var/tmp: up to 1500 bytes arrive there, 1499 are free',
+    ],
+  ];
+  for (const [over, reason] of cases) assert.deepEqual(told(over), [reason]);
+});
+
+test('GPUs are compared as with an archive: model, VRAM, and SDMA queues of others', () => {
+  assert.match(told({}, hostWith({ gfx_target_version: 90402 }, {})).join(), /gfx version was/);
+  assert.match(told({}, hostWith({ free: 5 }, { free: 5 })).join(), /E_VRAM .* 5 are free/);
+  const busy = { sdma: [{ pid: 9, queues: 1 }] };
+  const { warnings, reasons } = compare(moving, facts({}, hostWith(busy, busy)));
+  assert.deepEqual(reasons, []);
+  assert.match(warnings[0]?.message ?? '', /pid 9 has 1 SDMA queue/);
+});
+
+test('an older podman is a warning', () => {
+  const older = { criu: '4.1.1', podman: '4.9.0', runc: '1.1' };
+  const { reasons, warnings } = compare(moving, facts({ tools: older }));
+  assert.deepEqual(reasons, []);
+  assert.match(warnings[0]?.message ?? '', /podman: 5\.4\.2 here is newer than 4\.9\.0 there/);
+});
+
+test('documents with other shapes are refused', () => {
+  const refused = { name: 'KfdError', code: 'E_PROTOCOL' } as const;
+  assert.throws(() => factsOf({}), refused);
+  assert.throws(() => factsOf({ ...facts(), memory_free_bytes: -1 }), refused);
+  assert.throws(() => questionOf({ ...moving.question, container: '--all' }), refused);
+  assert.throws(() => questionOf({ ...moving.question, image: '-x' }), refused);
+  assert.throws(() => questionOf({ ...moving.question, folders: ['relative'] }), refused);
+});
