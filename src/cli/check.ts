@@ -8,6 +8,7 @@ import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
 import { cgroup } from './checks/cgroup.js';
 import { containerd } from './checks/containerd.js';
+import { crio } from './checks/crio.js';
 import { criu } from './checks/criu.js';
 import { engines, enginesOf } from './checks/engines.js';
 import {
@@ -22,6 +23,7 @@ import { copies, criuConfiguration, folders, hook, packaged } from './checks/ins
 import { kernel } from './checks/kernel.js';
 import { mendOf } from './checks/mend.js';
 import { podman, runtimes } from './checks/programs.js';
+import { sandboxed } from './checks/sandboxed.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, table } from './format.js';
 
@@ -38,6 +40,8 @@ function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines):
     ...(usesAny ? [runtimes] : []),
     ...(usesPodman ? [podman, criuConfiguration] : []),
     ...(usesContainerd ? [containerd] : []),
+    crio,
+    sandboxed,
     ...(usesAny ? [copies] : []),
     packaged,
     ...(usesPodman ? [hook] : []),

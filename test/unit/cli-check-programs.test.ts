@@ -1,7 +1,7 @@
 /** Programs that `check` knows by name: what they cannot do, on which host, and how that is mended. */
 
 import assert from 'node:assert/strict';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Run } from '../../src/os/exec.js';
@@ -27,7 +27,8 @@ async function found(
   await change(root);
   const run = typeof outputs === 'function' ? outputs : fakeRun({ ...programs, ...outputs });
   const { findings, code } = await check(root, { run });
-  return { code, one: (name: string) => findings.find((one) => one.name === name) };
+  const named = (name: string) => findings.filter((one) => one.name === name);
+  return { code, named, one: (name: string) => named(name)[0] };
 }
 
 test('versions are compared number by number, and a missing part is 0', () => {
@@ -111,4 +112,80 @@ test('podman 6 on cgroup v1 fails before it says its version', async (t) => {
   assert.equal((await found(t, six, noCgroup2)).one('podman')?.status, 'fail');
   assert.equal((await found(t, six)).one('podman')?.status, 'ok');
   assert.equal((await found(t, {}, noCgroup2)).one('podman')?.status, 'ok');
+});
+
+test('CRI-O is told as one whose archives are read, and its configuration is only read', async (t) => {
+  const version = { 'crio --version': 'crio version 1.34.14\nGitCommit: 1\n' };
+  const configured = (files: Readonly<Record<string, string>>) => async (root: string) => {
+    for (const [path, text] of Object.entries(files)) await write(root, `etc/crio/${path}`, text);
+  };
+  const message = async (outputs: Outputs, files: Readonly<Record<string, string>>) => {
+    const { one, code } = await found(t, outputs, configured(files));
+    assert.equal(code, 0);
+    assert.notEqual(one('cri-o')?.status, 'ok');
+    return one('cri-o')?.message;
+  };
+  assert.equal(await message({}, {}), undefined);
+  const tried = 'kfd-checkpoint reads its archives; its containers with a GPU were never tried';
+  assert.equal(await message(version, {}), `1.34.14: ${tried}`);
+  const on = '[crio.runtime]\nenable_criu_support = true\n';
+  const off = '[crio.runtime]\nenable_criu_support = false\n';
+  const level = (text: string) =>
+    `[crio.checkpoint_restore]\ncontainer_level_enabled = "${text}"\n`;
+  const isOff = `1.34.14: ${tried}; its checkpoints are switched off`;
+  assert.equal(await message(version, { 'crio.conf': off }), isOff);
+  assert.equal(await message(version, { 'crio.conf': level('none') }), isOff);
+  assert.equal(
+    await message(version, { 'crio.conf': level('checkpoint_only') }),
+    `1.34.14: ${tried}`,
+  );
+  // Later files win, and others than *.conf are no configuration.
+  const files = { 'crio.conf': on, 'crio.conf.d/10.conf': on, 'crio.conf.d/20.conf': off };
+  assert.equal(await message(version, files), isOff);
+  assert.equal(
+    await message(version, { ...files, 'crio.conf.d/30.conf': on, 'crio.conf.d/40.old': off }),
+    `1.34.14: ${tried}`,
+  );
+  assert.match(
+    (await message({}, { 'crio.conf': on })) ?? '',
+    /^\/etc\/crio is there, crio is not in PATH: /,
+  );
+  for (const damaged of ['[crio', '[crio.runtime]\nenable_criu_support = "yes"\n']) {
+    assert.match(
+      (await message(version, { 'crio.conf': damaged })) ?? '',
+      /^\/etc\/crio\/crio\.conf: /,
+    );
+  }
+});
+
+test('engines and tools from snaps and Flatpak are named', async (t) => {
+  const link =
+    (...paths: string[]) =>
+    async (root: string) => {
+      for (const path of paths) {
+        await mkdir(dirname(join(root, path)), { recursive: true });
+        await symlink('/nowhere', join(root, path));
+      }
+    };
+  const only = await found(t, {}, link('snap/bin/podman'));
+  assert.equal(only.one('snap')?.status, 'fail');
+  assert.match(only.one('snap')?.message ?? '', /^podman: a snap, /);
+  assert.match(only.one('snap')?.hint ?? '', /"snap remove podman".*"apt install podman"/);
+  const both = await found(t, {}, link('snap/bin/criu', 'usr/sbin/criu'));
+  assert.deepEqual([both.one('snap')?.status, both.code], ['warn', 0]);
+  const engines = await found(t, {}, link('snap/bin/docker', 'snap/bin/microk8s', 'snap/bin/ls'));
+  assert.deepEqual(
+    engines.named('snap').map(({ message, status }) => [message.split(':')[0], status]),
+    [
+      ['docker', 'warn'],
+      ['microk8s', 'warn'],
+    ],
+  );
+  const desktop = 'var/lib/flatpak/exports/bin/io.podman_desktop.PodmanDesktop';
+  const flatpak = await found(t, {}, link(desktop, `${dirname(desktop)}/org.gimp.GIMP`));
+  assert.deepEqual([flatpak.named('flatpak').length, flatpak.one('flatpak')?.status], [1, 'warn']);
+  const inside = await found(t, {}, link('.flatpak-info'));
+  assert.deepEqual([inside.one('flatpak')?.status, inside.code], ['fail', 3]);
+  const none = await found(t);
+  assert.deepEqual([none.one('snap'), none.one('flatpak')], [undefined, undefined]);
 });
