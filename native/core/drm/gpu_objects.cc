@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/drm/dmabuf.h"
-#include "core/drm/gem.h"
 #include "core/os/device_call.h"
 
 namespace kfdcp {
@@ -134,9 +133,12 @@ GpuBo allocate_spare_vram(const GpuDevice& device, std::uint64_t bytes) {
   if (r != 0 && errno_of(r) == ENOMEM) return nullptr;
   if (r != 0) throw gpu_error("amdgpu_bo_alloc", bytes, r);
   GpuBo made(bo);
-  const bool spared = drm::domains_of(amdgpu_device_get_fd(device.get()), gem_handle(made)) ==
-                      AMDGPU_GEM_DOMAIN_VRAM;
-  return spared ? std::move(made) : nullptr;
+  // Where VRAM is full the kernel gives GTT instead, and adds it to the preferred domains
+  // (amdgpu_gem.c:amdgpu_gem_create_ioctl@6.12.117).
+  amdgpu_bo_info info{};
+  r = amdgpu_bo_query_info(made.get(), &info);
+  if (r != 0) throw gpu_error("amdgpu_bo_query_info", bytes, r);
+  return info.preferred_heap == AMDGPU_GEM_DOMAIN_VRAM ? std::move(made) : nullptr;
 }
 
 std::uint32_t gem_handle(const GpuBo& bo) {
