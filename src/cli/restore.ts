@@ -23,6 +23,7 @@ import { podman, podmanFailure } from './podman.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { type RestoreTarget, restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
+import { assertHostRoot } from './rootless.js';
 
 /** `--import FILE` of podman, in all spellings: also after flags without a value in one word. */
 const importFlag = /^(--import(=.*)?|-[akl]*i.*)$/;
@@ -70,6 +71,7 @@ async function restore(
       `restore: --import cannot be used: ${name} is already the archive or container to restore`,
     );
   }
+  await assertHostRoot('restore', context);
   const target = await restoreTarget(name, context.run);
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
