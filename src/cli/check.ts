@@ -9,7 +9,7 @@ import { checkArchive } from './check-archive.js';
 import { cgroup } from './checks/cgroup.js';
 import { containerd } from './checks/containerd.js';
 import { crio } from './checks/crio.js';
-import { criu } from './checks/criu.js';
+import { criu, precopy } from './checks/criu.js';
 import { engines, enginesOf } from './checks/engines.js';
 import {
   type Check,
@@ -39,7 +39,7 @@ function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines):
     criu,
     engines,
     ...(usesAny ? [runtimes] : []),
-    ...(usesPodman ? [podman, criuConfiguration] : []),
+    ...(usesPodman ? [podman, precopy, criuConfiguration] : []),
     ...(usesContainerd ? [containerd] : []),
     crio,
     sandboxed,

@@ -53,6 +53,11 @@ async function checkpoint(
   context: CommandContext,
 ): Promise<void> {
   await assertHostRoot('checkpoint', context);
+  if (flags.some((flag) => /^(--pre-checkpoint(=.*)?|-[aklR]*P.*)$/.test(flag))) {
+    throw new KfdError('E_USAGE', 'checkpoint: a pre-checkpoint saves no GPU contents', {
+      hint: 'run "podman container checkpoint --pre-checkpoint"; --parent is for the one that follows it',
+    });
+  }
   // A checkpoint in place cannot get its parent's contents back, because podman restores the container's folder.
   if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
     throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {

@@ -81,6 +81,7 @@ async function restore(
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
+  assertPrevious(path, flags, verdict);
   for (const { difference, message } of verdict.placement?.ignored ?? []) {
     context.err(`ignored (${difference}): ${printable(message)}\n`);
   }
@@ -90,6 +91,15 @@ async function restore(
   const how = { parents: parent, flags, quiet: quiet === true, format };
   const printed = await restoreBy(target, verdict, tmpfs, how, context);
   if (format === 'json') context.out(json(asJson(target, verdict, parent, printed)));
+}
+
+/** Throws E_USAGE for an archive whose host memory is in part in that of a pre-checkpoint, which nobody has named. */
+function assertPrevious(path: string, flags: readonly string[], { contents }: Restorability): void {
+  const isNamed = flags.some((flag) => /^--import-previous(=.*)?$/.test(flag));
+  if (contents.needsPrevious !== true || isNamed) return;
+  throw new KfdError('E_USAGE', `${path}: was made with --with-previous`, {
+    hint: 'add "--import-previous FILE", with the archive of its pre-checkpoint',
+  });
 }
 
 interface How {

@@ -114,6 +114,21 @@ test('podman 6 on cgroup v1 fails before it says its version', async (t) => {
   assert.equal((await found(t, {}, noCgroup2)).one('podman')?.status, 'ok');
 });
 
+test('a kernel that does not track changed memory takes no pre-checkpoints', async (t) => {
+  const asked: string[][] = [];
+  const others = fakeRun(programs);
+  const without: Run = async (command, args) => {
+    if (!args.includes('--feature')) return others(command, args);
+    asked.push([command, ...args]);
+    return { status: 1, stdout: '', stderr: '' };
+  };
+  const { one, code } = await found(t, without);
+  assert.deepEqual(asked, [['criu', 'check', '--feature', 'mem_dirty_track']]);
+  assert.equal(one('pre-checkpoint')?.status, 'warn');
+  assert.equal(code, 0);
+  assert.equal((await found(t)).one('pre-checkpoint')?.status, 'ok');
+});
+
 test('rootless podman is told in one sentence', async (t) => {
   const root = await ableHost(t);
   for (const why of ['runs as user 1000', 'runs in a user namespace']) {
