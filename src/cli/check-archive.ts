@@ -3,6 +3,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HostFolder } from '../archive/container.js';
+import type { CheckpointContents } from '../archive/contents.js';
 import { isMissing, printable } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
@@ -167,11 +168,17 @@ function command(
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
   if (needsRewriting) {
     const target = isImage ? madeArchive : path;
-    return ['kfd-checkpoint', 'restore', ...(ignoredByOption.length > 0 ? ignore : []), target];
+    const options = ignoredByOption.length > 0 ? ignore : [];
+    return ['kfd-checkpoint', 'restore', ...options, target, ...previous(contents)];
   }
   if (isImage) return ['podman', 'container', 'restore', 'IMAGE'];
   if (contents.kind !== 'archive') {
     return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
   }
-  return ['podman', 'container', 'restore', '--import', path];
+  return ['podman', 'container', 'restore', '--import', path, ...previous(contents)];
+}
+
+/** The user knows where the archive of the pre-checkpoint is. */
+function previous({ needsPrevious }: CheckpointContents): string[] {
+  return needsPrevious === true ? ['--import-previous', 'PRE-CHECKPOINT'] : [];
 }

@@ -23,6 +23,7 @@ import { podman, podmanFailure } from './podman.js';
 import { type Restorability, refusal, restorabilityOf } from './restorability.js';
 import { type RestoreTarget, restoreTarget } from './restore-target.js';
 import { rewriteTo } from './rewrite-archive.js';
+import { assertHostRoot } from './rootless.js';
 
 /** `--import FILE` of podman, in all spellings: also after flags without a value in one word. */
 const importFlag = /^(--import(=.*)?|-[akl]*i.*)$/;
@@ -70,6 +71,7 @@ async function restore(
       `restore: --import cannot be used: ${name} is already the archive or container to restore`,
     );
   }
+  await assertHostRoot('restore', context);
   const target = await restoreTarget(name, context.run);
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
@@ -79,6 +81,7 @@ async function restore(
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
+  assertPrevious(path, flags, verdict);
   for (const { difference, message } of verdict.placement?.ignored ?? []) {
     context.err(`ignored (${difference}): ${printable(message)}\n`);
   }
@@ -88,6 +91,15 @@ async function restore(
   const how = { parents: parent, flags, quiet: quiet === true, format };
   const printed = await restoreBy(target, verdict, tmpfs, how, context);
   if (format === 'json') context.out(json(asJson(target, verdict, parent, printed)));
+}
+
+/** Throws E_USAGE for an archive whose host memory is in part in that of a pre-checkpoint, which nobody has named. */
+function assertPrevious(path: string, flags: readonly string[], { contents }: Restorability): void {
+  const isNamed = flags.some((flag) => /^--import-previous(=.*)?$/.test(flag));
+  if (contents.needsPrevious !== true || isNamed) return;
+  throw new KfdError('E_USAGE', `${path}: was made with --with-previous`, {
+    hint: 'add "--import-previous FILE", with the archive of its pre-checkpoint',
+  });
 }
 
 interface How {

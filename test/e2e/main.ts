@@ -31,6 +31,7 @@ const plainParts = [
 /** What takes too long for `npm test`; with the word `all`, too. */
 const moreParts = [
   'chips',
+  'pre-checkpoint',
   'held',
   'large',
   'compressed',
