@@ -48,8 +48,7 @@ UniqueFd vram(int render_fd, CopyEngine& engine, const TrialOptions& options) {
   const bool spared = drm::domains_of(render_fd, handle) == AMDGPU_GEM_DOMAIN_VRAM;
   std::optional<UniqueFd> dmabuf = drm::export_dmabuf(render_fd, handle);
   drm::close_handle(render_fd, handle);
-  if (!spared) throw no_room(options.bytes);
-  if (!dmabuf) throw no_room(options.bytes);
+  if (!spared || !dmabuf) throw no_room(options.bytes);
   return std::move(*dmabuf);
 }
 

@@ -102,7 +102,7 @@ function asTable(path: string, verdict: Verdict): string {
   const parts: string[] = [];
   if (placement !== undefined && placement.pairs.length > 0) {
     const heads = ['GPU', 'MODEL', 'WAS', 'BECOMES', 'LOCATION', 'FREE VRAM'];
-    parts.push(table(heads, placement.pairs.map(row)));
+    parts.push(table(heads, placement.pairs.map(pairRow)));
   }
   const ignored = placement?.ignored ?? [];
   if (ignored.length > 0) {
@@ -138,7 +138,8 @@ function asTable(path: string, verdict: Verdict): string {
   return parts.join('\n');
 }
 
-function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[] {
+/** A recorded GPU and the one that takes its place, for a table. */
+export function pairRow({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[] {
   return [
     `${recorded.ordinal}`,
     gfxName(recorded.gfx_target_version),

@@ -2,9 +2,8 @@
 
 import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
-import type { GpuPair } from '../gpu/pair.js';
-import { gfxName } from '../gpu/properties.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
+import { pairRow } from './check-archive.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, size, table } from './format.js';
 import { type Asked, askTarget, type QuestionOptions } from './migrate-question.js';
@@ -85,7 +84,7 @@ function asText(host: string, { moving, answer }: Asked): string {
     if (rows.length > 0) parts.push(table(heads, rows));
   };
   const heads = ['GPU', 'MODEL', 'IS', 'BECOMES', 'LOCATION THERE', 'FREE VRAM'];
-  add(heads, placement.pairs.map(row));
+  add(heads, placement.pairs.map(pairRow));
   add(
     ['IGNORED', 'DIFFERENCE'],
     ignored.map(({ difference, message }) => [difference ?? '', message]),
@@ -104,15 +103,4 @@ function asText(host: string, { moving, answer }: Asked): string {
     parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
   }
   return parts.join('\n');
-}
-
-function row({ recorded, present: { record, vramFreeBytes } }: GpuPair): string[] {
-  return [
-    `${recorded.ordinal}`,
-    gfxName(recorded.gfx_target_version),
-    `renderD${recorded.render_minor}`,
-    `renderD${record.render_minor}`,
-    record.location,
-    vramFreeBytes === undefined ? '-' : size(vramFreeBytes),
-  ];
 }

@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { defaultConfig, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
 import { temporaryRoot } from '../os/temporary.js';
+import { isOlder, parseVersion } from '../runtime/versions.js';
 import { readFacts, secretsOf } from '../selftest/facts.js';
 import { selectedGpus } from '../selftest/gpus.js';
 import { makeReport, type Report, writeReport } from '../selftest/report.js';
@@ -122,10 +123,10 @@ function mayUse(
   return () => ask(`The next stages use ${names}. Work of others on it may be lost. Continue?`);
 }
 
-/** `version`: "major.minor" of KFD. */
-function exportsBuffers(version = '0.0'): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major > 1 || (major === 1 && minor >= 12);
+/** `version`: "major.minor" of KFD. AMDKFD_IOC_EXPORT_DMABUF came with 1.12 (uapi/linux/kfd_ioctl.h@6.12.118). */
+function exportsBuffers(version = ''): boolean {
+  const known = parseVersion(version);
+  return known !== undefined && !isOlder(known, '1.12');
 }
 
 /** A configuration that cannot be read is a finding of stage host. */

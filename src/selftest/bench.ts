@@ -25,7 +25,7 @@ export interface Bench {
   readonly prefix: string;
   /** A folder for large files; it is removed after the last stage. */
   readonly folder: string;
-  /** KFD exports buffers: from 1.12 on (Linux 6.3). */
+  /** Whether KFD exports buffers. */
   readonly exportsBuffers: boolean;
   /** Folder of the sessions' logs (log_dir). */
   readonly logFolder: string;

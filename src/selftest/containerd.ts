@@ -8,9 +8,8 @@ import { type Bench, gpuName, renderNode, type TestGpu } from './bench.js';
 import { Control, type ProgramState } from './control.js';
 import { fewBytes, patience, programArguments } from './program.js';
 import { insideFolder, insideProgram } from './rootfs.js';
-import { keepSessionLog, must, noteTimes } from './saving.js';
+import { finishing, must, timed } from './saving.js';
 import type { StageWork } from './stage.js';
-import { since } from './stages/queues.js';
 
 /** Ours alone: nobody else's containers are in it. */
 const namespace = 'kfd-checkpoint-selftest';
@@ -43,7 +42,8 @@ export class ContainerdTask {
     const folder = join(bench.folder, 'containerd-control');
     this.control = new Control(folder, { ...patience, signal, ended: () => this.#whyEnded() });
     work.undo('namespace', async () => {
-      await bench.run('ctr', ['namespace', 'remove', namespace]);
+      // It must be empty: what else could not be removed shows here.
+      await must(bench, finishing, ['ctr', 'namespace', 'remove', namespace]);
     });
     work.undo('control folder', () => rm(folder, { recursive: true, force: true }));
   }
@@ -65,7 +65,7 @@ export class ContainerdTask {
    * checkpoint goes through containerd's store.
    */
   async checkpoint(id: string, folder: string): Promise<void> {
-    await this.#timed('dump', 'saved', async () => {
+    await timed(this.#bench, this.#work, 'dump', 'saved', async () => {
       const name = (await this.#must('task', 'checkpoint', id)).split('\n').at(-1) ?? '';
       this.#work.undo('checkpoint of containerd', async () => {
         await this.#bench.run('ctr', ctr('images', 'rm', '--sync', name).slice(1));
@@ -91,7 +91,8 @@ export class ContainerdTask {
   async restore(id: string, folder: string): Promise<void> {
     const from = ['--annotation', `io.kfd-checkpoint.restore-from=${folder}`];
     // The command is that of the image; containerd wants one.
-    await this.#timed('restore', 'restored', () => this.#run(id, from, insideProgram));
+    const start = () => this.#run(id, from, insideProgram);
+    await timed(this.#bench, this.#work, 'restore', 'restored', start);
   }
 
   /** No error when there is none. */
@@ -122,15 +123,6 @@ export class ContainerdTask {
 
   #must(...words: string[]): Promise<string> {
     return must(this.#bench, this.#work, ctr(...words));
-  }
-
-  async #timed(kind: 'dump' | 'restore', what: string, action: () => Promise<unknown>) {
-    const asked = Date.now();
-    keepSessionLog(this.#bench, this.#work, kind, asked);
-    const began = performance.now();
-    await action();
-    this.#work.step({ name: what, us: since(began) });
-    await noteTimes(this.#bench, this.#work, kind, what, asked);
   }
 
   #whyEnded(): string | undefined {

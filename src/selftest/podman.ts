@@ -8,9 +8,8 @@ import { Control, type ProgramState } from './control.js';
 import { tailOf } from './logs.js';
 import { patience, programArguments } from './program.js';
 import { insideFolder, insideProgram, makeRootfs } from './rootfs.js';
-import { keepSessionLog, must, noteTimes, reasonIn } from './saving.js';
+import { finishing, type Kind, must, reasonIn, timed } from './saving.js';
 import type { StageWork } from './stage.js';
-import { since } from './stages/queues.js';
 
 const image = 'localhost/kfd-checkpoint-selftest:latest';
 
@@ -22,15 +21,9 @@ export async function importImage(bench: Bench, work: StageWork): Promise<void> 
   await must(bench, work, ['tar', '-C', rootfs, '--owner=0', '--group=0', '-cf', archive, '.']);
   await must(bench, work, ['podman', 'import', '--quiet', archive, image]);
   work.undo('image', async () => {
-    await must(bench, finishing(work), ['podman', 'rmi', '--force', image]);
+    await must(bench, finishing, ['podman', 'rmi', '--force', image]);
   });
 }
-
-/** What is undone is undone also after an interruption. */
-const finishing = (work: StageWork): StageWork => ({
-  ...work,
-  signal: new AbortController().signal,
-});
 
 export interface ContainerOptions {
   readonly runtime: string;
@@ -97,17 +90,15 @@ export class PodmanContainer {
   /** No error when there is none. */
   async remove(): Promise<void> {
     const words = ['podman', 'rm', '--force', '--time', '0', '--ignore', this.name] as const;
-    await must(this.#bench, finishing(this.#work), words);
+    await must(this.#bench, finishing, words);
   }
 
-  async #timed(kind: 'dump' | 'restore', what: string, words: readonly string[]): Promise<void> {
-    const asked = Date.now();
-    keepSessionLog(this.#bench, this.#work, kind, asked);
-    const began = performance.now();
+  async #timed(kind: Kind, what: string, words: readonly string[]): Promise<void> {
     const reason = async () => reasonIn(await this.#log(`${kind}.log`));
-    await must(this.#bench, this.#work, ['podman', 'container', ...words], reason);
-    this.#work.step({ name: what, us: since(began) });
-    await noteTimes(this.#bench, this.#work, kind, what, asked);
+    const command = ['podman', 'container', ...words] as const;
+    await timed(this.#bench, this.#work, kind, what, () =>
+      must(this.#bench, this.#work, command, reason),
+    );
   }
 
   async #log(name: string): Promise<string | undefined> {

@@ -29,7 +29,7 @@ const usualHints: Readonly<Record<StageName, string>> = {
   pause: 'see the kernel log for kfd; docs/kernels.md has what each kernel can do',
   canary: "the log has CRIU's words; docs/troubleshooting.md explains them",
   podman: "the logs have CRIU's and the session's words; docs/troubleshooting.md explains them",
-  containerd: 'the logs are in /var/log/kfd-checkpoint',
+  containerd: 'see the logs of sessions (log_dir; else /var/log/kfd-checkpoint) and of containerd',
 };
 
 /** The result of every stage, in order; of those that did not run as well. Never throws. */

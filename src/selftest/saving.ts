@@ -5,7 +5,7 @@ import { type ErrorCode, KfdError } from '../errors.js';
 import type { RunResult } from '../os/exec.js';
 import type { Bench } from './bench.js';
 import { type SessionFacts, sessionFacts, sessionLog, tailOf } from './logs.js';
-import type { StageWork } from './stage.js';
+import { type StageWork, since } from './stage.js';
 
 export type Kind = 'dump' | 'restore';
 
@@ -52,23 +52,45 @@ export function reasonIn(log: string | undefined): string | undefined {
   return (ours ?? lines[0])?.replace(/^\(\d+\.\d+\)\s*/, '').trim();
 }
 
+/**
+ * Runs a checkpoint or restore as a step `name`, with the times of its session. A failure shows the session's log.
+ * Throws what `action` throws.
+ */
+export async function timed(
+  bench: Bench,
+  work: StageWork,
+  kind: Kind,
+  name: string,
+  action: () => Promise<unknown>,
+): Promise<void> {
+  const asked = Date.now();
+  keepSessionLog(bench, work, kind, asked);
+  const began = performance.now();
+  await action();
+  work.step({ name, us: since(began) });
+  await noteTimes(bench, work, kind, name, asked);
+}
+
+/** What is undone is undone also after an interruption. */
+export const finishing = { signal: new AbortController().signal } as const;
+
 /** Adds the newest log of this kind of session to what a failure shows. */
-export function keepSessionLog(bench: Bench, work: StageWork, kind: Kind, since: number): void {
+function keepSessionLog(bench: Bench, work: StageWork, kind: Kind, asked: number): void {
   work.logOnFailure(`session ${kind}`, async () => {
-    const path = await sessionLog(bench.logFolder, kind, since);
+    const path = await sessionLog(bench.logFolder, kind, asked);
     return path === undefined ? undefined : tailOf(path);
   });
 }
 
 /** Adds times of a session that has ended to the steps. What a log does not tell is left out. */
-export async function noteTimes(
+async function noteTimes(
   bench: Bench,
   work: StageWork,
   kind: Kind,
   name: string,
-  since: number,
+  asked: number,
 ): Promise<void> {
-  const facts = await factsSince(bench, kind, since);
+  const facts = await factsSince(bench, kind, asked);
   if (facts === undefined) return;
   const { contentBytes: bytes, timings } = facts;
   const moved = kind === 'dump' ? timings['drain'] : timings['upload'];
@@ -81,11 +103,11 @@ export async function noteTimes(
 async function factsSince(
   { logFolder }: Bench,
   kind: Kind,
-  since: number,
+  asked: number,
 ): Promise<SessionFacts | undefined> {
   const deadline = performance.now() + endMs;
   for (;;) {
-    const path = await sessionLog(logFolder, kind, since);
+    const path = await sessionLog(logFolder, kind, asked);
     // A session begins its log before CRIU begins: where there is none now, none comes.
     if (path === undefined) return undefined;
     const facts = sessionFacts((await tailOf(path)) ?? '');

@@ -24,6 +24,9 @@ export interface Step {
   readonly note?: string;
 }
 
+/** Microseconds since `began` of performance.now(), for a step. */
+export const since = (began: number) => Math.round((performance.now() - began) * 1000);
+
 /** What a stage works with. */
 export interface StageWork {
   /** Aborted when the operator interrupts the self-test. */

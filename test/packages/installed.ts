@@ -52,7 +52,9 @@ async function setUp(): Promise<void> {
   configure({});
   // Stages with containers have scenarios of their own (test/e2e/selftest.ts).
   const stages = 'copy,queues,pause,canary';
-  await run('kfd-checkpoint', 'selftest', '--yes', '--size', '8', '--stages', stages);
+  const told = await run('kfd-checkpoint', 'selftest', '--yes', '--size', '8', '--stages', stages);
+  const passed = [...told.matchAll(/^passed +(\w+)/gm)].map(([, name]) => name);
+  assert.deepEqual(passed, ['host', ...stages.split(',')], told);
 }
 
 /** CRIU has the plugin of this release. */

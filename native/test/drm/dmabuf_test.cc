@@ -59,6 +59,15 @@ TEST_CASE("dma-buf: no handle stays when the kernel does not tell the name") {
   CHECK(code_of([] { (void)drm::buffer_behind(kOurs, -1); }) == ErrorCode::gpu);
 }
 
+TEST_CASE("GEM: a buffer of VRAM that the kernel has made in GTT has both domains") {
+  FakeDrm kernel;
+  const std::uint32_t handle = vram(4096);
+  CHECK(drm::domains_of(kTheirs, handle) == AMDGPU_GEM_DOMAIN_VRAM);
+  kernel.file(kTheirs).handles.at(handle)->domains |= AMDGPU_GEM_DOMAIN_GTT;
+  CHECK(drm::domains_of(kTheirs, handle) == (AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT));
+  CHECK(code_of([] { (void)drm::domains_of(kTheirs, 77); }) == ErrorCode::gpu);
+}
+
 TEST_CASE("dma-buf: content is the whole of it, or lies where it is said to") {
   const auto fits = [](std::uint64_t whole, std::uint64_t bytes,
                        std::optional<std::uint64_t> offset) {

@@ -131,7 +131,12 @@ int FakeDrm::handle_call(File& file, unsigned long request, void* argument) {
     }
     case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP: {  // handle and op, pointer, count
       if (!known(words.low(0))) return ENOENT;
-      if (words.words[0] >> 32 == AMDGPU_GEM_OP_GET_GEM_CREATE_INFO) return 0;
+      if (words.words[0] >> 32 == AMDGPU_GEM_OP_GET_GEM_CREATE_INFO) {
+        const Bo& bo = *file.handles.at(words.low(0));
+        *at<drm_amdgpu_gem_create_in>(words.words[1]) = {bo.size, bo.alignment, bo.domains,
+                                                         bo.flags};
+        return 0;
+      }
       if (words.words[0] >> 32 != 2 || mapping_info != Interface::working) return EINVAL;
       std::vector<GemMapping> found;
       for (const auto& [address, mapping] : file.mappings) {

@@ -5,7 +5,7 @@ import { readTextIfAny } from '../../os/files.js';
 import { askVersion, isOlder, parseVersion, type ToolVersion } from '../../runtime/versions.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
 
-/** The first that knows kernels without UDP-Lite. Linux 7.1 is the first of these. */
+/** The first CRIU that knows kernels without UDP-Lite, and the first of these (cockpit-project/bots, issue 9273). */
 const withoutUdpLite = { criu: '4.2.1', kernel: '7.1' } as const;
 
 export const criu: Check = async ({ root, run, mend }) => {

@@ -9,7 +9,7 @@ import { servicePath } from './service-path.js';
 const tools = ['podman', 'containerd', 'criu', 'crun', 'runc'] as const;
 /** Snaps with an engine of their own, which does not read the configuration below /etc. */
 const ownEngines = ['docker', 'k8s', 'microk8s', 'nerdctl'];
-const flatpakFolders = ['var/lib/flatpak/exports/bin'];
+const flatpakFolder = 'var/lib/flatpak/exports/bin';
 
 export const sandboxed: Check = async (context) => {
   const found = await Promise.all([snapTools(context), snapEngines(context), flatpaks(context)]);
@@ -46,10 +46,8 @@ async function flatpaks({ root }: CheckContext): Promise<Finding[]> {
     const hint = 'run "flatpak-spawn --host sudo kfd-checkpoint check"';
     return [fail('flatpak', 'this command runs in a Flatpak sandbox, not on the host', hint)];
   }
-  const names = await Promise.all(
-    flatpakFolders.map((folder) => readdir(join(root, folder)).catch(() => [])),
-  );
-  const engines = names.flat().filter((one) => /podman/i.test(one));
+  const names = await readdir(join(root, flatpakFolder)).catch(() => []);
+  const engines = names.filter((one) => /podman/i.test(one));
   return engines.map((engine) => {
     const message = `${engine}: starts containers by rootless podman, which cannot checkpoint`;
     return warn('flatpak', message, 'start containers with a GPU by "sudo podman run"');

@@ -4,7 +4,7 @@ import type { Choices, Placement } from '../../gpu/compare.js';
 import { placeOnHost } from '../../gpu/compare.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
-import { parseVersion } from '../../runtime/versions.js';
+import { isOlder, parseVersion } from '../../runtime/versions.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { hostOfFacts } from './host-facts.js';
 
@@ -73,7 +73,7 @@ function releases({ release }: Moving, facts: Facts): Mismatch[] {
 /** A missing CRIU, podman or crun is a failure of `check` there already. */
 function toolReasons({ tools, runtime }: Moving, facts: Facts): Mismatch[] {
   const reasons: Mismatch[] = [];
-  if (isOlder(facts.tools.criu, tools.criu)) {
+  if (isBehind(facts.tools.criu, tools.criu)) {
     reasons.push({
       code: 'E_HOST',
       message: `criu: ${tools.criu} here wrote what ${facts.tools.criu} there may not read`,
@@ -91,7 +91,7 @@ function toolReasons({ tools, runtime }: Moving, facts: Facts): Mismatch[] {
 }
 
 function podmanWarnings({ tools }: Moving, facts: Facts): Mismatch[] {
-  if (!isOlder(facts.tools.podman, tools.podman)) return [];
+  if (!isBehind(facts.tools.podman, tools.podman)) return [];
   return [
     {
       code: 'E_HOST',
@@ -102,10 +102,9 @@ function podmanWarnings({ tools }: Moving, facts: Facts): Mismatch[] {
 }
 
 /** By major and minor version. False where one is not known. */
-function isOlder(there: string | undefined, here: string | undefined): boolean {
+function isBehind(there: string | undefined, here: string | undefined): boolean {
   const [is, was] = [parseVersion(there ?? ''), parseVersion(here ?? '')];
-  if (is === undefined || was === undefined) return false;
-  return is.major === was.major ? is.minor < was.minor : is.major < was.major;
+  return is !== undefined && was !== undefined && isOlder(is, `${was.major}.${was.minor}`);
 }
 
 function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {

@@ -7,9 +7,8 @@ import { readTextIfAny } from '../../os/files.js';
 import type { Bench } from '../bench.js';
 import { tailOf } from '../logs.js';
 import { TestProgram } from '../program.js';
-import { type Kind, keepSessionLog, must, noteTimes, reasonIn } from '../saving.js';
+import { type Kind, must, reasonIn, timed } from '../saving.js';
 import type { Stage, StageWork } from '../stage.js';
-import { since } from './queues.js';
 
 export function canaryStage(bench: Bench): Stage {
   return { name: 'canary', usesGpu: true, run: (work) => saveAndRestore(bench, work) };
@@ -41,12 +40,9 @@ async function criu(
   const log = `${kind}.log`;
   const path = join(images, log);
   work.logOnFailure(log, () => tailOf(path));
-  const asked = Date.now();
-  keepSessionLog(bench, work, kind, asked);
-  const began = performance.now();
   const places = ['--images-dir', images, '--log-file', log, '-v4', '--libdir', libdir];
   const words = ['criu', kind, ...more, ...places, '--manage-cgroups=ignore'] as const;
-  await must(bench, work, words, async () => reasonIn(await tailOf(path)));
-  work.step({ name: kind === 'dump' ? 'saved' : 'restored', us: since(began) });
-  await noteTimes(bench, work, kind, kind === 'dump' ? 'saved' : 'restored', asked);
+  const reason = async () => reasonIn(await tailOf(path));
+  const name = kind === 'dump' ? 'saved' : 'restored';
+  await timed(bench, work, kind, name, () => must(bench, work, words, reason));
 }

@@ -2,7 +2,7 @@
 
 import type { Bench } from '../bench.js';
 import { TestProgram } from '../program.js';
-import type { Stage, StageWork } from '../stage.js';
+import { type Stage, type StageWork, since } from '../stage.js';
 
 /** Times that everything is compared and changed. */
 const looks = 3;
@@ -23,5 +23,3 @@ async function tryQueues(bench: Bench, work: StageWork): Promise<void> {
   }
   await program.control.ask('exit');
 }
-
-export const since = (began: number) => Math.round((performance.now() - began) * 1000);
