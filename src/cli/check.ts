@@ -84,7 +84,9 @@ export const ignoreMismatchOption = () =>
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
-    .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
+    .addArgument(
+      new Argument('[checkpoint]', 'archive, podman bundle, image directory or checkpoint image'),
+    )
     .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())

@@ -32,6 +32,7 @@ const plainParts = [
 const moreParts = [
   'chips',
   'pre-checkpoint',
+  'image',
   'held',
   'large',
   'compressed',
