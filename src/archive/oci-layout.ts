@@ -53,7 +53,12 @@ export async function manifestBlob(
   tag: string | undefined,
   shown: string,
 ): Promise<Blob> {
-  const { manifests } = parse(indexDocument, await readIndex(dir, shown), indexBlob, shown);
+  return manifestIn(await readIndex(dir, shown), tag, shown);
+}
+
+/** The same of the bytes of `index.json`. */
+export function manifestIn(index: Buffer, tag: string | undefined, shown: string): Blob {
+  const { manifests } = parse(indexDocument, index, indexBlob, shown);
   const tags = manifests.flatMap(({ annotations }) => annotations?.[tagAnnotation] ?? []);
   const wanted = manifests.filter(
     ({ annotations }) => tag === undefined || annotations?.[tagAnnotation] === tag,
@@ -82,7 +87,12 @@ export async function layerBlob(dir: string, manifest: Blob, shown: string): Pro
   if (bytes.length !== manifest.bytes || !manifest.name.endsWith(digest)) {
     throw corrupt(shown, `${manifest.name}: not the manifest that ${indexBlob} names`);
   }
-  const { layers } = parse(manifestDocument, bytes, manifest.name, shown);
+  return layerIn(bytes, manifest.name, shown);
+}
+
+/** The same of the bytes of a manifest, called `name`. */
+export function layerIn(manifest: Buffer, name: string, shown: string): Blob {
+  const { layers } = parse(manifestDocument, manifest, name, shown);
   const [layer] = layers;
   if (layer === undefined || layers.length > 1) {
     throw corrupt(shown, `not a checkpoint image: it has ${layers.length} layers, not one`);
