@@ -6,10 +6,7 @@ set -uo pipefail
 
 # as_kernel PARAMETERS: of the simulated driver.
 as_kernel() {
-	local evidence=$REPO/build/test-logs/evidence # logs of scenarios that failed
-	mkdir -p "$evidence"
-	test/lab/lab.sh --driver kfdsim --modules "$1" --coarse-timers --share "$evidence" --timeout 3600 -- \
-		node --test-reporter=tap dist/test/e2e/main.js round-trip several in-place | live '^ *(not )?ok '
+	in_guest --driver kfdsim --modules "$1" --timeout 3600 -- dist/test/e2e/main.js round-trip several in-place
 }
 
 cd "$REPO" || exit 1

@@ -6,7 +6,6 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/e2e.sh"
 
 sanitized_and_large_parts() {
 	sanitized_parts
@@ -32,8 +31,8 @@ if suite set-up one set_up; then
 	native_build
 	side_by_side sanitized_and_large_parts plain_and_installation_parts
 	if [ "$installed" = yes ]; then
-		suite end-to-end tap end_to_end
-		suite end-to-end-systemd tap end_to_end --systemd
+		suite end-to-end tap in_guest --timeout 10800 -- dist/test/e2e/main.js
+		suite end-to-end-systemd tap in_guest --systemd --timeout 3600 -- dist/test/e2e/main.js
 	else
 		not_run end-to-end "there is nothing to install in the guests"
 	fi

@@ -66,6 +66,18 @@ live() {
 	done
 }
 
+# in_guest OPTION... -- SCRIPT [WORD...]: runs a script of tests in a guest with these options of lab.sh. The repository
+# is the working directory there, too.
+in_guest() {
+	local evidence=$LOGS/evidence # logs of scenarios that failed
+	local options=()
+	while [ "$1" != -- ]; do options+=("$1") && shift; done
+	shift
+	mkdir -p "$evidence"
+	test/lab/lab.sh --coarse-timers --share "$evidence" "${options[@]}" -- node --test-reporter=tap "$@" |
+		live '^ *(not )?ok '
+}
+
 # set_up: makes this machine ready for the suites: packages, build, the guest's image.
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
 

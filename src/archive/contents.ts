@@ -6,7 +6,7 @@ import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
 import { type ContainerFacts, containerFacts } from './container.js';
 import { documentText } from './document.js';
-import { imagePrefix, rootfsDiff, smallFiles } from './names.js';
+import { imagePrefix, previousPrefix, rootfsDiff, smallFiles } from './names.js';
 import { walkCheckpoint } from './source.js';
 import type { CheckpointEntry, Visit, WalkOptions, WalkResult } from './walk.js';
 
@@ -43,7 +43,8 @@ export interface CheckpointSizes {
 
 /**
  * Reads a checkpoint. `also` sees every entry that is not read here, for example to verify it. Throws the errors of
- * `walkCheckpoint` and `decodeManifest`, and E_IMAGE_CORRUPT for a file that is no checkpoint.
+ * `walkCheckpoint` and `decodeManifest`, E_IMAGE_CORRUPT for a file that is no checkpoint, and E_IMAGE_MISSING for a
+ * pre-checkpoint.
  */
 export async function readContents(
   path: string,
@@ -54,9 +55,11 @@ export async function readContents(
   const imageFiles = new Map<string, number>();
   const sizes = { total: 0, memoryPages: 0, gpuPages: 0, rootfsDiff: 0 };
   let isCriu = false;
+  let isPrevious = false;
 
   const result = await walkCheckpoint(path, options, async (entry, content) => {
     count(entry, sizes, imageFiles);
+    isPrevious ||= entry.name.startsWith(previousPrefix);
     const bound = boundOf(entry.name);
     if (bound !== undefined) {
       texts.set(entry.name, await collect(entry, content, bound));
@@ -67,6 +70,11 @@ export async function readContents(
     }
   });
 
+  if (!isCriu && isPrevious) {
+    throw new KfdError('E_IMAGE_MISSING', `${path}: a pre-checkpoint: it has host memory only`, {
+      hint: 'name the archive that "podman container checkpoint --with-previous" writes later',
+    });
+  }
   if (!isCriu) {
     throw new KfdError(
       'E_IMAGE_CORRUPT',

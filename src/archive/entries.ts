@@ -1,7 +1,7 @@
 /** The entries of an archive that are trusted, for all readers. */
 
 import { KfdError } from '../errors.js';
-import { isOfCheckpoint, isOurFile, plainName } from './names.js';
+import { isOfCheckpoint, isOurFile, parentLink, plainName } from './names.js';
 import { damaged } from './tar-bytes.js';
 import type { EntryKind } from './tar-entries.js';
 
@@ -18,6 +18,8 @@ export class Entries {
   #nameChars = 0;
   /** Links, special files and folders where a file of a checkpoint belongs, at most 20. */
   readonly misplaced: string[] = [];
+  /** Whether there is a link to the images of a pre-dump. */
+  hasParentLink = false;
 
   /** `path`: the archive's path, for messages. */
   constructor(path: string) {
@@ -50,6 +52,7 @@ export class Entries {
     }
     this.#takeFolders(plain);
     if (kind === 'file') return plain;
+    if (kind !== 'folder' && plain === parentLink) this.hasParentLink = true;
     const isMisplaced = kind === 'folder' ? isOurFile(plain) : isOfCheckpoint(plain);
     if (isMisplaced && this.misplaced.length < maxNames) this.misplaced.push(shown);
     return undefined;

@@ -25,8 +25,11 @@ export function plainName(name: string): string | undefined {
   return plain === '.' ? '' : plain;
 }
 
+/** podman's image directory of a pre-checkpoint. It has host memory only. */
+export const previousPrefix = 'pre-checkpoint/';
+
 /** CRIU's link to the images of a pre-dump. A restore follows it for host memory, never for GPU state. */
-const parentLink = `${imagePrefix}parent`;
+export const parentLink = `${imagePrefix}parent`;
 
 /** Whether a plain name is one that only a regular file of a checkpoint may have, or the image directory's. */
 export function isOfCheckpoint(plain: string): boolean {

@@ -29,7 +29,9 @@ export async function walkArchive(
       if (plain === undefined) continue;
       await visit({ name: plain, size, ...(place && { place }) }, content);
     }
-    return { kind: 'archive', compression, misplaced: entries.misplaced };
+    const { misplaced, hasParentLink } = entries;
+    const needs = hasParentLink && { needsPrevious: true as const };
+    return { kind: 'archive', compression, misplaced, ...needs };
   });
 }
 

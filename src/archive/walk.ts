@@ -33,4 +33,6 @@ export interface WalkResult {
   readonly compression: Compression | undefined;
   /** Names of links, special files and folders where a file of a checkpoint belongs; at most 20. */
   readonly misplaced: readonly string[];
+  /** An archive that lacks host memory, which the archive of a pre-checkpoint has. */
+  readonly needsPrevious?: true;
 }

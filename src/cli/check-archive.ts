@@ -3,13 +3,15 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HostFolder } from '../archive/container.js';
+import type { CheckpointContents } from '../archive/contents.js';
 import { isMissing, printable } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
-import { type Restorability, refusal, restorabilityOf } from './restorability.js';
+import { type ImageReference, imageReference, withCheckpoint } from './image-reference.js';
+import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
 import { bundleAt } from './restore-target.js';
 
 export interface CheckArchiveOptions {
@@ -20,26 +22,40 @@ export interface CheckArchiveOptions {
 }
 
 interface Verdict extends Restorability {
-  /** The folder is the contents of a checkpoint image, for example mounted, and no container in place. */
-  readonly isImage: boolean;
+  /** The user has named an image. */
+  readonly reference: ImageReference | undefined;
+  /** The folder is the contents of a checkpoint image that somebody has mounted, and no container in place. */
+  readonly isMounted: boolean;
 }
 
 /** Prints the result. Throws the first reason against a restore, if any. */
 export async function checkArchive(
-  path: string,
+  name: string,
   context: CommandContext,
+  options: CheckArchiveOptions,
+): Promise<void> {
+  await withCheckpoint(name, context, (path) => checkAt(path, name, options, context));
+}
+
+/** `name`: what the user has called it. */
+async function checkAt(
+  path: string,
+  name: string,
   { format, root, gpuMap, ignoreMismatch }: CheckArchiveOptions,
+  context: CommandContext,
 ): Promise<void> {
   const found = await restorabilityOf(path, context, { root, gpuMap, ignoreMismatch });
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;
+  const reference = imageReference(name);
   const verdict: Verdict = {
     ...found,
     reasons: [...found.reasons, ...missing],
-    isImage: kind === 'bundle' && (await bundleAt(path)) === undefined,
+    reference,
+    isMounted: reference === undefined && kind === 'bundle' && (await bundleAt(path)) === undefined,
   };
-  context.out(format === 'json' ? json(asJson(path, verdict)) : asTable(path, verdict));
-  const refused = refusal(path, verdict.reasons);
+  context.out(format === 'json' ? json(asJson(name, verdict)) : asTable(name, verdict));
+  const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
 }
 
@@ -152,27 +168,35 @@ export function pairRow({ recorded, present: { record, vramFreeBytes } }: GpuPai
 /** The name of the archive that `preparation` makes. */
 const madeArchive = 'checkpoint.tar';
 
-/** What comes before `command`: only an archive can be rewritten, the contents of an image cannot. */
+/** What comes before `command`: only an archive can be rewritten, a folder cannot. */
 function preparation(
   path: string,
-  { needsRewriting, isImage }: Verdict,
+  { needsRewriting, isMounted }: Verdict,
 ): readonly string[] | undefined {
-  return needsRewriting && isImage ? ['tar', '-C', path, '-cf', madeArchive, '.'] : undefined;
+  return needsRewriting && isMounted ? ['tar', '-C', path, '-cf', madeArchive, '.'] : undefined;
 }
 
 /** The command to type. A bundle or image directory belongs to a container that still exists. */
-function command(
-  path: string,
-  { contents, needsRewriting, ignoredByOption, isImage }: Verdict,
-): string[] {
+function command(path: string, verdict: Verdict): string[] {
+  const { contents, needsRewriting, ignoredByOption, isMounted, reference } = verdict;
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
-  if (needsRewriting) {
-    const target = isImage ? madeArchive : path;
-    return ['kfd-checkpoint', 'restore', ...(ignoredByOption.length > 0 ? ignore : []), target];
+  const isInLayout = reference !== undefined && reference.transport !== 'containers-storage';
+  if (needsRewriting || isInLayout) {
+    const target = isMounted ? madeArchive : path;
+    const options = ignoredByOption.length > 0 ? ignore : [];
+    return ['kfd-checkpoint', 'restore', ...options, target, ...previous(contents)];
   }
-  if (isImage) return ['podman', 'container', 'restore', 'IMAGE'];
+  if (reference?.transport === 'containers-storage') {
+    return ['podman', ...runtimeOf(verdict), 'container', 'restore', reference.image];
+  }
+  if (isMounted) return ['podman', 'container', 'restore', 'IMAGE'];
   if (contents.kind !== 'archive') {
     return ['podman', 'container', 'restore', contents.container?.name ?? 'CONTAINER'];
   }
-  return ['podman', 'container', 'restore', '--import', path];
+  return ['podman', 'container', 'restore', '--import', path, ...previous(contents)];
+}
+
+/** The user knows where the archive of the pre-checkpoint is. */
+function previous({ needsPrevious }: CheckpointContents): string[] {
+  return needsPrevious === true ? ['--import-previous', 'PRE-CHECKPOINT'] : [];
 }

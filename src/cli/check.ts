@@ -9,7 +9,7 @@ import { checkArchive } from './check-archive.js';
 import { cgroup } from './checks/cgroup.js';
 import { containerd } from './checks/containerd.js';
 import { crio } from './checks/crio.js';
-import { criu } from './checks/criu.js';
+import { criu, precopy } from './checks/criu.js';
 import { engines, enginesOf } from './checks/engines.js';
 import {
   type Check,
@@ -26,6 +26,7 @@ import { podman, runtimes } from './checks/programs.js';
 import { sandboxed } from './checks/sandboxed.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, table } from './format.js';
+import { userFindings } from './rootless.js';
 
 /** In the order of the output. */
 function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines): readonly Check[] {
@@ -38,7 +39,7 @@ function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines):
     criu,
     engines,
     ...(usesAny ? [runtimes] : []),
-    ...(usesPodman ? [podman, criuConfiguration] : []),
+    ...(usesPodman ? [podman, precopy, criuConfiguration] : []),
     ...(usesContainerd ? [containerd] : []),
     crio,
     sandboxed,
@@ -83,7 +84,9 @@ export const ignoreMismatchOption = () =>
 
 export function checkCommand(context: CommandContext): Command {
   return new Command('check')
-    .addArgument(new Argument('[checkpoint]', 'archive, podman bundle or image directory'))
+    .addArgument(
+      new Argument('[checkpoint]', 'archive, podman bundle, image directory or checkpoint image'),
+    )
     .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
@@ -100,7 +103,10 @@ export function checkCommand(context: CommandContext): Command {
       const { run, native } = context;
       const { root, prefix } = options;
       const nodeVersion = process.versions.node;
-      const findings = await findingsOf({ root, prefix, run, native, nodeVersion });
+      const findings = [
+        ...(await userFindings(context)),
+        ...(await findingsOf({ root, prefix, run, native, nodeVersion })),
+      ];
       const failed = findings.filter((finding) => finding.status === 'fail');
       context.out(
         options.format === 'json'

@@ -20,6 +20,7 @@ import { formatOption, json } from './format.js';
 import { podman, podmanFailure } from './podman.js';
 import { progressOf } from './progress.js';
 import { containerOf } from './restore-target.js';
+import { assertHostRoot } from './rootless.js';
 import { failOnProblems } from './verify.js';
 
 interface CheckpointOptions {
@@ -51,6 +52,12 @@ async function checkpoint(
   { parent, quiet, format, run }: CheckpointOptions,
   context: CommandContext,
 ): Promise<void> {
+  await assertHostRoot('checkpoint', context);
+  if (flags.some((flag) => /^(--pre-checkpoint(=.*)?|-[aklR]*P.*)$/.test(flag))) {
+    throw new KfdError('E_USAGE', 'checkpoint: a pre-checkpoint saves no GPU contents', {
+      hint: 'run "podman container checkpoint --pre-checkpoint"; --parent is for the one that follows it',
+    });
+  }
   // A checkpoint in place cannot get its parent's contents back, because podman restores the container's folder.
   if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
     throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {

@@ -19,6 +19,8 @@ export interface CommandContext {
   /** Folder of this installation, without a trailing slash. */
   readonly prefix: string;
   readonly native: NativeServices;
+  /** Why this process is not root of the host, such as "runs as user 1000"; undefined: it is. Throws Node's error. */
+  readonly whyNotRoot: () => Promise<string | undefined>;
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   /** Asks a question that is answered by yes or no; undefined: nobody is there to answer. */

@@ -1,13 +1,12 @@
 /** `kfd-checkpoint flatten`: writes an archive that needs no parent any more. */
 
 import { closeSync, constants, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { type Chain, findChain, flattened } from '../archive/flatten.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
-import { temporaryRoot } from '../os/temporary.js';
+import { inWorkFolder } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
 import { rewriteTo } from './rewrite-archive.js';
@@ -102,26 +101,4 @@ export async function chainOf(
   throw new KfdError('E_USAGE', `${path}: has no parent`, {
     hint: 'it is complete: use it as it is',
   });
-}
-
-/**
- * Runs `work` with a temporary folder in $TMPDIR or `parent`, for files as large as the GPU contents. The
- * folder is removed in any case.
- */
-export async function inWorkFolder<T>(
-  parent: string,
-  work: (folder: string) => Promise<T>,
-): Promise<T> {
-  const root = temporaryRoot(parent);
-  let folder: string;
-  try {
-    folder = await mkdtemp(join(root, '.kfd-checkpoint-'));
-  } catch (error) {
-    throw asKfdError(error, root);
-  }
-  try {
-    return await work(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }

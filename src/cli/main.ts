@@ -4,6 +4,8 @@ import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { KfdError } from '../errors.js';
 import { run, runThrough } from '../os/exec.js';
+import { readTextIfAny } from '../os/files.js';
+import { whyNotHostRoot } from '../os/host-root.js';
 import { exitCodeOf, failureReport } from './failure.js';
 import { nativeServices } from './native-services.js';
 import { outputTo } from './output.js';
@@ -38,6 +40,13 @@ const output = outputTo(process.stdout);
 process.stderr.on('error', () => undefined);
 const err = (text: string) => void process.stderr.write(text);
 
+async function whyNotRoot(): Promise<string | undefined> {
+  return whyNotHostRoot(
+    process.geteuid?.() ?? 0,
+    (await readTextIfAny('/proc/self/uid_map')) ?? '',
+  );
+}
+
 async function main(): Promise<number> {
   const status = await runCommandLine(args, {
     out: output.write,
@@ -48,6 +57,7 @@ async function main(): Promise<number> {
     runThrough,
     prefix: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''),
     native: nativeServices,
+    whyNotRoot,
     signal: interrupted.signal,
     ask: questionsOn(isatty(0), () => process.stdin, err, interrupted.signal),
   });

@@ -10,19 +10,23 @@ export interface PodmanResult {
   readonly printed: string;
 }
 
-/** `descriptor` becomes podman's descriptor 3. Throws E_HOST without podman. */
+/**
+ * `podman [globals] container args`. `descriptor` becomes podman's descriptor 3. Throws E_HOST without podman.
+ */
 export async function podman(
   args: readonly string[],
   descriptor: number | undefined,
   format: 'text' | 'json',
   { runThrough, signal }: CommandContext,
+  globals: readonly string[] = [],
 ): Promise<PodmanResult> {
   let printed = '';
   const collect = (text: string) => {
     printed += text;
   };
   const into = format === 'json' ? collect : undefined;
-  const status = await runThrough('podman', ['container', ...args], descriptor, signal, into);
+  const words = [...globals, 'container', ...args];
+  const status = await runThrough('podman', words, descriptor, signal, into);
   return { status, printed };
 }
 

@@ -113,6 +113,15 @@ async function judge(
   };
 }
 
+/**
+ * For podman, which restores an image only if its default runtime is the one of the container. A name alone: what an
+ * archive says must not choose a program.
+ */
+export function runtimeOf({ contents }: Restorability): readonly string[] {
+  const name = contents.container?.runtime;
+  return name !== undefined && /^\w[\w-]*$/.test(name) ? ['--runtime', name] : [];
+}
+
 /** One error for all reasons, with the code of the first one. Undefined without a reason. */
 export function refusal(path: string, reasons: readonly Mismatch[]): KfdError | undefined {
   const [first] = reasons;

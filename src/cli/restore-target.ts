@@ -1,9 +1,11 @@
-/** The target of `kfd-checkpoint restore`: an archive, or a container that was checkpointed in place. */
+/** The target of `kfd-checkpoint restore`: an archive, an image, or a container that was checkpointed in place. */
 
 import { realpath, stat } from 'node:fs/promises';
 import * as v from 'valibot';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
+import type { CommandContext } from './context.js';
+import { imageReference, withCheckpoint } from './image-reference.js';
 
 /** `path`: podman's bundle, which contains `checkpoint`. */
 export interface Container {
@@ -12,7 +14,17 @@ export interface Container {
   readonly id: string;
 }
 
-export type RestoreTarget = { readonly kind: 'archive'; readonly path: string } | Container;
+/** A checkpoint image that podman stores. `path`: where its contents are mounted. */
+export interface StoredImage {
+  readonly kind: 'image';
+  readonly path: string;
+  readonly image: string;
+}
+
+export type RestoreTarget =
+  | { readonly kind: 'archive'; readonly path: string }
+  | StoredImage
+  | Container;
 
 const inspected = v.pipe(
   v.array(v.object({ Id: v.string(), StaticDir: v.string() })),
@@ -21,6 +33,26 @@ const inspected = v.pipe(
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
+
+/**
+ * Calls `work` with what `name` means: a reference of an image, or else as `restoreTarget`. It is there until `work`
+ * ends. Throws as `withCheckpoint` and `restoreTarget`.
+ */
+export async function withRestoreTarget<T>(
+  name: string,
+  context: CommandContext,
+  work: (target: RestoreTarget) => Promise<T>,
+): Promise<T> {
+  const reference = imageReference(name);
+  if (reference === undefined) return work(await restoreTarget(name, context.run));
+  return withCheckpoint(name, context, (path) =>
+    work(
+      reference.transport === 'containers-storage'
+        ? { kind: 'image', path, image: reference.image }
+        : { kind: 'archive', path },
+    ),
+  );
+}
 
 /**
  * `name`: a path, or the name of a podman container. A file comes before a container, and a container before a folder

@@ -1,28 +1,29 @@
 /**
- * `kfd-checkpoint restore`: restores an archive, or a container in place, with podman. Before that it
+ * `kfd-checkpoint restore`: restores an archive, an image, or a container in place, with podman. Before that it
  * changes recorded device numbers to the numbers of this host, where they differ.
  */
 
-import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
-import { stat, statfs } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { closeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { type Flattened, flattened } from '../archive/flatten.js';
 import { readBundleSpec, replaceInPlace, replaceSpec } from '../archive/in-place.js';
 import { exchangeImage, recoverImage } from '../archive/in-place-image.js';
 import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
-import { asKfdError, KfdError, printable } from '../errors.js';
-import { temporaryRoot } from '../os/temporary.js';
+import { KfdError, printable } from '../errors.js';
+import { inWorkFolder } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
-import { appendParent, chainOf, inWorkFolder } from './flatten.js';
-import { formatOption, json, size } from './format.js';
+import { appendParent, chainOf } from './flatten.js';
+import { formatOption, json } from './format.js';
+import { packed } from './image-reference.js';
 import { podman, podmanFailure } from './podman.js';
-import { type Restorability, refusal, restorabilityOf } from './restorability.js';
-import { type RestoreTarget, restoreTarget } from './restore-target.js';
-import { rewriteTo } from './rewrite-archive.js';
+import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
+import { type RestoreTarget, withRestoreTarget } from './restore-target.js';
+import { rewriteTo, temporaryFile } from './rewrite-archive.js';
+import { assertHostRoot } from './rootless.js';
 
 /** `--import FILE` of podman, in all spellings: also after flags without a value in one word. */
 const importFlag = /^(--import(=.*)?|-[akl]*i.*)$/;
@@ -39,7 +40,10 @@ interface RestoreOptions {
 export function restoreCommand(context: CommandContext): Command {
   return new Command('restore')
     .addArgument(
-      new Argument('<archive|container>', 'archive, or container that was checkpointed in place'),
+      new Argument(
+        '<archive|container|image>',
+        'archive, checkpoint image, or container that was checkpointed in place',
+      ),
     )
     .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())
@@ -61,16 +65,25 @@ export function restoreCommand(context: CommandContext): Command {
 async function restore(
   name: string,
   flags: readonly string[],
-  { root, gpuMap, ignoreMismatch, parent = [], quiet, format }: RestoreOptions,
+  options: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   if (flags.some((flag) => importFlag.test(flag))) {
     throw new KfdError(
       'E_USAGE',
-      `restore: --import cannot be used: ${name} is already the archive or container to restore`,
+      `restore: --import cannot be used: ${name} is already what is to be restored`,
     );
   }
-  const target = await restoreTarget(name, context.run);
+  await assertHostRoot('restore', context);
+  await withRestoreTarget(name, context, (target) => restoreTo(target, flags, options, context));
+}
+
+async function restoreTo(
+  target: RestoreTarget,
+  flags: readonly string[],
+  { root, gpuMap, ignoreMismatch, parent = [], quiet, format }: RestoreOptions,
+  context: CommandContext,
+): Promise<void> {
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
   if (target.kind === 'container') await recoverImage(path);
@@ -79,6 +92,7 @@ async function restore(
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(path, verdict.reasons);
   if (refused !== undefined) throw refused;
+  assertPrevious(path, flags, verdict);
   for (const { difference, message } of verdict.placement?.ignored ?? []) {
     context.err(`ignored (${difference}): ${printable(message)}\n`);
   }
@@ -88,6 +102,15 @@ async function restore(
   const how = { parents: parent, flags, quiet: quiet === true, format };
   const printed = await restoreBy(target, verdict, tmpfs, how, context);
   if (format === 'json') context.out(json(asJson(target, verdict, parent, printed)));
+}
+
+/** Throws E_USAGE for an archive whose host memory is in part in that of a pre-checkpoint, which nobody has named. */
+function assertPrevious(path: string, flags: readonly string[], { contents }: Restorability): void {
+  const isNamed = flags.some((flag) => /^--import-previous(=.*)?$/.test(flag));
+  if (contents.needsPrevious !== true || isNamed) return;
+  throw new KfdError('E_USAGE', `${path}: was made with --with-previous`, {
+    hint: 'add "--import-previous FILE", with the archive of its pre-checkpoint',
+  });
 }
 
 interface How {
@@ -116,6 +139,17 @@ async function restoreBy(
     if (hasParent) await putParentsIn(path, parents, verdict, change, context);
     else if (verdict.needsRewriting) await replaceInPlace(path, await change());
     return restored([...flags, target.id], undefined, format, context);
+  }
+  if (target.kind === 'image') {
+    if (!verdict.needsRewriting && !hasParent) {
+      const globals = runtimeOf(verdict);
+      return restored([...flags, target.image], undefined, format, context, globals);
+    }
+    const how = { parents, flags, quiet, format };
+    return inWorkFolder('/var/tmp', async (folder) => {
+      const archive = await packed(path, folder, context);
+      return restoreBy({ kind: 'archive', path: archive }, verdict, tmpfs, how, context);
+    });
   }
   if (!verdict.needsRewriting && !hasParent) {
     return restored(['--import', path, ...flags], undefined, format, context);
@@ -200,41 +234,15 @@ async function changes(
   return relocate({ manifest, config, spec, tmpfs }, placement, host);
 }
 
-/**
- * Opens a file without a name, in $TMPDIR or beside the archive. Throws E_IO when there is no room for a
- * copy of the archive.
- */
-async function temporaryFile(path: string): Promise<number> {
-  const folder = temporaryRoot(dirname(path));
-  const hint = 'set TMPDIR to a folder with room for a copy of the archive';
-  try {
-    const { bavail, bsize } = await statfs(folder);
-    const { size: needed } = await stat(path);
-    if (bavail * bsize < needed) {
-      const reason = `${size(needed)} are needed, ${size(bavail * bsize)} are free`;
-      throw new KfdError('E_IO', `${folder}: no room for a copy of the archive: ${reason}`, {
-        hint,
-      });
-    }
-    const name = join(folder, `.${basename(path)}.${process.pid}.tmp`);
-    const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-    const fd = openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    unlinkSync(name);
-    return fd;
-  } catch (error) {
-    const known = asKfdError(error, folder);
-    throw known.hint === undefined ? new KfdError(known.code, known.message, { hint }) : known;
-  }
-}
-
 async function restored(
   args: readonly string[],
   fd: number | undefined,
   format: 'text' | 'json',
   context: CommandContext,
+  globals: readonly string[] = [],
 ): Promise<string> {
   stage('cli', 'restoring');
-  const result = await podman(['restore', ...args], fd, format, context);
+  const result = await podman(['restore', ...args], fd, format, context, globals);
   stage('cli', 'restored');
   if (result.status !== 0) throw podmanFailure(result);
   return result.printed;

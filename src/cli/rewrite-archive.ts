@@ -1,10 +1,14 @@
-/** Writes a changed copy of an archive, with progress. */
+/** Writes a changed copy of an archive, with progress, and finds a place for it. */
 
-import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { constants, openSync, unlinkSync } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { type Contents, rewriteArchive } from '../archive/rewrite.js';
+import { asKfdError, KfdError } from '../errors.js';
 import { ProgramFilter } from '../os/filter.js';
+import { temporaryRoot } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
+import { size } from './format.js';
 import { progressOf } from './progress.js';
 
 /** Calls `rewriteArchive` for the descriptor `fd`. */
@@ -26,5 +30,32 @@ export async function rewriteTo(
     });
   } finally {
     progress.end();
+  }
+}
+
+/**
+ * Opens a file without a name, in $TMPDIR or beside the archive. Throws E_IO when there is no room for a
+ * copy of the archive.
+ */
+export async function temporaryFile(path: string): Promise<number> {
+  const folder = temporaryRoot(dirname(path));
+  const hint = 'set TMPDIR to a folder with room for a copy of the archive';
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    const { size: needed } = await stat(path);
+    if (bavail * bsize < needed) {
+      const reason = `${size(needed)} are needed, ${size(bavail * bsize)} are free`;
+      throw new KfdError('E_IO', `${folder}: no room for a copy of the archive: ${reason}`, {
+        hint,
+      });
+    }
+    const name = join(folder, `.${basename(path)}.${process.pid}.tmp`);
+    const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const fd = openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    unlinkSync(name);
+    return fd;
+  } catch (error) {
+    const known = asKfdError(error, folder);
+    throw known.hint === undefined ? new KfdError(known.code, known.message, { hint }) : known;
   }
 }

@@ -6,32 +6,48 @@ import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
 import { KfdError, printable } from '../errors.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, size, table } from './format.js';
+import { withCheckpoint } from './image-reference.js';
 import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
+
+interface VerifyOptions {
+  readonly format: 'table' | 'json';
+  readonly quiet?: boolean;
+}
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
     .addArgument(checkpointArgument())
     .addOption(formatOption('table', 'json'))
     .option('--quiet', 'print no progress')
-    .action(async (path: string, options: { format: 'table' | 'json'; quiet?: boolean }) => {
-      const { signal, native } = context;
-      const progress = progressOf(context);
-      const report = await verifyCheckpoint(path, {
-        zstdDecoder: native.zstdDecoder,
-        verifier: native.verifier(),
-        signal,
-        ...(options.quiet !== true && { onProgress: progress.update }),
-      }).finally(progress.end);
-      context.out(options.format === 'json' ? json(asJson(report)) : asTable(report));
-      failOnProblems(path, report);
-    });
+    .action((name: string, options: VerifyOptions) =>
+      withCheckpoint(name, context, (path) => verify(path, name, options, context)),
+    );
 }
 
-function asJson({ contents, files, problems }: VerifyReport) {
+/** `name`: what the user has called it. */
+async function verify(
+  path: string,
+  name: string,
+  { format, quiet }: VerifyOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { signal, native } = context;
+  const progress = progressOf(context);
+  const report = await verifyCheckpoint(path, {
+    zstdDecoder: native.zstdDecoder,
+    verifier: native.verifier(),
+    signal,
+    ...(quiet !== true && { onProgress: progress.update }),
+  }).finally(progress.end);
+  context.out(format === 'json' ? json(asJson(name, report)) : asTable(report));
+  failOnProblems(name, report);
+}
+
+function asJson(path: string, { contents, files, problems }: VerifyReport) {
   return {
     schema_version: 1,
-    path: contents.path,
+    path,
     sound: allProblems({ contents, files, problems }).length === 0,
     sealed: contents.manifest !== undefined,
     files,

@@ -31,6 +31,8 @@ const plainParts = [
 /** What takes too long for `npm test`; with the word `all`, too. */
 const moreParts = [
   'chips',
+  'pre-checkpoint',
+  'image',
   'held',
   'large',
   'compressed',

@@ -4,11 +4,11 @@
  */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container, removeContainers } from './support/container.js';
-import { gpuWith, loadGpu, meetComplaint, unloadGpu } from './support/gpu.js';
+import { goHome, gpuWith, loadGpu, meetComplaint, takeMajor, unloadGpu } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
 import { scenario } from './support/suite.js';
 
@@ -18,8 +18,7 @@ const hosts = [
     node: 'renderD129',
     inPlace: false,
     become: async () => {
-      await unloadGpu();
-      await run('modprobe', 'uio');
+      await takeMajor();
       await loadGpu(gpuWith('vram_mb=16,1024', 'first_slot=7'));
     },
   },
@@ -65,15 +64,6 @@ async function move(
   assert.equal(statSync(`/proc/${job.pid()}/root${card}`).rdev, statSync(card).rdev);
   assert.match(await job.control.ask('verify'), /^verified bytes=2097152 barrier=completed/);
   await job.computesOn();
-}
-
-/** As the guest was, also when a move failed half way. */
-async function goHome(): Promise<void> {
-  const away = ['/sys/module/uio', '/dev/dri/renderD129'].filter((path) => existsSync(path));
-  if (away.length === 0) return;
-  await unloadGpu();
-  await attempt('rmmod', 'uio');
-  await loadGpu();
 }
 
 scenario('to other GPU ids, render nodes and majors, and back', async (lane) => {

@@ -13,33 +13,11 @@ import { parseGpuMap } from '../../src/gpu/gpu-map.js';
 import { parseDifferences } from '../../src/gpu/ignorable.js';
 import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import { sealOf } from '../../src/manifest/seal.js';
-import { compare, type Moving } from '../../src/migrate/question/compare.js';
-import { factsOf, questionOf } from '../../src/migrate/question/documents.js';
-import { factsOfHost, hostOfFacts } from '../../src/migrate/question/host-facts.js';
 import { parseContainerdConfig, runtimeText } from '../../src/runtime/containerd-config.js';
 import { withMember } from '../../src/runtime/json-text.js';
 import { parseCrun } from '../../src/runtime/versions.js';
-import { sampleManifest } from '../unit/manifest-sample.js';
 import { fixtures } from '../unit/paths.js';
-import { type Parser, unlessRefused, unlessSyntax } from './parser.js';
-
-const json = [
-  '{',
-  '}',
-  '[',
-  ']',
-  ',',
-  ':',
-  '"',
-  '\\',
-  'null',
-  '0',
-  '1e999',
-  '-1',
-  '{}',
-  '"__proto__":{},',
-];
-const texts = (...all: string[]) => all.map((text) => Buffer.from(text));
+import { json, type Parser, texts, unlessRefused, unlessSyntax } from './parser.js';
 
 const manifests = join(fixtures, 'manifest-v1');
 const manifestSeeds = readdirSync(manifests).map((name) => readFileSync(join(manifests, name)));
@@ -212,64 +190,7 @@ const parentFile: Parser = {
   },
 };
 
-const image_id = 'ab'.repeat(32);
-const question = {
-  engine: 'podman',
-  container: 'job',
-  image: 'job:1',
-  image_id,
-  folders: ['/srv'],
-};
-const facts = {
-  release: '1.0',
-  host: {
-    ...sampleManifest().host,
-    cpu: { model: 'a CPU', flags: ['avx2'], xsave_bytes: 2440 },
-    kfd_device: { major: 234, minor: 0 },
-    gpus: sampleManifest().gpus.map((record) => ({
-      record,
-      render_device: { major: 226, minor: record.render_minor },
-      vram_free_bytes: 1,
-      sdma_users: [{ pid: 1, queues: 2 }],
-    })),
-  },
-  tools: { criu: '4.1', podman: '5.4.2', crun: '1.21' },
-  failures: [{ name: 'hook', message: 'missing', hint: 'configure' }],
-  name_taken: true,
-  image_id,
-  missing_folders: ['/srv'],
-  memory_free_bytes: 1,
-  store: { path: '/var/tmp', free_bytes: 1 },
-};
-
-/** What the other host of a migration says. */
-const migrationDocuments: Parser = {
-  name: 'migration-documents',
-  seeds: texts(JSON.stringify(question), JSON.stringify(facts)),
-  tokens: [...json, '"gpus":', '"record":', '"folders":', '"host":', '-', '/'],
-  run(input) {
-    const value = unlessSyntax(() => JSON.parse(input.toString()) as unknown);
-    const asked = unlessRefused(['E_PROTOCOL'], () => questionOf(value));
-    assert.ok(asked === undefined || !/^-/.test(asked.container + asked.image));
-    const said = unlessRefused(['E_PROTOCOL'], () => factsOf(value));
-    if (said === undefined) return;
-    const moving: Moving = {
-      question: questionOf(question),
-      release: '1.0',
-      tools: { criu: '4.1' },
-      runtime: 'crun',
-      manifest: sampleManifest(),
-      memoryBytes: 2,
-      contentBytes: 2,
-    };
-    for (const { message, hint } of compare(moving, said).reasons)
-      assert.ok(message !== '' && hint !== undefined);
-    assert.deepEqual(factsOfHost(hostOfFacts(said.host)), said.host);
-  },
-};
-
 export const documentParsers: readonly Parser[] = [
-  migrationDocuments,
   manifest,
   documents,
   configuration,

@@ -71,3 +71,23 @@ export function mutantOf({ seeds, tokens }: Parser, random: Random): Buffer {
   }
   return bytes;
 }
+
+/** Tokens of JSON documents. */
+export const json = [
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  ':',
+  '"',
+  '\\',
+  'null',
+  '0',
+  '1e999',
+  '-1',
+  '{}',
+  '"__proto__":{},',
+];
+
+export const texts = (...all: string[]) => all.map((text) => Buffer.from(text));

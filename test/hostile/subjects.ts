@@ -3,6 +3,7 @@
 import { compression } from './compression.js';
 import { documentInputs } from './documents.js';
 import { environment } from './environment.js';
+import { layouts } from './layouts.js';
 import { links } from './links.js';
 import { manifest } from './manifest.js';
 import { manifestText } from './manifest-text.js';
@@ -18,6 +19,7 @@ export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   compression,
   documents: documentInputs,
   environment,
+  layouts,
   manifest,
   'manifest-text': manifestText,
   pages,

@@ -1,4 +1,6 @@
-/** Runs the parts that are named, as PART=COUNT, in the guest. Its status is 1 when anything grows. */
+/**
+ * Runs the parts that are named, as PART=COUNT or many=COUNTxROUNDS, in the guest. Its status is 1 when anything grows.
+ */
 
 import { run } from '../e2e/support/command.js';
 import { install } from '../e2e/support/product.js';
@@ -24,15 +26,22 @@ const parts = {
 } satisfies Record<string, Body>;
 type Part = keyof typeof parts;
 
+interface Wanted {
+  readonly part: Part;
+  readonly count: number;
+  readonly cycles: number;
+}
+
 /** What the command line asks for, in its order; all parts when it asks for none. */
-function wanted(words: readonly string[]): [Part, number][] {
-  if (words.length === 0)
-    return Object.entries(parts).map(([part, { usual }]) => [part as Part, usual]);
-  return words.map((word) => {
-    const [part = '', count = ''] = word.split('=');
-    if (!Object.hasOwn(parts, part) || !/^[1-9]\d*$/.test(count))
+function wanted(words: readonly string[]): Wanted[] {
+  const usual = Object.entries(parts).map(([part, body]) => `${part}=${body.usual}`);
+  return (words.length === 0 ? usual : words).map((word) => {
+    const [, part = '', count = '', ofAll] = /^(\w+)=([1-9]\d*)(?:x([1-9]\d*))?$/.exec(word) ?? [];
+    const body: Body | undefined = Object.hasOwn(parts, part) ? parts[part as Part] : undefined;
+    if (body === undefined || (ofAll !== undefined && body.cycles === undefined))
       throw new Error(`${word}: use PART=COUNT; parts: ${Object.keys(parts).join(', ')}`);
-    return [part as Part, Number(count)];
+    const cycles = Number(ofAll ?? body.cycles ?? count);
+    return { part: part as Part, count: Number(count), cycles };
   });
 }
 
@@ -40,10 +49,9 @@ await install();
 await run('podman', 'load', '-q', '-i', '/repo/build/lab/programs/image.tar');
 process.stdout.write('simulated GPU, emulated machine: compare times only with each other\n');
 const grown: Growth[] = [];
-for (const [part, count] of wanted(process.argv.slice(2))) {
-  const { body, cycles = count }: Body = parts[part];
+for (const { part, count, cycles } of wanted(process.argv.slice(2))) {
   const progress = new Progress(part, cycles);
-  await body(progress, count);
+  await parts[part].body(progress, count);
   await assertNothingLeft();
   const found = keep(part, progress.samples);
   process.stdout.write(`${part}: ${cycles} cycles\n${growthTable(found)}`);

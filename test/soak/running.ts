@@ -6,8 +6,10 @@ import { seconds } from '../bench/timing.js';
 import { archivePath } from '../e2e/support/archive.js';
 import { run } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
+import { configure } from '../e2e/support/product.js';
+import { keptLogs } from './chain.js';
 import type { Progress } from './progress.js';
-import { gpuSample, hostSample, processSample, sessionSample } from './sample.js';
+import { gpuSample, hostSample, processSample, sessionSample, settled } from './sample.js';
 
 /** After so many checkpoints the newest is verified; the last one is restored. */
 const every = 50;
@@ -15,11 +17,13 @@ const worker = ['--vram-mib', '16', '--step-ms', '5', '--pending-barrier'];
 
 export async function running(progress: Progress): Promise<void> {
   const job = await Container.start({ engine: 'crun', worker });
+  configure({ keep_logs: keptLogs });
   const archive = archivePath('crun', 'running.tar');
   const flags = ['--leave-running', '--compress', 'none', '--export', archive];
   while (!progress.done) {
     const checkpoint_s = await seconds('podman', 'container', 'checkpoint', ...flags, job.name);
     await job.computesOn();
+    await settled(1);
     progress.add({
       checkpoint_s,
       archive_bytes: statSync(archive).size,
@@ -37,4 +41,5 @@ export async function running(progress: Progress): Promise<void> {
   assert.match(await job.control.ask('verify'), /^verified /);
   await job.remove();
   rmSync(archive);
+  configure({});
 }

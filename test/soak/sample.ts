@@ -1,17 +1,23 @@
 /** What a cycle may leave behind: of the host, of the GPU, of the container's program, of the sessions. */
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from '../e2e/support/command.js';
 import { gpuObjects } from '../e2e/support/gpu.js';
-import type { LogLine } from '../e2e/support/session.js';
+import { type LogLine, sessionPids } from '../e2e/support/session.js';
 
 /** Values by their names; the same names in every cycle of a part. */
 export type Sample = Readonly<Record<string, number>>;
 
-/** Of the guest. Files below /var/log are those of sessions. */
+/**
+ * Of the guest. Files below /var/log are those of sessions. A removed cgroup stays in the kernel's memory as long as the
+ * page cache has a page that it was charged for; so the caches go first, and what is left was lost.
+ */
 export function hostSample(): Sample {
+  writeFileSync('/proc/sys/vm/drop_caches', '3');
   const memory = readFileSync('/proc/meminfo', 'utf8');
   const kib = (name: string) => Number(new RegExp(`^${name}: +(\\d+)`, 'm').exec(memory)?.[1]);
+  const cgroups = readFileSync('/sys/fs/cgroup/cgroup.stat', 'utf8');
   return {
     host_processes: readdirSync('/proc').filter((name) => /^\d+$/.test(name)).length,
     host_open_files: Number(readFileSync('/proc/sys/fs/file-nr', 'utf8').split('\t')[0]),
@@ -21,10 +27,17 @@ export function hostSample(): Sample {
     files_in_tmp: countBelow('/tmp', (entry) => !entry.isDirectory()),
     files_in_var_lib: countBelow('/var/lib/kfd-checkpoint', (entry) => !entry.isDirectory()),
     session_logs: countBelow('/var/log/kfd-checkpoint', (entry) => !entry.isDirectory()),
+    dying_cgroups: Number(/^nr_dying_descendants (\d+)/m.exec(cgroups)?.[1]),
     host_used_mib: Math.round((kib('MemTotal') - kib('MemAvailable')) / 1024),
     slab_unreclaimable_mib: Math.round(kib('SUnreclaim') / 1024),
     shared_memory_mib: Math.round(kib('Shmem') / 1024),
   };
+}
+
+/** Waits until sessions have ended, which podman does not, and `programs` alone have the GPU open. */
+export async function settled(programs: number): Promise<void> {
+  await until('the end of all sessions', async () => (await sessionPids()).length === 0);
+  await until('a GPU that sessions have left', () => gpuObjects()['processes'] === programs);
 }
 
 /** Everything that lives on the GPU. */

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import type { Run } from '../../src/os/exec.js';
 import { isOlder, parseVersion } from '../../src/runtime/versions.js';
 import { ableHost, check, programs } from './able-host.js';
-import { fakeRun } from './cli-context.js';
+import { cli, errorIn, fakeRun } from './cli-context.js';
 
 type Outputs = Readonly<Record<string, string | number>>;
 
@@ -112,6 +112,45 @@ test('podman 6 on cgroup v1 fails before it says its version', async (t) => {
   assert.equal((await found(t, six, noCgroup2)).one('podman')?.status, 'fail');
   assert.equal((await found(t, six)).one('podman')?.status, 'ok');
   assert.equal((await found(t, {}, noCgroup2)).one('podman')?.status, 'ok');
+});
+
+test('a kernel that does not track changed memory takes no pre-checkpoints', async (t) => {
+  const asked: string[][] = [];
+  const others = fakeRun(programs);
+  const without: Run = async (command, args) => {
+    if (!args.includes('--feature')) return others(command, args);
+    asked.push([command, ...args]);
+    return { status: 1, stdout: '', stderr: '' };
+  };
+  const { one, code } = await found(t, without);
+  assert.deepEqual(asked, [['criu', 'check', '--feature', 'mem_dirty_track']]);
+  assert.equal(one('pre-checkpoint')?.status, 'warn');
+  assert.equal(code, 0);
+  assert.equal((await found(t)).one('pre-checkpoint')?.status, 'ok');
+});
+
+test('rootless podman is told in one sentence', async (t) => {
+  const root = await ableHost(t);
+  for (const why of ['runs as user 1000', 'runs in a user namespace']) {
+    const whyNotRoot = async () => why;
+    const { code, findings, stderr } = await check(root, { whyNotRoot });
+    assert.deepEqual([findings[0]?.name, findings[0]?.status, code], ['user', 'fail', 3]);
+    const sentence = `user: ${why}: rootless podman can neither checkpoint nor restore`;
+    assert.equal(errorIn(stderr).message, sentence);
+    assert.match(errorIn(stderr).hint, /"sudo podman run".*"sudo kfd-checkpoint check"/);
+    for (const [verb, ...args] of [
+      ['checkpoint', '--parent', '/nowhere.tar', 'job', '--export', 'x.tar'],
+      ['restore', '/nowhere.tar'],
+    ] as const) {
+      const refused = await cli([verb, ...args, '--format', 'json'], {
+        whyNotRoot,
+        runThrough: async () => assert.fail('podman was run'),
+      });
+      // Before the archive is looked for.
+      assert.equal(refused.code, 3);
+      assert.match(refused.stderr, new RegExp(`${verb}: ${why}: rootless podman can neither`));
+    }
+  }
 });
 
 test('CRI-O is told as one whose archives are read, and its configuration is only read', async (t) => {

@@ -65,6 +65,7 @@ export async function cli(args: readonly string[], over: Partial<CommandContext>
     runThrough: async () => 0,
     prefix: '/usr/lib/kfd-checkpoint',
     native: fakeNative,
+    whyNotRoot: async () => undefined,
     signal: new AbortController().signal,
     ...over,
   });

@@ -112,6 +112,7 @@ export async function migrate(
     runThrough: async () => 0,
     prefix: '/usr/lib/kfd-checkpoint',
     native: fakeNative,
+    whyNotRoot: async () => undefined,
     signal: new AbortController().signal,
   };
   const command = migrateCommand(context, 'migrate').exitOverride();

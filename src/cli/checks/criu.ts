@@ -46,3 +46,13 @@ function olderFinding(isPassed: boolean, hint: string): Finding {
     ? warn('criu check', `passed, but ${message}: was it mended by the distribution?`, hint)
     : fail('criu check', `${message}: every checkpoint fails`, hint);
 }
+
+/** podman refuses --pre-checkpoint and --with-previous where the kernel does not tell which pages have changed. */
+export const precopy: Check = async ({ run }) => {
+  const name = 'pre-checkpoint';
+  const check = await run('criu', ['check', '--feature', 'mem_dirty_track'], { timeoutMs: 30_000 });
+  if (check === undefined) return []; // the check of CRIU says so
+  if (check.status === 0) return [ok(name, 'this kernel tracks changed memory')];
+  const message = 'this kernel does not track changed memory, so podman refuses --pre-checkpoint';
+  return [warn(name, message, 'leave out --pre-checkpoint and --with-previous')];
+};

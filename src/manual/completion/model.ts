@@ -37,7 +37,7 @@ export interface Completed {
 /** Placeholders in the help, and what takes their place. */
 const placeholders: Readonly<Record<string, Values>> = {
   archive: { kind: 'files' },
-  'archive|container': { kind: 'archives' },
+  'archive|container|image': { kind: 'archives' },
   checkpoint: { kind: 'files' },
   container: { kind: 'containers' },
   dir: { kind: 'folders' },

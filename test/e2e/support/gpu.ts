@@ -80,6 +80,21 @@ export async function unloadGpu(): Promise<void> {
   await run('sh', '/repo/test/lab/load-gpu', 'none');
 }
 
+/** The GPU goes, and another module takes the major of `/dev/kfd`, so that the next one has another major. */
+export async function takeMajor(): Promise<void> {
+  await unloadGpu();
+  await run('modprobe', 'uio');
+}
+
+/** As the guest was, also when a move to other numbers failed half way. */
+export async function goHome(): Promise<void> {
+  const away = ['/sys/module/uio', '/dev/dri/renderD129'].filter((path) => existsSync(path));
+  if (away.length === 0) return;
+  await unloadGpu();
+  await attempt('rmmod', 'uio');
+  await loadGpu();
+}
+
 /** Living objects whose number only changes when something is made or lost. */
 export const steadyObjects = [
   'processes',

@@ -1,0 +1,159 @@
+/**
+ * Checkpoint images in an OCI image layout (image-layout.md and manifest.md of the OCI image specification 1.1).
+ * Engines make them of one layer, whose tar file is what a podman archive is.
+ */
+
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { isMissing, KfdError } from '../errors.js';
+import { readBounded } from '../os/files.js';
+import { documentText } from './document.js';
+
+/** A file of the layout that a document names. */
+export interface Blob {
+  /** Relative to the layout. */
+  readonly name: string;
+  readonly bytes: number;
+}
+
+const maxDocument = 4 << 20;
+const tagAnnotation = 'org.opencontainers.image.ref.name';
+
+const descriptor = v.object({
+  mediaType: v.pipe(v.string(), v.maxLength(200)),
+  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
+  size: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
+  annotations: v.optional(v.record(v.string(), v.string())),
+});
+type Descriptor = v.InferOutput<typeof descriptor>;
+
+const indexDocument = v.object({
+  manifests: v.pipe(v.array(descriptor), v.maxLength(1000)),
+});
+const manifestDocument = v.object({ layers: v.array(descriptor) });
+
+const manifestTypes: readonly string[] = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+];
+const layerTypes =
+  /^application\/vnd\.(oci\.image\.layer\.v1\.tar(\+gzip|\+zstd)?|docker\.image\.rootfs\.diff\.tar(\.gzip)?)$/;
+
+/** The layout's list of images. */
+export const indexBlob = 'index.json';
+
+/**
+ * The manifest of the image `tag`, or of the only image. `shown`: what the user has named. Throws E_NOT_FOUND,
+ * E_USAGE where a tag is needed, E_IMAGE_CORRUPT.
+ */
+export async function manifestBlob(
+  dir: string,
+  tag: string | undefined,
+  shown: string,
+): Promise<Blob> {
+  return manifestIn(await readIndex(dir, shown), tag, shown);
+}
+
+/** The same of the bytes of `index.json`. */
+export function manifestIn(index: Buffer, tag: string | undefined, shown: string): Blob {
+  const { manifests } = parse(indexDocument, index, indexBlob, shown);
+  const tags = manifests.flatMap(({ annotations }) => annotations?.[tagAnnotation] ?? []);
+  const wanted = manifests.filter(
+    ({ annotations }) => tag === undefined || annotations?.[tagAnnotation] === tag,
+  );
+  const [first] = wanted;
+  if (first === undefined) {
+    throw new KfdError('E_NOT_FOUND', `${shown}: no such image in it`, {
+      hint: tags.length === 0 ? 'leave out the tag' : `name one of ${tags.join(', ')}`,
+    });
+  }
+  if (wanted.length > 1) {
+    throw new KfdError('E_USAGE', `${shown}: has ${wanted.length} images`, {
+      hint: `add one of these tags: ${tags.join(', ')}`,
+    });
+  }
+  if (!manifestTypes.includes(first.mediaType)) {
+    throw corrupt(shown, `${first.mediaType}: not the manifest of one image`);
+  }
+  return blobOf(first);
+}
+
+/** The layer with the checkpoint. Throws E_IMAGE_CORRUPT for an image that is no checkpoint, and for damage. */
+export async function layerBlob(dir: string, manifest: Blob, shown: string): Promise<Blob> {
+  const bytes = await read(dir, manifest.name, shown);
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  if (bytes.length !== manifest.bytes || !manifest.name.endsWith(digest)) {
+    throw corrupt(shown, `${manifest.name}: not the manifest that ${indexBlob} names`);
+  }
+  return layerIn(bytes, manifest.name, shown);
+}
+
+/** The same of the bytes of a manifest, called `name`. */
+export function layerIn(manifest: Buffer, name: string, shown: string): Blob {
+  const { layers } = parse(manifestDocument, manifest, name, shown);
+  const [layer] = layers;
+  if (layer === undefined || layers.length > 1) {
+    throw corrupt(shown, `not a checkpoint image: it has ${layers.length} layers, not one`);
+  }
+  if (!layerTypes.test(layer.mediaType)) {
+    throw corrupt(shown, `${layer.mediaType}: a layer of an unknown kind`);
+  }
+  return blobOf(layer);
+}
+
+/** Path of a blob that is whole by its size. Throws E_IMAGE_CORRUPT. */
+export async function blobPath(dir: string, { name, bytes }: Blob, shown: string): Promise<string> {
+  const path = join(dir, name);
+  const found = await present(stat(path), name, shown);
+  if (!found.isFile()) throw corrupt(shown, `${name}: not a file`);
+  const { size } = found;
+  if (size !== bytes) throw corrupt(shown, `${name}: has ${size} bytes, and should have ${bytes}`);
+  return path;
+}
+
+const blobOf = ({ digest, size }: Descriptor): Blob => ({
+  name: `blobs/${digest.replace(':', '/')}`,
+  bytes: size,
+});
+
+async function readIndex(dir: string, shown: string): Promise<Buffer> {
+  try {
+    return await readBounded(join(dir, indexBlob), maxDocument, 'E_IMAGE_CORRUPT');
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_NOT_FOUND', `${shown}: no OCI image layout is there`, { cause: error });
+  }
+}
+
+const read = (dir: string, name: string, shown: string): Promise<Buffer> =>
+  present(readBounded(join(dir, name), maxDocument, 'E_IMAGE_CORRUPT'), name, shown);
+
+async function present<T>(found: Promise<T>, name: string, shown: string): Promise<T> {
+  try {
+    return await found;
+  } catch (error) {
+    throw isMissing(error) ? corrupt(shown, `${name} is missing`) : error;
+  }
+}
+
+function parse<T>(
+  schema: v.GenericSchema<unknown, T>,
+  bytes: Buffer,
+  name: string,
+  shown: string,
+): T {
+  const text = documentText(name, bytes);
+  try {
+    return v.parse(schema, JSON.parse(text));
+  } catch (error) {
+    throw corrupt(shown, `${name}: not what an OCI image layout has there`, error);
+  }
+}
+
+const corrupt = (shown: string, reason: string, cause?: unknown) =>
+  new KfdError('E_IMAGE_CORRUPT', `${shown}: ${reason}`, {
+    hint: 'name a checkpoint image, as "podman container checkpoint --create-image" makes it',
+    ...(cause !== undefined && { cause }),
+  });

@@ -1,0 +1,163 @@
+/**
+ * Checkpoint images by name, as containers-transports(5) writes them: containers-storage:NAME, oci:DIR[:TAG] and
+ * oci-archive:FILE[:TAG].
+ */
+
+import { stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type Blob, blobPath, indexBlob, layerBlob, manifestBlob } from '../archive/oci-layout.js';
+import { isMissing, KfdError, printable } from '../errors.js';
+import { inWorkFolder } from '../os/temporary.js';
+import type { CommandContext } from './context.js';
+
+export type ImageReference =
+  | { readonly transport: 'containers-storage'; readonly image: string }
+  | {
+      readonly transport: 'oci' | 'oci-archive';
+      readonly path: string;
+      readonly tag: string | undefined;
+    };
+
+/** podman waits for other commands that use its storage. */
+const podmanMs = 60_000;
+
+const tarHint = 'see what tar has printed before this line. TMPDIR names a folder with more room';
+
+/** Undefined for anything without one of the three transports. Throws E_USAGE. */
+export function imageReference(name: string): ImageReference | undefined {
+  const colon = name.indexOf(':');
+  const [transport, rest] = [name.slice(0, colon), name.slice(colon + 1)];
+  switch (transport) {
+    case 'containers-storage':
+      // Such a reference may also name another storage. podman knows its own by the name alone.
+      if (!/^[a-zA-Z0-9][\w./:@-]*$/.test(rest)) {
+        throw new KfdError('E_USAGE', `${name}: not a name of an image`, {
+          hint: 'name it as "podman images" does',
+        });
+      }
+      return { transport, image: rest };
+    case 'oci':
+    case 'oci-archive': {
+      const [path = '', tag] = split(rest);
+      if (path === '') throw new KfdError('E_USAGE', `${name}: names no file`);
+      return { transport, path, tag };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** At the first colon, as containers/image does. */
+function split(rest: string): [string, string?] {
+  const colon = rest.indexOf(':');
+  return colon < 0 ? [rest] : [rest.slice(0, colon), rest.slice(colon + 1)];
+}
+
+/**
+ * Calls `work` with the path of the checkpoint that `name` means: an archive or a folder. It is there until `work`
+ * ends. Anything but a reference of an image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST,
+ * E_IO, E_TIMEOUT and what `work` throws.
+ */
+export async function withCheckpoint<T>(
+  name: string,
+  context: CommandContext,
+  work: (path: string) => Promise<T>,
+): Promise<T> {
+  const reference = imageReference(name);
+  switch (reference?.transport) {
+    case undefined:
+      return work(name);
+    case 'containers-storage':
+      return mounted(reference.image, context, work);
+    case 'oci': {
+      const { path, tag } = reference;
+      const manifest = await manifestBlob(path, tag, name);
+      return work(await blobPath(path, await layerBlob(path, manifest, name), name));
+    }
+    case 'oci-archive': {
+      const { path, tag } = reference;
+      await assertFile(path, name);
+      return inWorkFolder(dirname(path), async (folder) => {
+        const take = (blob: string) => extract(path, blob, folder, name, context);
+        await take(indexBlob);
+        const manifest = await manifestBlob(folder, tag, name);
+        await take(manifest.name);
+        const layer: Blob = await layerBlob(folder, manifest, name);
+        await take(layer.name);
+        return work(await blobPath(folder, layer, name));
+      });
+    }
+  }
+}
+
+async function assertFile(path: string, name: string): Promise<void> {
+  const found = await stat(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_NOT_FOUND', `${name}: no such file`, { cause: error });
+  });
+  if (!found.isFile()) throw new KfdError('E_IMAGE_CORRUPT', `${name}: not a file`);
+}
+
+/** Unpacks one file of an archive into `folder`. tar says itself why it cannot. */
+async function extract(
+  archive: string,
+  blob: string,
+  folder: string,
+  name: string,
+  { runThrough, signal }: CommandContext,
+): Promise<void> {
+  const words = ['--extract', '--file', archive, '--directory', folder];
+  const safely = ['--no-same-owner', '--no-same-permissions', '--occurrence=1'];
+  const status = await runThrough('tar', [...words, ...safely, '--', blob], undefined, signal);
+  signal.throwIfAborted();
+  if (status === 0) return;
+  throw new KfdError('E_IO', `${name}: ${blob} cannot be unpacked`, {
+    hint: tarHint,
+  });
+}
+
+/** Makes an archive of a mounted image in `folder`, and returns its path. tar says itself why it cannot. */
+export async function packed(
+  mount: string,
+  folder: string,
+  { runThrough, signal }: CommandContext,
+): Promise<string> {
+  const archive = join(folder, 'checkpoint.tar');
+  const words = ['--create', '--file', archive, '--directory', mount, '.'];
+  const status = await runThrough('tar', words, undefined, signal);
+  signal.throwIfAborted();
+  if (status === 0) return archive;
+  throw new KfdError('E_IO', `${mount}: no archive can be made of it`, { hint: tarHint });
+}
+
+/** podman shows the contents of an image that it stores, without a copy. */
+async function mounted<T>(
+  image: string,
+  { run, err }: CommandContext,
+  work: (path: string) => Promise<T>,
+): Promise<T> {
+  const podman = (verb: 'mount' | 'unmount') =>
+    run('podman', ['image', verb, image], { timeoutMs: podmanMs });
+  const found = await podman('mount');
+  if (found === undefined) {
+    throw new KfdError('E_HOST', `${image}: podman is missing`, { hint: 'install podman' });
+  }
+  if (found.status === undefined) {
+    throw new KfdError('E_TIMEOUT', `podman: did not mount image ${image} in 60 s`, {
+      hint: 'wait for the other command that uses this image',
+    });
+  }
+  if (found.status !== 0) {
+    throw new KfdError('E_NOT_FOUND', `${image}: ${lastLine(found.stderr)}`, {
+      hint: '"podman images" lists the images of this host, and "podman pull" gets others',
+    });
+  }
+  try {
+    return await work(found.stdout.trim());
+  } finally {
+    const left = await podman('unmount');
+    if (left?.status !== 0) err(`${printable(image)}: stays mounted: run "podman image unmount"\n`);
+  }
+}
+
+const lastLine = (text: string) => printable(text.trim().split('\n').at(-1) ?? '');

@@ -1,0 +1,97 @@
+/** Documents that come from elsewhere: of image layouts, and of the other host of a migration. */
+
+import assert from 'node:assert/strict';
+import { layerIn, manifestIn } from '../../src/archive/oci-layout.js';
+import { compare, type Moving } from '../../src/migrate/question/compare.js';
+import { factsOf, questionOf } from '../../src/migrate/question/documents.js';
+import { factsOfHost, hostOfFacts } from '../../src/migrate/question/host-facts.js';
+import { sampleManifest } from '../unit/manifest-sample.js';
+import { json, type Parser, texts, unlessRefused, unlessSyntax } from './parser.js';
+
+const descriptor = {
+  mediaType: 'application/vnd.oci.image.manifest.v1+json',
+  digest: `sha256:${'ab'.repeat(32)}`,
+  size: 400,
+  annotations: { 'org.opencontainers.image.ref.name': 'job:1' },
+};
+const layer = { ...descriptor, mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip' };
+
+const imageLayout: Parser = {
+  name: 'image-layout',
+  seeds: texts(
+    JSON.stringify({ schemaVersion: 2, manifests: [descriptor] }),
+    JSON.stringify({ schemaVersion: 2, config: descriptor, layers: [layer] }),
+  ),
+  tokens: [...json, '"manifests":', '"layers":', '"digest":', 'sha256:', '../', '/', '9e15'],
+  run(input) {
+    const refusals = ['E_IMAGE_CORRUPT', 'E_NOT_FOUND', 'E_USAGE'] as const;
+    for (const find of [
+      () => manifestIn(input, undefined, 'x'),
+      () => manifestIn(input, 'job:1', 'x'),
+      () => layerIn(input, 'y', 'x'),
+    ]) {
+      const blob = unlessRefused(refusals, find);
+      if (blob === undefined) continue;
+      assert.match(blob.name, /^blobs\/sha256\/[0-9a-f]{64}$/);
+      assert.ok(Number.isSafeInteger(blob.bytes) && blob.bytes >= 0);
+    }
+  },
+};
+
+const image_id = 'ab'.repeat(32);
+const question = {
+  engine: 'podman',
+  container: 'job',
+  image: 'job:1',
+  image_id,
+  folders: ['/srv'],
+};
+const facts = {
+  release: '1.0',
+  host: {
+    ...sampleManifest().host,
+    cpu: { model: 'a CPU', flags: ['avx2'], xsave_bytes: 2440 },
+    kfd_device: { major: 234, minor: 0 },
+    gpus: sampleManifest().gpus.map((record) => ({
+      record,
+      render_device: { major: 226, minor: record.render_minor },
+      vram_free_bytes: 1,
+      sdma_users: [{ pid: 1, queues: 2 }],
+    })),
+  },
+  tools: { criu: '4.1', podman: '5.4.2', crun: '1.21' },
+  failures: [{ name: 'hook', message: 'missing', hint: 'configure' }],
+  name_taken: true,
+  image_id,
+  missing_folders: ['/srv'],
+  memory_free_bytes: 1,
+  store: { path: '/var/tmp', free_bytes: 1 },
+};
+
+/** What the other host of a migration says. */
+const migrationDocuments: Parser = {
+  name: 'migration-documents',
+  seeds: texts(JSON.stringify(question), JSON.stringify(facts)),
+  tokens: [...json, '"gpus":', '"record":', '"folders":', '"host":', '-', '/'],
+  run(input) {
+    const value = unlessSyntax(() => JSON.parse(input.toString()) as unknown);
+    const asked = unlessRefused(['E_PROTOCOL'], () => questionOf(value));
+    assert.ok(asked === undefined || !/^-/.test(asked.container + asked.image));
+    const said = unlessRefused(['E_PROTOCOL'], () => factsOf(value));
+    if (said === undefined) return;
+    const moving: Moving = {
+      question: questionOf(question),
+      release: '1.0',
+      tools: { criu: '4.1' },
+      runtime: 'crun',
+      manifest: sampleManifest(),
+      memoryBytes: 2,
+      contentBytes: 2,
+    };
+    for (const { message, hint } of compare(moving, said).reasons)
+      assert.ok(message !== '' && hint !== undefined);
+    assert.deepEqual(factsOfHost(hostOfFacts(said.host)), said.host);
+  },
+};
+
+export const foreignParsers: readonly Parser[] = [imageLayout, migrationDocuments];
