@@ -10,8 +10,8 @@ import { type LogLine, sessionPids } from '../e2e/support/session.js';
 export type Sample = Readonly<Record<string, number>>;
 
 /**
- * Of the guest. Files below /var/log are those of sessions. A removed cgroup stays in the kernel's memory as long as the
- * page cache has a page that it was charged for; so the caches go first, and what is left was lost.
+ * Of the guest. Files below /var/log are those of sessions. A removed cgroup stays in the kernel's memory as long as
+ * the page cache has a page that it was charged for. So the caches go first, and what is left was lost.
  */
 export function hostSample(): Sample {
   writeFileSync('/proc/sys/vm/drop_caches', '3');
