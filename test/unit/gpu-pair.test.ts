@@ -338,8 +338,9 @@ test('a manifest of as many GPUs and hives as there can be is judged at once', (
   const host = hostWith(
     ...Array.from({ length: 8 }, (_, i): Bend => ({ hive_id: `${1 + (i >> 1)}` })),
   );
-  const began = performance.now();
+  const began = process.cpuUsage();
   const { mismatches } = placeOnHost(manifest, host);
   assert.equal(mismatches[0]?.message, 'gpus: 256 are needed, 8 on this host');
-  assert.ok(performance.now() - began < 30_000, `took ${performance.now() - began} ms`);
+  const { user } = process.cpuUsage(began);
+  assert.ok(user < 30_000_000, `took ${user} us`);
 });
