@@ -22,7 +22,9 @@ bill() (
 		writeFileSync(`${process.argv[1]}/package.json`, JSON.stringify(program));
 		writeFileSync(`${process.argv[1]}/package-lock.json`, JSON.stringify(lock));' "$work/kfd-checkpoint"
 	# shellcheck disable=SC2016 # JavaScript
-	(cd "$work/kfd-checkpoint" && npm sbom --sbom-format=cyclonedx --package-lock-only) | node -e '
+	# npm of Debian 12 and 13 is older than this command, and each release of npm names itself in the bill.
+	(cd "$work/kfd-checkpoint" && npm exec --yes --package=npm@10.9.9 -- \
+		npm sbom --sbom-format=cyclonedx --package-lock-only) | node -e '
 		const bill = JSON.parse(require("fs").readFileSync(0, "utf8"));
 		delete bill.serialNumber;
 		bill.metadata.timestamp = new Date(process.env.SOURCE_DATE_EPOCH * 1000).toISOString();
