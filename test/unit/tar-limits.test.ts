@@ -62,6 +62,30 @@ test('the headers of one entry have 1 MiB together, and the next entry has as mu
   await bothRefuse(rawTar(more), 'a header is too large');
 });
 
+test('an entry has 64 headers before its own at most, and the next entry has as many', async () => {
+  const globals = (count: number): RawEntry[] => Array(count).fill({ name: 'g', type: 'g' });
+  const entry = { name: 'a' };
+  assert.deepEqual(await both(rawTar([...globals(64), entry, ...globals(64), entry])), ['a', 'a']);
+  await bothRefuse(rawTar([...globals(65), entry]), 'too many headers of one entry');
+});
+
+test('an archive has 2^18 headers and its end', async () => {
+  const block = rawTar([{ name: 'a' }]).subarray(0, blockBytes);
+  const many = Buffer.concat(Array(1 << 10).fill(block));
+  const counted = async (more: number) => {
+    const chunks = (async function* () {
+      for (let i = 0; i < 1 << 8; i++) yield many;
+      for (let i = 0; i < more; i++) yield block;
+      yield Buffer.alloc(2 * blockBytes);
+    })();
+    let count = 0;
+    for await (const _ of tarEntries(new StreamBytes('job.tar', chunks))) count++;
+    return count;
+  };
+  assert.equal(await counted(0), 1 << 18);
+  await assert.rejects(counted(1), refused('more headers than any checkpoint has'));
+});
+
 test('1 MiB of zeros may follow the end marker, and nothing else', async () => {
   const tar = rawTar([{ name: 'a' }]);
   const followed = (by: Buffer) => Buffer.concat([tar, by]);
