@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { rewriteNodes } from '../../src/archive/device-nodes.js';
+import { hasDevices, rewriteNodes } from '../../src/archive/device-nodes.js';
 import { relocate, tmpfsCollector } from '../../src/archive/relocate.js';
 import { placeOnHost } from '../../src/gpu/compare.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
@@ -79,6 +79,19 @@ test('one block of zeros ends it; an image that ends elsewhere says what is miss
     const alone = rawTar([render, header]);
     assert.throws(() => rewriteNodes(alone, moves), refused('a header without its entry'));
   }
+});
+
+test('a /dev has 16,384 entries at most, and block devices are not among those that count', () => {
+  const plain = rawTar([{ name: './a' }]).subarray(0, 512);
+  const withNode = (others: number, one: RawEntry) =>
+    Buffer.concat([...Array(others).fill(plain), rawTar([one])]);
+  assert.equal(hasDevices(withNode(16_383, render)), true);
+  assert.equal(hasDevices(withNode(16_384, render)), false);
+  // The number of a GPU, but another kind of device.
+  const disk = withNode(1, { ...render, type: '4' });
+  assert.equal(hasDevices(disk), false);
+  const { tar, found } = rewriteNodes(disk, [move(0, [226, 128], [226, 130])]);
+  assert.deepEqual([tar, found.size], [disk, 0]);
 });
 
 /** An image of exactly so many bytes: zeros may follow a gzip stream. */
