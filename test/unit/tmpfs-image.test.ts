@@ -52,15 +52,16 @@ test("further headers of holes follow where GNU's format says so, and nowhere el
     bend: (block: Buffer) => void block.writeUInt8(extended, 482),
   });
   assert.deepEqual(moved(holes(0), render), ['./holes', ...both]);
-  // The header says one further block; the file has two, and the second has no successor.
-  const more = Buffer.alloc(1024);
+  // The header says that one follows; the first two of three say so, too.
+  const more = Buffer.alloc(3 * 512);
   more[504] = 1;
+  more[512 + 504] = 1;
   const tar = rawTar([holes(1), render]);
   const extended = Buffer.concat([tar.subarray(0, 512), more, tar.subarray(512)]);
   const { tar: rewritten, found } = rewriteNodes(extended, [move(0, [226, 128], [226, 130])]);
   assert.equal(found.size, 1);
-  assert.deepEqual(rewritten.subarray(0, 2048), extended.subarray(0, 2048));
-  assert.deepEqual(listed(rewritten.subarray(2048)), both);
+  assert.deepEqual(rewritten.subarray(0, 2560), extended.subarray(0, 2560));
+  assert.deepEqual(listed(rewritten.subarray(2560)), both);
 });
 
 test('one block of zeros ends it; an image that ends elsewhere says what is missing', () => {
