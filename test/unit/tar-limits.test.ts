@@ -69,21 +69,21 @@ test('an entry has 64 headers before its own at most, and the next entry has as 
   await bothRefuse(rawTar([...globals(65), entry]), 'too many headers of one entry');
 });
 
-test('an archive has 2^18 headers and its end', async () => {
+test('an archive has 2^18 headers, and one more of its end', async () => {
   const block = rawTar([{ name: 'a' }]).subarray(0, blockBytes);
   const many = Buffer.concat(Array(1 << 10).fill(block));
-  const counted = async (more: number) => {
-    const chunks = (async function* () {
-      for (let i = 0; i < 1 << 8; i++) yield many;
-      for (let i = 0; i < more; i++) yield block;
-      yield Buffer.alloc(2 * blockBytes);
-    })();
-    let count = 0;
+  const chunks = (async function* () {
+    for (let i = 0; i < 1 << 8; i++) yield many;
+    yield block;
+    yield Buffer.alloc(2 * blockBytes);
+  })();
+  let count = 0;
+  // One pass: it takes long.
+  const reading = async () => {
     for await (const _ of tarEntries(new StreamBytes('job.tar', chunks))) count++;
-    return count;
   };
-  assert.equal(await counted(0), 1 << 18);
-  await assert.rejects(counted(1), refused('more headers than any checkpoint has'));
+  await assert.rejects(reading(), refused('more headers than any checkpoint has'));
+  assert.equal(count, (1 << 18) + 1);
 });
 
 test('1 MiB of zeros may follow the end marker, and nothing else', async () => {

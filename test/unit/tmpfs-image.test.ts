@@ -33,6 +33,10 @@ test('a node whose name is in a header before it gets the number alone, others t
   assert.deepEqual(moved(L, node('./null', 1, 3), render), ['L', './null 1:3', ...both]);
 });
 
+test('a node under the name of another kind gets the number alone', () => {
+  assert.deepEqual(moved(node('./dri/card7', 226, 128)), ['./dri/card7 226:130']);
+});
+
 test('what has no contents has no bytes behind it, whatever size it says', () => {
   for (const type of ['1', '2', '3', '4', '5', '6']) {
     const odd = { name: './odd', type, size: 700, ...(type === '3' && { major: 1, minor: 1 }) };
