@@ -94,8 +94,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
       made.add(plain(name));
       write(name);
     }
-    const isSame = name !== undefined && plain(name) === plain(entry.header.name);
-    if (!isSame && owner === undefined) write();
+    if (owner === undefined) write();
     return written;
   });
   return { tar: Buffer.concat([...pieces, end]), found: withArrived(found, entries, moves) };

@@ -35,6 +35,8 @@ interface Extension {
 const limits = {
   /** Bytes of all pax and GNU headers of one entry. */
   extensionBytes: 1 << 20,
+  /** Their number. Writers make three, and each new one is compared with those before. */
+  extensions: 64,
   /** Headers in an archive. */
   headers: 1 << 18,
   entryBytes: 2 ** 50,
@@ -76,6 +78,7 @@ export async function* tarEntries(bytes: TarBytes): AsyncGenerator<TarEntry> {
       return assertEnd(bytes, corrupt);
     }
     if ('xgLK'.includes(header.type)) {
+      if (extensions.length === limits.extensions) throw corrupt('too many headers of one entry');
       const kept = extensions.reduce((sum, { body }) => sum + body.length, 0);
       if (kept + header.size > limits.extensionBytes) throw corrupt('a header is too large');
       // Go forgets what comes before a global header, and all but the last of each other type.

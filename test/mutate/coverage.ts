@@ -3,6 +3,9 @@
 import type { TestFacts } from './messages.js';
 import { Worker } from './worker-process.js';
 
+/** Milliseconds for a test on a busy machine. */
+const testMs = 300_000;
+
 export interface TestFile {
   readonly path: string;
   /** Mutants that the file comes to while it loads. They need a process each. */
@@ -25,7 +28,7 @@ export async function coverageOf(
     }
     const tests: (TestFacts & { index: number })[] = [];
     for (let index = 0; index < loaded.tests; index++) {
-      const order = { tests: [index], mutant: -1, maximum: Number.MAX_SAFE_INTEGER, ms: 60_000 };
+      const order = { tests: [index], mutant: -1, maximum: Number.MAX_SAFE_INTEGER, ms: testMs };
       const report = await worker.run(order);
       if (report.kind === 'passed') {
         tests.push(...report.facts.map((facts) => ({ ...facts, index })));

@@ -1,110 +1,66 @@
 /**
- * npm run mutate -- PLACE...: switches every condition, operator, result and statement of the compiled files below
- * PLACE off or over, one at a time, and runs the unit tests that come to it. Prints what no test notices, and the
- * score. Status 1 below the least score.
+ * npm run mutate -- [--judged] [--tests PATTERN] PLACE...: switches every condition, operator, result and statement of
+ * the compiled files below PLACE off or over, one at a time, and runs the unit tests that come to it. Prints what no
+ * test notices, and the score. Status 1 below the least score. build/mutate/report.txt has the report so far after each
+ * test file.
+ *
+ * --judged: also runs the survivors of test/mutate/judged.list. A survivor takes all tests that come to it.
+ * --tests PATTERN: only test files whose path fits the regular expression. The score can only be too low then.
  */
 
 import { readFile, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { coverageOf, type TestFile } from './coverage.js';
-import { judgeFile, judgeLoading, type Verdict } from './judge.js';
-import { Judged } from './judged.js';
-import { type Fault, reportOn } from './report.js';
-import { testFilesFor } from './test-files.js';
+import { parseArgs } from 'node:util';
+import { Judged, numbered } from './judged.js';
+import { reportOn } from './report.js';
+import { faultOf, Run } from './run.js';
+import { testGroupsFor } from './test-files.js';
 import { type Mutant, makeTree, work } from './tree.js';
-
-/** Test files that judge one mutant of code that runs while modules load; each needs a process. */
-const filesForLoading = 4;
 
 const say = (text: string) => process.stderr.write(`${text}\n`);
 
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items];
-  const lane = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, lane));
+function judgedIn(mutants: readonly Mutant[], judged: Judged): Set<number> {
+  const named = numbered(mutants.map((mutant) => ({ ...faultOf(mutant), id: mutant.id })));
+  const known = named.filter((one) => judged.reasonOf(one) !== undefined);
+  return new Set(known.map(({ id }) => id));
 }
 
-async function testFiles(mutants: readonly Mutant[]): Promise<TestFile[]> {
-  const mutated = new Set(mutants.map(({ file }) => `dist/${file.replace(/\.ts$/, '.js')}`));
-  const files: TestFile[] = [];
-  await inParallel(await testFilesFor(mutated), async (path) => {
-    const file = await coverageOf(path, say);
-    if (file !== undefined) files.push(file);
-  });
-  const time = ({ tests }: TestFile) => tests.reduce((sum, { ms }) => sum + ms, 0);
-  return files.sort((a, b) => time(a) - time(b));
-}
+const usage = 'npm run mutate -- [--judged] [--tests PATTERN] PLACE... (for example src/os)';
 
-/** `progress` is called after each test file. */
-async function judge(
-  mutants: readonly Mutant[],
-  files: readonly TestFile[],
-  progress: (verdicts: ReadonlyMap<number, Verdict>) => Promise<void>,
-): Promise<void> {
-  const alive = new Set(mutants.map(({ id }) => id));
-  const verdicts = new Map<number, Verdict>();
-  /** How many mutants of a file the tests of another file notice. */
-  const counts = new Map<string, number>();
-  const pair = ({ path }: TestFile, id: number) => `${path} ${mutants[id]?.file}`;
-  const noticed = (file: TestFile, id: number, verdict: Verdict) => {
-    alive.delete(id);
-    verdicts.set(id, verdict);
-    counts.set(pair(file, id), (counts.get(pair(file, id)) ?? 0) + 1);
-  };
-  // One file after another: none judges what another one has noticed.
-  for (const file of files) {
-    const begun = performance.now();
-    await judgeFile(file, alive, (id, verdict) => noticed(file, id, verdict));
-    const seconds = Math.round((performance.now() - begun) / 1000);
-    say(`${alive.size} of ${mutants.length} are left: ${file.path} (${seconds} s)`);
-    await progress(verdicts);
-  }
-  await inParallel([...alive], async (id) => {
-    const loading = files.filter((file) => file.loading.has(id) && file.tests.length > 0);
-    // The tests of its subject first.
-    const count = (file: TestFile) => counts.get(pair(file, id)) ?? 0;
-    loading.sort((a, b) => count(b) - count(a));
-    for (const file of loading.slice(0, filesForLoading)) {
-      const verdict = await judgeLoading(file, id);
-      if (verdict !== undefined) return noticed(file, id, verdict);
+function commandLine() {
+  const options = { judged: { type: 'boolean' }, tests: { type: 'string', default: '' } } as const;
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: true });
+    const places = positionals.map((place) => place.replace(/\/$/, ''));
+    if (places.length > 0) {
+      return { withJudged: values.judged === true, pattern: new RegExp(values.tests), places };
     }
-  });
-  await progress(verdicts);
-}
-
-function faultsOf(
-  mutants: readonly Mutant[],
-  files: readonly TestFile[],
-  verdicts: ReadonlyMap<number, Verdict>,
-): Fault[] {
-  const met = new Set(
-    files.flatMap(({ loading, tests }) => [...loading, ...tests.flatMap(({ hits }) => hits)]),
-  );
-  return mutants.map(({ id, file, line, from, to }) => {
-    const verdict = verdicts.get(id) ?? (met.has(id) ? 'unnoticed' : 'unmet');
-    const fate = verdict === 'crashed' ? 'failed' : verdict;
-    return { file, line, change: `${from} -> ${to === '' ? 'nothing' : to}`, fate };
-  });
-}
-
-const places = process.argv.slice(2).map((place) => place.replace(/\/$/, ''));
-if (places.length === 0) {
-  say('usage: npm run mutate -- PLACE... (for example src/os), or npm run mutate -- native');
+  } catch (error) {
+    say((error as Error).message);
+  }
+  say(`usage: ${usage}, or npm run mutate -- native`);
   process.exit(2);
 }
+
+const { withJudged, pattern, places } = commandLine();
 const mutants = await makeTree(places);
-say(`${mutants.length} mutants`);
-const files = await testFiles(mutants);
-const reportPath = join(work, 'report.txt');
 const judged = Judged.fromList();
+const passedOver = withJudged ? new Set<number>() : judgedIn(mutants, judged);
+say(`${mutants.length} mutants; ${passedOver.size} judged survivors are not run`);
+const run = new Run(mutants, passedOver, say);
+const reportPath = join(work, 'report.txt');
 let suffices = false;
-await judge(mutants, files, async (verdicts) => {
-  const report = reportOn(faultsOf(mutants, files, verdicts), judged);
+const progress = async () => {
+  const report = reportOn(run.faults(), judged);
   suffices = report.suffices;
   await writeFile(reportPath, report.text);
-});
+};
+const mutated = new Set(mutants.map(({ file }) => `dist/${file.replace(/\.ts$/, '.js')}`));
+for (const paths of await testGroupsFor(mutated)) {
+  const chosen = paths.filter((path) => pattern.test(path));
+  await run.judge(chosen, progress);
+}
+await run.judgeLoading();
+await progress();
 process.stdout.write(await readFile(reportPath));
 process.exitCode = suffices ? 0 : 1;

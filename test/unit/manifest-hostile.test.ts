@@ -8,6 +8,7 @@ import { decodeManifest } from '../../src/manifest/codec.js';
 import { inconsistencies } from '../../src/manifest/consistency.js';
 import { scanFault } from '../../src/manifest/scan.js';
 import { manifestLimits } from '../../src/manifest/schema.js';
+import { shapeFaults } from '../../src/manifest/shape.js';
 import { sampleManifest } from './manifest-sample.js';
 import { problemsOf, sealedText } from './manifest-sealed.js';
 import { temporaryFolder } from './paths.js';
@@ -144,6 +145,14 @@ test('problems are counted to a bound, and a fault names its member', () => {
   assert.equal(inconsistencies(manifest, 7).length, 7);
   const { gpus: _, ...without } = sampleManifest();
   assert.match(problemsOf(without).join(), /^gpus: /);
+});
+
+test('a member has one fault, and BOs of two processes with the same large index are two', () => {
+  assert.equal(shapeFaults({ ...sampleManifest(), gpus: [1, 2] }).length, 1);
+  const shares = [0, 1, 4095].map((process) => ({ process, bo_index: 2 ** 32 - 2, buffer: 0 }));
+  const found = inconsistencies({ ...sampleManifest(), shares }, 100).join();
+  assert.match(found, /there is no process 4095/);
+  assert.doesNotMatch(found, /the same BO twice/);
 });
 
 test('contradictions of card nodes, GPUs of files and names of states are found', () => {

@@ -4,7 +4,7 @@ import { Judged } from '../mutate/judged.js';
 import { mutate } from '../mutate/mutations.js';
 import { withSwitches } from '../mutate/native-guards.js';
 import { type Fate, reportOn } from '../mutate/report.js';
-import { testFilesFor } from '../mutate/test-files.js';
+import { testGroupsFor } from '../mutate/test-files.js';
 
 /** Runs a function of the source with one mutant on; -1: none. */
 function run(source: string, mutant: number, ...args: readonly unknown[]): unknown {
@@ -63,12 +63,20 @@ test('tests that start a program are among those of its modules, also when a scr
     ['shim/main.js', ['shim-bootstrap', 'shim-delete']],
   ];
   for (const [program, names] of cases) {
-    const tests = await testFilesFor(new Set([`dist/${program}`]));
+    const tests = (await testGroupsFor(new Set([`dist/${program}`]))).flat();
     for (const name of names) {
       assert.ok(tests.includes(`dist/test/unit/${name}.test.js`), `${program}: ${tests}`);
     }
     assert.ok(!tests.includes('dist/test/unit/shim-frames.test.js'), program);
   }
+});
+
+test('tests that import a module come before those that import it through others', async () => {
+  const groups = await testGroupsFor(new Set(['dist/src/archive/pax.js']));
+  const at = (name: string) =>
+    groups.findIndex((group) => group.includes(`dist/test/unit/${name}.test.js`));
+  assert.equal(at('tar-header'), 0);
+  assert.ok(at('tar-header') < at('tar-limits') && at('tar-limits') < at('cli-inspect'));
 });
 
 test('guards of C++ files get a switch each, and nothing else changes', () => {

@@ -20,6 +20,13 @@ const large = rawTar([
   { name: 'b', data: Buffer.from('b') },
 ]);
 
+/** How many descriptors of this process are for the file. */
+async function descriptorsOf(path: string): Promise<number> {
+  const all = await readdir('/proc/self/fd');
+  const links = all.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
+  return (await Promise.all(links)).filter((link) => link === path).length;
+}
+
 test('an archive is known by its first bytes, however few there are', async (t) => {
   const path = join(await temporaryFolder(t), 'x');
   const tar = rawTar([{ name: 'a' }]);
@@ -32,6 +39,7 @@ test('an archive is known by its first bytes, however few there are', async (t) 
   ] as const) {
     await writeFile(path, bytes);
     assert.equal(await compressionOf(path), compression);
+    assert.equal(await descriptorsOf(path), 0);
   }
   for (const bytes of [
     Buffer.of(),
@@ -141,17 +149,12 @@ for (const [form, bytes] of [
   test(`a signal ends the reading of a ${form} archive, and no descriptor stays open`, async (t) => {
     const path = join(await temporaryFolder(t), 'job.tar');
     await writeFile(path, bytes);
-    const open = async () => {
-      const all = await readdir('/proc/self/fd');
-      const links = all.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
-      return (await Promise.all(links)).filter((link) => link === path).length;
-    };
     const stop = new AbortController();
     const reading = walkArchive(
       path,
       { ...options, signal: stop.signal },
       async (entry, content) => {
-        assert.equal(await open(), 1);
+        assert.equal(await descriptorsOf(path), 1);
         assert.equal('place' in entry, form === 'plain');
         for await (const _ of content) {
           stop.abort();
@@ -162,7 +165,7 @@ for (const [form, bytes] of [
       code: 'E_CANCELLED',
       message: `${path}: reading was interrupted`,
     });
-    assert.equal(await open(), 0);
+    assert.equal(await descriptorsOf(path), 0);
     const names: string[] = [];
     const whole = { ...options, signal: new AbortController().signal };
     const result = await walkArchive(path, whole, async ({ name }) => void names.push(name));
@@ -175,6 +178,18 @@ for (const [form, bytes] of [
       return `${entries} in ${found}`;
     });
     assert.equal(await counted, `2 in ${compression}`);
-    assert.equal(await open(), 0);
+    assert.equal(await descriptorsOf(path), 0);
   });
 }
+
+test('an interruption between the last entry and the end of the stream is one', async (t) => {
+  const path = join(await temporaryFolder(t), 'job.tar.gz');
+  await writeFile(path, gzipSync(large));
+  const stop = new AbortController();
+  const reading = withTar(path, { ...options, signal: stop.signal }, async (tar) => {
+    for await (const _ of tar);
+    stop.abort();
+    return 'read';
+  });
+  await assert.rejects(reading, { code: 'E_CANCELLED' });
+});

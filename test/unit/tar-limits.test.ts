@@ -62,6 +62,30 @@ test('the headers of one entry have 1 MiB together, and the next entry has as mu
   await bothRefuse(rawTar(more), 'a header is too large');
 });
 
+test('an entry has 64 headers before its own at most, and the next entry has as many', async () => {
+  const globals = (count: number): RawEntry[] => Array(count).fill({ name: 'g', type: 'g' });
+  const entry = { name: 'a' };
+  assert.deepEqual(await both(rawTar([...globals(64), entry, ...globals(64), entry])), ['a', 'a']);
+  await bothRefuse(rawTar([...globals(65), entry]), 'too many headers of one entry');
+});
+
+test('an archive has 2^18 headers, and one more of its end', async () => {
+  const block = rawTar([{ name: 'a' }]).subarray(0, blockBytes);
+  const many = Buffer.concat(Array(1 << 10).fill(block));
+  const chunks = (async function* () {
+    for (let i = 0; i < 1 << 8; i++) yield many;
+    yield block;
+    yield Buffer.alloc(2 * blockBytes);
+  })();
+  let count = 0;
+  // One pass: it takes long.
+  const reading = async () => {
+    for await (const _ of tarEntries(new StreamBytes('job.tar', chunks))) count++;
+  };
+  await assert.rejects(reading(), refused('more headers than any checkpoint has'));
+  assert.equal(count, (1 << 18) + 1);
+});
+
 test('1 MiB of zeros may follow the end marker, and nothing else', async () => {
   const tar = rawTar([{ name: 'a' }]);
   const followed = (by: Buffer) => Buffer.concat([tar, by]);

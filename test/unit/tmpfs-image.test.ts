@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { rewriteNodes } from '../../src/archive/device-nodes.js';
+import { hasDevices, rewriteNodes } from '../../src/archive/device-nodes.js';
 import { relocate, tmpfsCollector } from '../../src/archive/relocate.js';
 import { placeOnHost } from '../../src/gpu/compare.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
@@ -33,6 +33,10 @@ test('a node whose name is in a header before it gets the number alone, others t
   assert.deepEqual(moved(L, node('./null', 1, 3), render), ['L', './null 1:3', ...both]);
 });
 
+test('a node under the name of another kind gets the number alone', () => {
+  assert.deepEqual(moved(node('./dri/card7', 226, 128)), ['./dri/card7 226:130']);
+});
+
 test('what has no contents has no bytes behind it, whatever size it says', () => {
   for (const type of ['1', '2', '3', '4', '5', '6']) {
     const odd = { name: './odd', type, size: 700, ...(type === '3' && { major: 1, minor: 1 }) };
@@ -52,15 +56,16 @@ test("further headers of holes follow where GNU's format says so, and nowhere el
     bend: (block: Buffer) => void block.writeUInt8(extended, 482),
   });
   assert.deepEqual(moved(holes(0), render), ['./holes', ...both]);
-  // The header says one further block; the file has two, and the second has no successor.
-  const more = Buffer.alloc(1024);
+  // The header says that one follows; the first two of three say so, too.
+  const more = Buffer.alloc(3 * 512);
   more[504] = 1;
+  more[512 + 504] = 1;
   const tar = rawTar([holes(1), render]);
   const extended = Buffer.concat([tar.subarray(0, 512), more, tar.subarray(512)]);
   const { tar: rewritten, found } = rewriteNodes(extended, [move(0, [226, 128], [226, 130])]);
   assert.equal(found.size, 1);
-  assert.deepEqual(rewritten.subarray(0, 2048), extended.subarray(0, 2048));
-  assert.deepEqual(listed(rewritten.subarray(2048)), both);
+  assert.deepEqual(rewritten.subarray(0, 2560), extended.subarray(0, 2560));
+  assert.deepEqual(listed(rewritten.subarray(2560)), both);
 });
 
 test('one block of zeros ends it; an image that ends elsewhere says what is missing', () => {
@@ -79,6 +84,19 @@ test('one block of zeros ends it; an image that ends elsewhere says what is miss
     const alone = rawTar([render, header]);
     assert.throws(() => rewriteNodes(alone, moves), refused('a header without its entry'));
   }
+});
+
+test('a /dev has 16,384 entries at most, and block devices are not among those that count', () => {
+  const plain = rawTar([{ name: './a' }]).subarray(0, 512);
+  const withNode = (others: number, one: RawEntry) =>
+    Buffer.concat([...Array(others).fill(plain), rawTar([one])]);
+  assert.equal(hasDevices(withNode(16_383, render)), true);
+  assert.equal(hasDevices(withNode(16_384, render)), false);
+  // The number of a GPU, but another kind of device.
+  const disk = withNode(1, { ...render, type: '4' });
+  assert.equal(hasDevices(disk), false);
+  const { tar, found } = rewriteNodes(disk, [move(0, [226, 128], [226, 130])]);
+  assert.deepEqual([tar, found.size], [disk, 0]);
 });
 
 /** An image of exactly so many bytes: zeros may follow a gzip stream. */
