@@ -21,7 +21,7 @@ import {
 export const smallProgram = ['kfd-worker', '--memory', '--ordered'];
 
 /** So few that old ones are removed in most cycles. */
-export const keptLogs = 20;
+export const keptLogs = 4;
 
 /** Contents stay wrong once they are: after so many cycles all are compared. It takes longer than a cycle. */
 const every = 10;
@@ -73,7 +73,7 @@ async function cycle(job: Container): Promise<Sample> {
  * Bytes in an archive without GPU contents, the container's output, and podman's config.dump, to which each restore
  * adds one mount of /dev/shm (seen with 5.4.2).
  */
-async function restOf(archive: string): Promise<number> {
+export async function restOf(archive: string): Promise<number> {
   const lines = (await run('tar', '--list', '--verbose', '--file', archive)).split('\n');
   return lines.reduce((sum, line) => {
     const [, size = '', name = ''] = /^\S+ +\S+ +(\d+) \S+ \S+ (.*)$/.exec(line) ?? [];

@@ -1,13 +1,13 @@
 /** A container whose GPU works without a pause and that is saved while it continues, again and again. */
 
 import assert from 'node:assert/strict';
-import { rmSync, statSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { seconds } from '../bench/timing.js';
 import { archivePath } from '../e2e/support/archive.js';
 import { run } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
-import { keptLogs } from './chain.js';
+import { keptLogs, restOf } from './chain.js';
 import type { Progress } from './progress.js';
 import { gpuSample, hostSample, processSample, sessionSample, settled } from './sample.js';
 
@@ -26,7 +26,7 @@ export async function running(progress: Progress): Promise<void> {
     await settled(1);
     progress.add({
       checkpoint_s,
-      archive_bytes: statSync(archive).size,
+      archive_rest_bytes: await restOf(archive),
       ...processSample(job.pid()),
       ...hostSample(),
       ...gpuSample(),

@@ -19,7 +19,7 @@ export function hostSample(): Sample {
   const kib = (name: string) => Number(new RegExp(`^${name}: +(\\d+)`, 'm').exec(memory)?.[1]);
   const cgroups = readFileSync('/sys/fs/cgroup/cgroup.stat', 'utf8');
   return {
-    host_processes: readdirSync('/proc').filter((name) => /^\d+$/.test(name)).length,
+    host_processes: readdirSync('/proc').filter(isProgram).length,
     host_open_files: Number(readFileSync('/proc/sys/fs/file-nr', 'utf8').split('\t')[0]),
     host_mounts: readFileSync('/proc/self/mountinfo', 'utf8').split('\n').length - 1,
     host_cgroups: countBelow('/sys/fs/cgroup', (entry) => entry.isDirectory()),
@@ -32,6 +32,16 @@ export function hostSample(): Sample {
     slab_unreclaimable_mib: Math.round(kib('SUnreclaim') / 1024),
     shared_memory_mib: Math.round(kib('Shmem') / 1024),
   };
+}
+
+/** Kernel threads have no command line; their number comes and goes with the work. */
+function isProgram(pid: string): boolean {
+  if (!/^\d+$/.test(pid)) return false;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== '';
+  } catch {
+    return false; // it has just ended
+  }
 }
 
 /** Waits until sessions have ended, which podman does not, and `programs` alone have the GPU open. */
