@@ -1,4 +1,4 @@
-/** One podman container, by its id. Every answer was looked at: what podman says it has done, and what is there then. */
+/** One podman container, by its id. What podman says it has done is looked at afterwards. */
 
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
