@@ -6,7 +6,7 @@ import { KfdError } from '../errors.js';
 import { parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, hostRecord, readHost } from '../gpu/host.js';
 import { parseDifferences } from '../gpu/ignorable.js';
-import { SshConnection } from '../migrate/connection.js';
+import type { SshConnection } from '../migrate/connection.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
 import {
   gpuProcesses,
@@ -22,8 +22,17 @@ import { ifKnown } from './restorability.js';
 
 export interface QuestionOptions {
   readonly root: string;
+  /** Where the target keeps what arrives. */
+  readonly store?: string;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
+}
+
+export interface MigrateOptions extends QuestionOptions {
+  readonly dryRun?: boolean;
+  readonly withImage?: boolean;
+  readonly quiet?: boolean;
+  readonly format: 'text' | 'json';
 }
 
 export interface Asked {
@@ -32,41 +41,31 @@ export interface Asked {
   readonly answer: Answer;
 }
 
-/** Throws as `movingOf` and the connection, E_CONFIG for the configuration, E_USAGE for the options. */
+/**
+ * Asks over `connection`. Throws as `movingOf` and the connection, E_CONFIG for the configuration, E_USAGE for the
+ * options.
+ */
 export async function askTarget(
-  container: string,
-  host: string,
+  moving: Moving,
+  connection: SshConnection,
   { root, gpuMap, ignoreMismatch }: QuestionOptions,
-  context: CommandContext,
 ): Promise<Asked> {
   const config: Config = await loadConfig(join(root, defaultConfigPath));
   const asked = ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch);
   const map = gpuMap === undefined ? undefined : parseGpuMap(gpuMap);
-  const moving = await movingOf(container, root, context);
-  const connection = await SshConnection.open(host);
-  const stop = () => void connection.close();
-  context.signal.addEventListener('abort', stop, { once: true });
-  try {
-    connection.messages.send({ type: 'question', question: moving.question });
-    const facts = factsOf((await connection.expect('facts')).facts);
-    const choices = {
-      ...(map !== undefined && { gpu_map: map }),
-      ignore_mismatch: [...config.ignore_mismatch, ...asked],
-    };
-    return { moving, facts, answer: compare(moving, facts, choices) };
-  } catch (error) {
-    if (context.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    throw error;
-  } finally {
-    context.signal.removeEventListener('abort', stop);
-    await connection.close();
-  }
+  connection.messages.send({ type: 'question', question: moving.question });
+  const facts = factsOf((await connection.expect('facts')).facts);
+  const choices = {
+    ...(map !== undefined && { gpu_map: map }),
+    ignore_mismatch: [...config.ignore_mismatch, ...asked],
+  };
+  return { moving, facts, answer: compare(moving, facts, choices) };
 }
 
 /** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
-async function movingOf(
+export async function movingOf(
   name: string,
-  root: string,
+  { root, store }: QuestionOptions,
   { run, native }: CommandContext,
 ): Promise<Moving> {
   const container = await liveContainer(name, run);
@@ -89,11 +88,14 @@ async function movingOf(
       image: container.image,
       image_id: container.imageId,
       folders: [...container.folders],
+      ...(store !== undefined && { store }),
     },
+    containerId: container.id,
     release: version,
     tools: await toolVersions(run),
     runtime: container.runtime,
     manifest,
+    obstacles: container.obstacles,
     memoryBytes: await memoryOf(container.id, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
   };

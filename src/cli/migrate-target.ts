@@ -4,19 +4,18 @@ import type { Readable, Writable } from 'node:stream';
 import { asKfdError, KfdError } from '../errors.js';
 import { readHost } from '../gpu/host.js';
 import { Messages } from '../migrate/connection.js';
+import { defaultStore } from '../migrate/places.js';
 import { questionOf } from '../migrate/question/documents.js';
 import { targetFacts } from '../migrate/question/target-facts.js';
 import { failureOf, type Message } from '../migrate/wire/messages.js';
 import { version } from '../version.js';
 import { findingsOf } from './check.js';
-import type { CommandContext } from './context.js';
+import { TargetEnd, type TargetServices } from './migrate-target-end.js';
 import { ifKnown } from './restorability.js';
 
-/** What this side of the verb needs of its context. */
-export type TargetServices = Pick<CommandContext, 'run' | 'native' | 'prefix'>;
-
 /**
- * Answers until the connection ends. `root`: folder of the system. A failure is told to the source and thrown then.
+ * Answers until the connection ends, and goes on then as long as there is work. `root`: folder of the system. A failure
+ * is told to the source and thrown then.
  */
 export async function serveSource(
   input: Readable,
@@ -25,29 +24,32 @@ export async function serveSource(
   root: string,
 ): Promise<void> {
   const messages = new Messages(input, output);
+  const end = new TargetEnd((message) => messages.send(message), services, root);
   try {
     for (;;) {
-      const message = await messages.next();
-      if (message === undefined) return;
-      messages.send(await answerTo(message, services, root));
+      const message = await Promise.race([messages.next(), end.broken]);
+      if (message === undefined) break;
+      if (message.type === 'question') messages.send(await answerTo(message, services, root));
+      else await end.take(message);
     }
+    await end.lost(new KfdError('E_IO', 'migration: the connection has gone'));
   } catch (error) {
     const known = asKfdError(error, 'migration');
     messages.send({ type: 'failed', failure: failureOf(known) });
+    await end.lost(known);
     throw known;
   } finally {
+    await end.close();
     messages.end();
+    input.destroy();
   }
 }
 
 async function answerTo(
-  message: Message,
+  message: Extract<Message, { type: 'question' }>,
   { run, native, prefix }: TargetServices,
   root: string,
 ): Promise<Message> {
-  if (message.type !== 'question') {
-    throw new KfdError('E_PROTOCOL', `migration: "${message.type}" is not understood yet`);
-  }
   const question = questionOf(message.question);
   const host = await readHost({
     root,
@@ -63,6 +65,7 @@ async function answerTo(
       message: text.slice(0, 4096),
       hint,
     }));
-  const facts = await targetFacts(question, { root, run, release: version, host, failures });
+  const context = { root, run, release: version, host, failures, store: defaultStore };
+  const facts = await targetFacts(question, context);
   return { type: 'facts', facts };
 }

@@ -1,106 +1,102 @@
-/** `migrate`: moves a container to another host. So far it asks the target only, with --dry-run. */
+/** `migrate`: moves a podman container to another host. */
 
 import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
+import { SshConnection } from '../migrate/connection.js';
+import type { Moving } from '../migrate/question/compare.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
-import { pairRow } from './check-archive.js';
 import type { CommandContext } from './context.js';
-import { formatOption, json, size, table } from './format.js';
-import { type Asked, askTarget, type QuestionOptions } from './migrate-question.js';
+import { formatOption, json } from './format.js';
+import { selfProgram } from './migrate-hidden.js';
+import { sendImage } from './migrate-image.js';
+import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
+import { answerAsJson, answerAsText, moveAsJson, moveAsText, refusalOf } from './migrate-report.js';
+import { continueMigration, type Move, moveContainer } from './migrate-run.js';
+import { unfinishedMigration } from './migrate-unfinished.js';
 
-interface MigrateOptions extends QuestionOptions {
-  readonly dryRun?: boolean;
-  readonly format: 'text' | 'json';
-}
-
-/** The verb. The program does not have it before it can move something. */
-export function migrateCommand(context: CommandContext, name: string): Command {
-  return new Command(name)
+/** `self`: this program, for tests another one. */
+export function migrateCommand(context: CommandContext, self = selfProgram()): Command {
+  return new Command('migrate')
     .addArgument(new Argument('<container>', 'name or id of a running podman container'))
     .addArgument(new Argument('<host>', '[USER@]HOST for ssh, with kfd-checkpoint installed'))
     .option('--dry-run', 'ask the target, and stop nothing')
+    .option('--with-image', 'send the container image where the target does not have it')
+    .option('--store <dir>', 'folder of the target for what arrives')
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
+    .option('--quiet', 'print no progress')
     .addOption(formatOption('text', 'json'))
     .option('--root <dir>', 'read the system below this folder', '/')
     .action(async (container: string, host: string, options: MigrateOptions) => {
-      if (options.dryRun !== true) {
-        throw new KfdError('E_USAGE', 'migrate: needs --dry-run', {
-          hint: 'it can only ask the target so far',
+      const how = { ...options, self };
+      const unfinished = await unfinishedMigration(container, host, options.root);
+      if (unfinished !== undefined && options.dryRun === true) {
+        throw new KfdError('E_USAGE', `${container}: a migration to ${host} has not ended`, {
+          hint: 'run the command without --dry-run: it goes on',
         });
       }
-      const asked = await askTarget(container, host, options, context);
-      context.out(
-        options.format === 'json' ? json(asJson(container, host, asked)) : asText(host, asked),
-      );
-      const refused = refusal(container, host, asked);
-      if (refused !== undefined) throw refused;
+      const move =
+        unfinished === undefined
+          ? await begin(container, host, how, context)
+          : await continueMigration(unfinished, how, context);
+      if (move === undefined) return;
+      context.out(options.format === 'json' ? json(moveAsJson(move)) : moveAsText(move));
     });
 }
 
-/** One error for all reasons, with the code of the first one. */
-function refusal(container: string, host: string, { answer }: Asked): KfdError | undefined {
-  const { reasons } = answer;
-  const [first] = reasons;
-  if (first === undefined) return undefined;
-  const more = reasons.length === 1 ? '' : ` (and ${reasons.length - 1} more)`;
-  const message = `${container}: would not move to ${host}: ${first.message}${more}`;
-  return new KfdError(first.code, message, { hint: first.hint, details: { reasons } });
-}
+type How = MigrateOptions & { readonly self: ReturnType<typeof selfProgram> };
 
-/** Within `schema_version` 1 members are only added. */
-function asJson(container: string, host: string, { moving, facts, answer }: Asked) {
-  const { reasons, warnings, ignored, placement } = answer;
-  return {
-    schema_version: 1,
-    container,
-    host,
-    able: reasons.length === 0,
-    memory_bytes: moving.memoryBytes,
-    content_bytes: moving.contentBytes,
-    target: {
-      hostname: facts.host.hostname,
-      kernel_release: facts.host.kernel_release,
-      release: facts.release,
-      tools: facts.tools,
-      memory_free_bytes: facts.memory_free_bytes,
-      store: facts.store,
-    },
-    gpus: placement.pairs.map(({ recorded, present }) => ({
-      here: recorded,
-      there: { ...present.record, vram_free_bytes: present.vramFreeBytes },
-    })),
-    moves: placement.moves,
-    ignored,
-    warnings,
-    reasons,
-  };
-}
-
-function asText(host: string, { moving, answer }: Asked): string {
-  const { reasons, warnings, ignored, placement } = answer;
-  const parts: string[] = [];
-  const add = (heads: readonly string[], rows: readonly (readonly string[])[]) => {
-    if (rows.length > 0) parts.push(table(heads, rows));
-  };
-  const heads = ['GPU', 'MODEL', 'IS', 'BECOMES', 'LOCATION THERE', 'FREE VRAM'];
-  add(heads, placement.pairs.map(pairRow));
-  add(
-    ['IGNORED', 'DIFFERENCE'],
-    ignored.map(({ difference, message }) => [difference ?? '', message]),
-  );
-  add(
-    ['WARNING', 'NEXT STEP'],
-    warnings.map(({ message, hint }) => [message, hint]),
-  );
-  add(
-    ['REASON', `WHY ${host} CANNOT TAKE IT`, 'NEXT STEP'],
-    reasons.map(({ code, message, hint }) => [code, message, hint]),
-  );
-  if (reasons.length === 0) {
-    const { memoryBytes, contentBytes } = moving;
-    const amount = `${size(memoryBytes)} of memory, ${size(contentBytes)} of VRAM`;
-    parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
+/** Undefined: it was only asked. */
+async function begin(
+  container: string,
+  host: string,
+  how: How,
+  context: CommandContext,
+): Promise<Move | undefined> {
+  const moving = await movingOf(container, how, context);
+  const connection = await SshConnection.open(host);
+  const stop = () => void connection.close();
+  context.signal.addEventListener('abort', stop, { once: true });
+  try {
+    await ask(moving, host, connection, how, context);
+    if (how.dryRun === true) return undefined;
+    context.signal.removeEventListener('abort', stop);
+    return await moveContainer(moving, host, connection, how, context);
+  } catch (error) {
+    if (context.signal.aborted && !(error instanceof KfdError && error.code === 'E_CANCELLED'))
+      throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    throw error;
+  } finally {
+    context.signal.removeEventListener('abort', stop);
+    await connection.close();
   }
-  return parts.join('\n');
+}
+
+/** Asks until there is an answer that holds. Throws the reasons against it. */
+async function ask(
+  moving: Moving,
+  host: string,
+  connection: SshConnection,
+  how: How,
+  context: CommandContext,
+): Promise<void> {
+  const { container } = moving.question;
+  let asked = await askTarget(moving, connection, how);
+  if (how.withImage === true && asked.facts.image_id === undefined && how.dryRun !== true) {
+    const others = asked.answer.reasons.filter(({ code }) => code !== 'E_IMAGE_MISSING');
+    if (others.length === 0) {
+      if (how.quiet !== true) context.err(`${container}: sending ${moving.question.image}\n`);
+      await sendImage(moving.question.image, host, context.signal);
+      asked = await askTarget(moving, connection, how);
+    }
+  }
+  if (how.dryRun === true) {
+    const isJson = how.format === 'json';
+    context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
+  } else {
+    for (const { message, hint } of asked.answer.warnings)
+      context.err(`warning: ${message} (${hint})\n`);
+  }
+  const refused = refusalOf(container, host, asked);
+  if (refused !== undefined) throw refused;
 }

@@ -12,6 +12,8 @@ import { exitCodeOf, failureJson, failureOf, failureReport, KnownFailure } from 
 import { flattenCommand } from './flatten.js';
 import { isJson } from './format.js';
 import { inspectCommand } from './inspect.js';
+import { migrateCommand } from './migrate.js';
+import { hiddenProgram, hiddenVerbs } from './migrate-hidden.js';
 import { restoreCommand } from './restore.js';
 import { selftestCommand } from './selftest.js';
 import { sessionsCommand } from './sessions.js';
@@ -49,6 +51,7 @@ export function programFor(context: CommandContext): Command {
     verifyCommand,
     restoreCommand,
     flattenCommand,
+    migrateCommand,
     sessionsCommand,
     watchCommand,
     cancelCommand,
@@ -65,7 +68,8 @@ export async function runCommandLine(
   args: readonly string[],
   context: CommandContext,
 ): Promise<number> {
-  const program = programFor(context);
+  const isHidden = hiddenVerbs.includes(args[0] ?? '');
+  const program = isHidden ? hiddenProgram(context) : programFor(context);
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.out,

@@ -136,6 +136,20 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
     ),
   ],
   [
+    'migrate',
+    text(
+      'move a running podman container to another host',
+      [
+        'Asks the target over ssh first: every reason against it comes before anything stops. Then',
+        'the container is checkpointed, sent and restored there. The source keeps it, stopped, until',
+        'the target has said that it runs, and brings it back otherwise. The same command goes on',
+        'with a migration that was interrupted.',
+      ],
+      ['migrate --dry-run job root@host-b', 'asks the target, and stops nothing'],
+      ['migrate job root@host-b', 'moves the container, and prints how long it stood still'],
+    ),
+  ],
+  [
     'sessions',
     text(
       'list the running checkpoints and restores',

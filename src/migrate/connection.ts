@@ -1,21 +1,20 @@
 /** A connection to the other side: messages over two streams, and the ssh that carries them. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { asKfdError, KfdError, printable } from '../errors.js';
-import { missing } from '../os/exec.js';
+import { asKfdError, KfdError } from '../errors.js';
+import { Ssh } from './ssh.js';
 import { FrameReader, greeting } from './wire/frame.js';
 import { decodeMessage, encodeMessage, errorOf, type Message } from './wire/messages.js';
 
-/** Messages one after the other. Contents have no place here yet. */
+/** Messages one after the other. Contents have a connection of their own. */
 export class Messages {
   readonly #output: Writable;
   readonly #found: AsyncGenerator<Message>;
 
-  constructor(input: Readable, output: Writable) {
+  /** `onGreeted`: the other side is one of ours. It is known while somebody waits for a message. */
+  constructor(input: Readable, output: Writable, onGreeted: () => void = () => undefined) {
     this.#output = output;
-    this.#found = messagesOf(input);
+    this.#found = messagesOf(input, onGreeted);
     // A peer that has gone shows at the next read.
     output.on('error', () => undefined);
     output.write(greeting);
@@ -37,9 +36,10 @@ export class Messages {
   }
 }
 
-async function* messagesOf(input: Readable): AsyncGenerator<Message> {
+async function* messagesOf(input: Readable, greeted: () => void): AsyncGenerator<Message> {
   let found: Message[] = [];
   const reader = new FrameReader({
+    greeted,
     control: (payload) => found.push(decodeMessage(payload)),
     content: () => {
       throw new KfdError('E_PROTOCOL', 'migration: contents that nobody asked for');
@@ -62,83 +62,55 @@ async function* messagesOf(input: Readable): AsyncGenerator<Message> {
 /** The hidden verb at the other end. */
 export const targetVerb = 'migrate-target';
 
-/** A connection that breaks is noticed after 15 s. ssh asks for passwords on the terminal, not here. */
-const sshOptions = ['-T', '-o', 'ServerAliveInterval=5', '-o', 'ServerAliveCountMax=3'];
-/** The last of what ssh and the other side print to standard error, characters. */
-const maxSaid = 4096;
-
-/** The system's ssh to HOST, with its own configuration. */
+/** The system's ssh to HOST, with the hidden verb at its other end. */
 export class SshConnection {
   readonly messages: Messages;
-  readonly #host: string;
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<number | undefined>;
-  #said = '';
+  /** Resolves when the other side has greeted, while somebody waits for a message. */
+  readonly greeted: Promise<void>;
+  readonly #ssh: Ssh;
 
-  /** `host`: [USER@]HOST. Throws E_USAGE for what ssh would take for an option, E_HOST without ssh. */
+  /** Throws as `Ssh.open`. */
   static async open(host: string): Promise<SshConnection> {
-    if (!/^[^\s-][^\s]*$/.test(host)) {
-      throw new KfdError('E_USAGE', `${host}: not [USER@]HOST`);
-    }
-    const child = spawn('ssh', [...sshOptions, '--', host, 'kfd-checkpoint', targetVerb], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
-    try {
-      await once(child, 'spawn');
-    } catch (error) {
-      throw missing('ssh', error as Error);
-    }
-    return new SshConnection(host, child);
+    return new SshConnection(await Ssh.open(host, ['kfd-checkpoint', targetVerb]));
   }
 
-  private constructor(host: string, child: ChildProcess) {
-    this.#host = host;
-    this.#child = child;
-    this.#ended = once(child, 'close').then(([status]) => (status as number | null) ?? undefined);
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#said = (this.#said + text).slice(-maxSaid);
+  private constructor(ssh: Ssh) {
+    this.#ssh = ssh;
+    const { stdin, stdout } = ssh.child;
+    let tell = (): void => undefined;
+    this.greeted = new Promise((resolve) => {
+      tell = resolve;
     });
-    this.messages = new Messages(child.stdout as Readable, child.stdin as Writable);
+    this.messages = new Messages(stdout as Readable, stdin as Writable, () => tell());
+  }
+
+  /** The next message. Throws the reason why there is none: E_HOST, E_PROTOCOL. */
+  async next(): Promise<Message> {
+    let message: Message | undefined;
+    try {
+      message = await this.messages.next();
+    } catch (error) {
+      throw asKfdError(error, this.#ssh.host);
+    }
+    if (message === undefined) throw await this.#ssh.gone();
+    return message;
   }
 
   /** The next message, which must be there. Throws the reason of the other side, E_HOST, E_PROTOCOL. */
   async expect<Type extends Message['type']>(
     type: Type,
   ): Promise<Extract<Message, { readonly type: Type }>> {
-    let message: Message | undefined;
-    try {
-      message = await this.messages.next();
-    } catch (error) {
-      throw asKfdError(error, this.#host);
-    }
-    if (message === undefined) throw await this.#gone();
+    const message = await this.next();
     if (message.type === type) return message as Extract<Message, { readonly type: Type }>;
-    if (message.type === 'failed') throw errorOf(message.failure, this.#host);
-    throw new KfdError('E_PROTOCOL', `${this.#host}: says "${message.type}", not "${type}"`);
+    const { host } = this.#ssh;
+    if (message.type === 'failed') throw errorOf(message.failure, host);
+    throw new KfdError('E_PROTOCOL', `${host}: says "${message.type}", not "${type}"`);
   }
 
   /** Ends the connection and waits for ssh. */
   async close(): Promise<void> {
     this.messages.end();
-    this.#child.stdout?.destroy();
-    this.#child.kill('SIGTERM');
-    await this.#ended;
-  }
-
-  /** Why there is no answer: 255 is ssh's own failure, 127 the other shell's (ssh(1), EXIT STATUS). */
-  async #gone(): Promise<KfdError> {
-    const status = await this.#ended;
-    const said = printable(this.#said.trimEnd().split('\n').at(-1) ?? '');
-    const tail = said === '' ? '' : `: ${said}`;
-    if (status === 255) {
-      const hint = `make "ssh ${this.#host} true" work`;
-      return new KfdError('E_HOST', `ssh ${this.#host}: no connection${tail}`, { hint });
-    }
-    if (status === 127) {
-      const hint = 'install kfd-checkpoint there, in the PATH of ssh commands';
-      return new KfdError('E_HOST', `${this.#host}: has no kfd-checkpoint${tail}`, { hint });
-    }
-    const hint = `run "ssh ${this.#host} kfd-checkpoint check"`;
-    return new KfdError('E_HOST', `${this.#host}: ended without an answer${tail}`, { hint });
+    this.#ssh.child.stdout?.destroy();
+    await this.#ssh.close();
   }
 }

@@ -47,6 +47,7 @@ const common = {
   id: v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/)),
   /** Name of the container, and the other host as it was named: the source knows it. */
   container: v.pipe(v.string(), v.maxLength(255)),
+  container_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
   host: v.exactOptional(v.pipe(v.string(), v.maxLength(255))),
   lease_ms: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /** When the lease is over, by this side's clock. Missing: there is none yet. */
@@ -55,10 +56,18 @@ const common = {
 
 const schema = v.variant('side', [
   v.object({ ...common, side: v.literal('source'), phase: v.picklist(sourcePhases) }),
-  v.object({ ...common, side: v.literal('target'), phase: v.picklist(targetPhases) }),
+  v.object({
+    ...common,
+    side: v.literal('target'),
+    phase: v.picklist(targetPhases),
+    /** Folder of the contents that have arrived. */
+    contents: v.pipe(v.string(), v.maxLength(4095)),
+  }),
 ]);
 
 export type JournalRecord = v.InferOutput<typeof schema>;
+export type SourceRecord = Extract<JournalRecord, { readonly side: 'source' }>;
+export type TargetRecord = Extract<JournalRecord, { readonly side: 'target' }>;
 
 const nameOf = ({ id, side }: Pick<JournalRecord, 'id' | 'side'>) => `${id}.${side}.json`;
 

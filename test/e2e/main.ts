@@ -43,6 +43,7 @@ const moreParts = [
   'pressure',
   'failing-gpu',
   'selftest',
+  'migrate',
 ];
 /** Where it is asked for by name: it takes many minutes, and two releases of containerd. */
 const longParts = ['containerd-life'];

@@ -177,7 +177,7 @@ const states: Parser = {
 const id = '0'.repeat(32);
 const migrationStream = Buffer.concat([
   greeting,
-  encodeMessage({ type: 'begin', id, lease_ms: 1000 }),
+  encodeMessage({ type: 'begin', id, lease_ms: 1000, container: 'job', container_id: id + id }),
   frameHeader('content', 5),
   Buffer.from('bytes'),
   encodeMessage({ type: 'failed', id, failure: { code: 'E_IO', message: 'no', hint: 'yes' } }),

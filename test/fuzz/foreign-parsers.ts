@@ -84,6 +84,8 @@ const migrationDocuments: Parser = {
       release: '1.0',
       tools: { criu: '4.1' },
       runtime: 'crun',
+      containerId: '0'.repeat(64),
+      obstacles: [],
       manifest: sampleManifest(),
       memoryBytes: 2,
       contentBytes: 2,

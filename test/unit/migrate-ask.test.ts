@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Mismatch } from '../../src/gpu/mismatch.js';
 import { programs } from './able-host.js';
@@ -100,11 +102,40 @@ test('without a connection, a program or an answer the reason names what to try'
   assert.match(await told('printf "kfd-checkpoint migrate 1\\n\\0"'), /^E_PROTOCOL .* middle of/);
 });
 
-test('a host that ssh would take for an option is refused, and so is no dry run', async (t) => {
+test('a process of ssh that stays with its standard error is not waited for', {
+  timeout: 60_000,
+}, async (t) => {
+  const source = await sourceHost(t);
+  const pid = join(source, 'pid');
+  const stays = `sleep 1000 </dev/null >/dev/null & echo $! >${pid}`;
+  await standInSsh(t, `${stays}; echo 'ssh: no route' >&2; exit 255`);
+  const { error } = await migrate(source, ['--dry-run']);
+  process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL');
+  assert.match(error?.message ?? '', /no connection: ssh: no route$/);
+});
+
+test('what would start or remove the stopped container is a reason', async (t) => {
+  const source = await sourceHost(t);
+  await sshTo(t, await targetHost(t));
+  const [one] = JSON.parse(sourcePrograms['podman container']) as object[];
+  const bent = {
+    ...one,
+    Pod: 'p',
+    Config: { Labels: { PODMAN_SYSTEMD_UNIT: 'job.service' } },
+    HostConfig: { AutoRemove: true, RestartPolicy: { Name: 'always' } },
+  };
+  const here = { ...sourcePrograms, 'podman container': JSON.stringify([bent]) };
+  const { stdout } = await migrate(source, dryRun, here);
+  const { reasons } = JSON.parse(stdout) as Report;
+  assert.deepEqual(
+    reasons.map(({ code }) => code),
+    Array(4).fill('E_UNSUPPORTED_STATE'),
+  );
+});
+
+test('a host that ssh would take for an option is refused', async (t) => {
   const source = await sourceHost(t);
   await standInSsh(t, 'exit 0');
-  const { error } = await migrate(source, []);
-  assert.equal(error?.message, 'migrate: needs --dry-run');
   for (const host of ['-oProxyCommand=x', '', 'a b']) {
     const option = await migrate(source, ['--dry-run'], sourcePrograms, host);
     assert.equal(option.error?.message, `${host}: not [USER@]HOST`);

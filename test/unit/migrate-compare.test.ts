@@ -13,6 +13,8 @@ const moving: Moving = {
   release: '1.0',
   tools: { criu: '4.1.1', podman: '5.4.2' },
   runtime: 'runc',
+  containerId: '0'.repeat(64),
+  obstacles: [],
   manifest: sampleManifest(),
   memoryBytes: 1000,
   contentBytes: 500,

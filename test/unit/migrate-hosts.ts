@@ -115,7 +115,7 @@ export async function migrate(
     whyNotRoot: async () => undefined,
     signal: new AbortController().signal,
   };
-  const command = migrateCommand(context, 'migrate').exitOverride();
+  const command = migrateCommand(context).exitOverride();
   try {
     await command.parseAsync(['--root', root, ...args, '--', 'job', host], { from: 'user' });
     return { stdout, error: undefined };

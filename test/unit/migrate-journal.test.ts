@@ -4,21 +4,22 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { momentNow } from '../../src/migrate/clock.js';
 import {
-  type JournalRecord,
   listRecords,
   readRecord,
   removeRecord,
+  type SourceRecord,
   writeRecord,
 } from '../../src/migrate/journal.js';
 import { temporaryFolder } from './paths.js';
 
 const id = '0a'.repeat(16);
-const record: JournalRecord = {
+const record: SourceRecord = {
   schema_version: 1,
   id,
   side: 'source',
   phase: 'granted',
   container: 'job',
+  container_id: 'c0'.repeat(32),
   host: 'root@host-b',
   lease_ms: 1000,
   deadline: { bootId: 'b', ms: 5 },

@@ -43,7 +43,8 @@ function eventOf(word: ToSource): SourceEvent {
 /** Somebody starts it again: whoever runs the next command, or the host's own start. */
 function restarts(world: World): World[] {
   const { sourceDisk: phase, sourceBox } = world;
-  if (phase === undefined || phase === 'done' || phase === 'returned') return [];
+  if (phase === undefined || phase === 'returned') return [];
+  if (phase === 'done' && sourceBox === 'forgotten') return [];
   if (sourceBox === 'stopping' || sourceBox === 'coming') return []; // waits for the engine
   const process = { state: { phase }, todo: [], link: false };
   return [happenAtSource({ ...world, source: process }, { type: 'restarted' })];

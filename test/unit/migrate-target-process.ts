@@ -13,6 +13,9 @@ const services = {
   run: fakeRun(setting.programs),
   native: fakeNative,
   prefix: '/usr/lib/kfd-checkpoint',
+  err: () => undefined,
+  signal: new AbortController().signal,
+  self: ['false'] as const,
 };
 serveSource(process.stdin, process.stdout, services, setting.root).catch(() => {
   process.exitCode = 1;

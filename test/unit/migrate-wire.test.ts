@@ -74,7 +74,7 @@ test('messages come back as they were sent', () => {
   const failure = { code: 'E_VRAM', message: 'gpu 0: full', hint: 'stop something' } as const;
   const messages: Message[] = [
     { type: 'question', question: { name: 'job' } },
-    { type: 'begin', id, lease_ms: 1000 },
+    { type: 'begin', id, lease_ms: 1000, container: 'job', container_id: id + id },
     { type: 'rest', id, bytes: 7 },
     { type: 'grant', id },
     { type: 'revoke', id, failure },

@@ -44,6 +44,7 @@ const placeholders: Readonly<Record<string, Values>> = {
   file: { kind: 'files' },
   flags: { kind: 'files' },
   'from=to,...': { kind: 'text' },
+  host: { kind: 'text' },
   MiB: { kind: 'text' },
   'node,...': { kind: 'text' },
   pid: { kind: 'sessions' },

@@ -216,6 +216,8 @@ function restarted(state: SourceState): SourceStep {
     case 'stranded':
       // The target may wait for a word.
       return step({ ...state, phase: 'returning' }, 'bring-back', 'connect');
+    case 'done':
+      return step(state, 'forget', 'report');
     default:
       return step(state);
   }

@@ -15,6 +15,9 @@ export interface Moving {
   readonly tools: ToolVersions;
   /** The OCI runtime of the container. */
   readonly runtime: 'crun' | 'runc';
+  readonly containerId: string;
+  /** What in its configuration stands in the way. */
+  readonly obstacles: readonly Mismatch[];
   /** What a checkpoint would record now, as far as the GPUs of a target matter. */
   readonly manifest: Manifest;
   /** Bytes of host memory, and of GPU contents. */
@@ -36,6 +39,7 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
   const placement = placeOnHost(moving.manifest, hostOfFacts(facts.host), choices);
   return {
     reasons: [
+      ...moving.obstacles,
       ...hostFailures(facts),
       ...releases(moving, facts),
       ...toolReasons(moving, facts),
@@ -155,7 +159,7 @@ function roomReasons({ memoryBytes, contentBytes }: Moving, facts: Facts): Misma
     reasons.push({
       code: 'E_IO',
       message: `${store.path}: up to ${needed} bytes arrive there, ${store.free_bytes} are free`,
-      hint: `make room in ${store.path} there, or set TMPDIR there to a larger folder`,
+      hint: `make room in ${store.path} there, or name a larger folder with --store`,
     });
   }
   return reasons;

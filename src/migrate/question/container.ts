@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { KfdError } from '../../errors.js';
 import { queuesOfProcess } from '../../gpu/driver-state.js';
+import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
 import type { Run } from '../../os/exec.js';
 import { readTextIfAny } from '../../os/files.js';
@@ -22,10 +23,24 @@ const inspected = v.pipe(
       OCIRuntime: v.string(),
       State: v.object({ Status: v.string(), Pid: v.number() }),
       Mounts: v.array(v.object({ Type: v.string(), Source: v.exactOptional(v.string()) })),
+      Pod: v.exactOptional(v.string(), ''),
+      Config: v.exactOptional(
+        v.object({ Labels: v.nullish(v.record(v.string(), v.string()), {}) }),
+        { Labels: {} },
+      ),
+      HostConfig: v.exactOptional(
+        v.object({
+          AutoRemove: v.exactOptional(v.boolean(), false),
+          RestartPolicy: v.exactOptional(v.object({ Name: v.string() }), { Name: '' }),
+        }),
+        {},
+      ),
     }),
   ),
   v.length(1),
 );
+
+type Inspected = v.InferOutput<typeof inspected>[number];
 
 export interface LiveContainer {
   readonly id: string;
@@ -35,6 +50,8 @@ export interface LiveContainer {
   readonly runtime: 'crun' | 'runc';
   /** Folders of this host that are mounted in it. */
   readonly folders: readonly string[];
+  /** What would start or remove it behind the back of a migration. */
+  readonly obstacles: readonly Mismatch[];
 }
 
 /** Throws E_HOST without podman, E_NOT_FOUND, E_USAGE for a container that does not run. */
@@ -64,10 +81,43 @@ export async function liveContainer(name: string, run: Run): Promise<LiveContain
     type === 'bind' && source !== undefined ? [source] : [],
   );
   const { Id: id, Name, Image: imageId, ImageName: image } = one;
-  return { id, name: Name, image, imageId: imageId.replace(/^sha256:/, ''), runtime, folders };
+  return {
+    id,
+    name: Name,
+    image,
+    imageId: imageId.replace(/^sha256:/, ''),
+    runtime,
+    folders,
+    obstacles: obstaclesOf(one),
+  };
 }
 
-function parsed(name: string, text: string) {
+/** The stopped container must stay as it is: it must neither go nor start by itself. */
+function obstaclesOf({ Name: name, Pod, Config, HostConfig }: Inspected): Mismatch[] {
+  const reasons: (readonly [reason: string, hint: string])[] = [];
+  if (HostConfig.AutoRemove === true) {
+    const hint = 'move it by an archive: podman container checkpoint --export';
+    reasons.push(['was started with --rm: it would be gone with its checkpoint', hint]);
+  }
+  const policy = HostConfig.RestartPolicy?.Name ?? '';
+  if (!['', 'no'].includes(policy)) {
+    const hint = `change that while it moves: podman update --restart no ${name}`;
+    reasons.push([`has the restart policy "${policy}", which may start it here again`, hint]);
+  }
+  const unit = Config.Labels?.['PODMAN_SYSTEMD_UNIT'];
+  if (unit !== undefined) {
+    const hint = 'move it by an archive, and stop the unit first';
+    reasons.push([`belongs to ${unit} of systemd, which may start it here again`, hint]);
+  }
+  if (Pod !== '') reasons.push(['is in a pod', 'move it by an archive: restore --pod']);
+  return reasons.map(([reason, hint]) => ({
+    code: 'E_UNSUPPORTED_STATE',
+    message: `container ${name}: ${reason}`,
+    hint,
+  }));
+}
+
+function parsed(name: string, text: string): Inspected {
   try {
     const [one] = v.parse(inspected, JSON.parse(text));
     if (one !== undefined) return one;

@@ -20,6 +20,8 @@ const questionSchema = v.object({
   image_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
   /** Folders of the source host that are mounted in the container. */
   folders: v.pipe(v.array(path), v.maxLength(256)),
+  /** Where what arrives shall be kept. Missing: the target's own folder. */
+  store: v.exactOptional(path),
 });
 
 /** Versions as the tools print them. Missing: there is no such program, or it tells none. */

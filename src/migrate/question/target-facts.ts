@@ -1,18 +1,14 @@
 /** What the target says of itself. Reads, and changes nothing. */
 
 import { access, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isMissing } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
 import type { Run } from '../../os/exec.js';
 import { readTextIfAny } from '../../os/files.js';
-import { temporaryRoot } from '../../os/temporary.js';
 import { versionOf } from '../../runtime/versions.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { factsOfHost } from './host-facts.js';
-
-/** Where an archive is kept for the restore, unless $TMPDIR names another folder: podman's own choice. */
-const defaultStore = '/var/tmp';
 
 export interface TargetContext {
   readonly root: string;
@@ -21,13 +17,15 @@ export interface TargetContext {
   readonly host: Host;
   /** What `kfd-checkpoint check` fails on. */
   readonly failures: Facts['failures'];
+  /** Where what arrives is kept, unless the question names another folder. */
+  readonly store: string;
 }
 
 /** Throws Node's error where the store cannot be looked at. */
 export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
   const { root, run, release, host, failures } = context;
-  const store = temporaryRoot(defaultStore);
-  const { bavail, bsize } = await statfs(join(root, store));
+  const store = question.store ?? context.store;
+  const { bavail, bsize } = await roomAt(join(root, store));
   const image = await imageId(question.image, run);
   const isTaken = await run('podman', ['container', 'exists', question.container]);
   return {
@@ -41,6 +39,14 @@ export async function targetFacts(question: Question, context: TargetContext): P
     memory_free_bytes: await availableMemory(root),
     store: { path: store, free_bytes: bavail * bsize },
   };
+}
+
+/** Of the folder, or of the one above it where it would be made. */
+async function roomAt(folder: string): Promise<{ bavail: number; bsize: number }> {
+  return statfs(folder).catch((error: unknown) => {
+    if (!isMissing(error) || dirname(folder) === folder) throw error;
+    return roomAt(dirname(folder));
+  });
 }
 
 /** Of either side. */

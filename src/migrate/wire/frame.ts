@@ -26,6 +26,8 @@ const maxGreetingBytes = 200;
 
 /** Receives what a reader finds. */
 export interface FrameSink {
+  /** The greeting was right. */
+  greeted?(): void;
   /** The whole text of a control frame. */
   control(payload: Buffer): void;
   /** A content frame of `length` bytes begins. */
@@ -53,8 +55,11 @@ export function controlFrame(payload: Buffer): Buffer {
 /** Takes the peer's bytes in any pieces. */
 export class FrameReader {
   readonly #sink: FrameSink;
-  /** What has come of the greeting, a header, or a control frame. */
+  /** What has come of the greeting. */
+  #begun: Buffer = Buffer.alloc(0);
+  /** What has come of a header or a control frame. */
   #held: Buffer = Buffer.alloc(0);
+  #heldBytes = 0;
   #state: 'greeting' | 'header' | 'control' | 'content' = 'greeting';
   /** Bytes that are missing of the frame. */
   #left = 0;
@@ -65,7 +70,7 @@ export class FrameReader {
 
   /** Whether an end of the connection here cuts nothing off. */
   get isBetweenFrames(): boolean {
-    return this.#state === 'header' && this.#held.length === 0;
+    return this.#state === 'header' && this.#heldBytes === 0;
   }
 
   /** Throws E_PROTOCOL for what is no frame. Nothing may be pushed after that. */
@@ -96,22 +101,23 @@ export class FrameReader {
     }
   }
 
+  /** Each byte is copied once, in however small pieces they come. */
   #gather(bytes: Buffer, wanted: number, whole: (bytes: Buffer) => void): Buffer {
-    const part = bytes.subarray(0, wanted - this.#held.length);
-    this.#held = Buffer.concat([this.#held, part]);
-    if (this.#held.length === wanted) {
-      const all = this.#held;
-      this.#held = Buffer.alloc(0);
-      whole(all);
+    if (this.#heldBytes === 0) this.#held = Buffer.alloc(wanted);
+    const taken = bytes.copy(this.#held, this.#heldBytes);
+    this.#heldBytes += taken;
+    if (this.#heldBytes === wanted) {
+      this.#heldBytes = 0;
+      whole(this.#held);
     }
-    return bytes.subarray(part.length);
+    return bytes.subarray(taken);
   }
 
   #greet(bytes: Buffer): Buffer {
     const end = bytes.indexOf(0x0a);
     const part = end === -1 ? bytes : bytes.subarray(0, end);
-    this.#held = Buffer.concat([this.#held, part.subarray(0, maxGreetingBytes)]);
-    const text = this.#held.toString('latin1');
+    this.#begun = Buffer.concat([this.#begun, part.subarray(0, maxGreetingBytes)]);
+    const text = this.#begun.toString('latin1');
     const common = Math.min(text.length, greetingStart.length);
     if (text.slice(0, common) !== greetingStart.slice(0, common)) throw noGreeting(text);
     if (end === -1) {
@@ -120,8 +126,9 @@ export class FrameReader {
     }
     const version = text.slice(greetingStart.length);
     if (version !== String(protocolVersion)) throw otherVersion(version);
-    this.#held = Buffer.alloc(0);
+    this.#begun = Buffer.alloc(0);
     this.#state = 'header';
+    this.#sink.greeted?.();
     return bytes.subarray(end + 1);
   }
 

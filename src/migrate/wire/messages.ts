@@ -19,6 +19,8 @@ const failure = v.object({
 const id = v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/, 'not the id of a migration'));
 const milliseconds = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000));
 
+const path = v.pipe(text(4095), v.regex(/^\/[^\0]*$/, 'not an absolute path'));
+
 /** Words without anything else. */
 const word = <Name extends string>(type: Name) => v.object({ type: v.literal(type), id });
 
@@ -26,9 +28,20 @@ const schema = v.variant('type', [
   /** Source to target: what shall come. `question` and `facts` are documents of src/migrate/question. */
   v.object({ type: v.literal('question'), question: v.unknown() }),
   v.object({ type: v.literal('facts'), facts: v.unknown() }),
-  /** A migration begins. The lease will last so long. */
-  v.object({ type: v.literal('begin'), id, lease_ms: milliseconds }),
-  /** Everything was sent: so many bytes in content frames. */
+  /** A migration begins. The lease will last so long. `store`: where contents shall be kept there. */
+  v.object({
+    type: v.literal('begin'),
+    id,
+    lease_ms: milliseconds,
+    container: text(255),
+    container_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'not the id of a container')),
+    store: v.exactOptional(path),
+    gpu_map: v.exactOptional(text(4096)),
+    ignore_mismatch: v.exactOptional(text(256)),
+  }),
+  /** The target has a place for the contents. */
+  word('begun'),
+  /** Everything was sent over the connection for contents: so many bytes. */
   v.object({
     type: v.literal('rest'),
     id,

@@ -1,0 +1,121 @@
+/** What `migrate` prints: the answer of the target, and a container that has moved. */
+
+import { KfdError } from '../errors.js';
+import { pairRow } from './check-archive.js';
+import { size, table } from './format.js';
+import type { Asked } from './migrate-question.js';
+import type { Move } from './migrate-run.js';
+
+/** One error for all reasons, with the code of the first one. */
+export function refusalOf(
+  container: string,
+  host: string,
+  { answer }: Asked,
+): KfdError | undefined {
+  const { reasons } = answer;
+  const [first] = reasons;
+  if (first === undefined) return undefined;
+  const more = reasons.length === 1 ? '' : ` (and ${reasons.length - 1} more)`;
+  const message = `${container}: would not move to ${host}: ${first.message}${more}`;
+  return new KfdError(first.code, message, { hint: first.hint, details: { reasons } });
+}
+
+/** Within `schema_version` 1 members are only added. */
+export function answerAsJson(container: string, host: string, { moving, facts, answer }: Asked) {
+  const { reasons, warnings, ignored, placement } = answer;
+  return {
+    schema_version: 1,
+    container,
+    host,
+    able: reasons.length === 0,
+    memory_bytes: moving.memoryBytes,
+    content_bytes: moving.contentBytes,
+    target: {
+      hostname: facts.host.hostname,
+      kernel_release: facts.host.kernel_release,
+      release: facts.release,
+      tools: facts.tools,
+      memory_free_bytes: facts.memory_free_bytes,
+      store: facts.store,
+    },
+    gpus: placement.pairs.map(({ recorded, present }) => ({
+      here: recorded,
+      there: { ...present.record, vram_free_bytes: present.vramFreeBytes },
+    })),
+    moves: placement.moves,
+    ignored,
+    warnings,
+    reasons,
+  };
+}
+
+export function answerAsText(host: string, { moving, answer }: Asked): string {
+  const { reasons, warnings, ignored, placement } = answer;
+  const parts: string[] = [];
+  const add = (heads: readonly string[], rows: readonly (readonly string[])[]) => {
+    if (rows.length > 0) parts.push(table(heads, rows));
+  };
+  const heads = ['GPU', 'MODEL', 'IS', 'BECOMES', 'LOCATION THERE', 'FREE VRAM'];
+  add(heads, placement.pairs.map(pairRow));
+  add(
+    ['IGNORED', 'DIFFERENCE'],
+    ignored.map(({ difference, message }) => [difference ?? '', message]),
+  );
+  add(
+    ['WARNING', 'NEXT STEP'],
+    warnings.map(({ message, hint }) => [message, hint]),
+  );
+  add(
+    ['REASON', `WHY ${host} CANNOT TAKE IT`, 'NEXT STEP'],
+    reasons.map(({ code, message, hint }) => [code, message, hint]),
+  );
+  if (reasons.length === 0) {
+    const { memoryBytes, contentBytes } = moving;
+    const amount = `${size(memoryBytes)} of memory, ${size(contentBytes)} of VRAM`;
+    parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
+  }
+  return parts.join('\n');
+}
+
+/** The parts of the downtime, milliseconds; undefined where another process has seen them begin. */
+function parts({ moments }: Move) {
+  const between = (from: Parameters<typeof moments.get>[0], to: typeof from) => {
+    const [begin, end] = [moments.get(from), moments.get(to)];
+    return begin === undefined || end === undefined ? undefined : Math.round(end - begin);
+  };
+  return {
+    downtime: between('stop', 'resumed'),
+    checkpoint: between('stop', 'stopped'),
+    send: between('stopped', 'sent'),
+    check: between('sent', 'ready'),
+    restore: between('ready', 'resumed'),
+  };
+}
+
+/** Within `schema_version` 1 members are only added. */
+export function moveAsJson(move: Move) {
+  const { record, bytes } = move;
+  const { downtime, ...others } = parts(move);
+  return {
+    schema_version: 1,
+    container: record.container,
+    host: record.host,
+    migration: record.id,
+    bytes: bytes ?? null,
+    downtime_ms: downtime ?? null,
+    parts_ms: Object.fromEntries(
+      Object.entries(others).map(([name, value]) => [name, value ?? null]),
+    ),
+  };
+}
+
+export function moveAsText(move: Move): string {
+  const { container, host } = move.record;
+  const { downtime, ...others } = parts(move);
+  if (downtime === undefined) return `${container} runs on ${host}\n`;
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+  const told = Object.entries(others).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name} ${seconds(value)}`],
+  );
+  return `${container} runs on ${host}: stood still for ${seconds(downtime)} (${told.join(', ')})\n`;
+}

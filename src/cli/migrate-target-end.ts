@@ -1,0 +1,170 @@
+/** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
+
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { asKfdError, KfdError } from '../errors.js';
+import { prepareContents } from '../migrate/contents.js';
+import { readRecord, type TargetRecord } from '../migrate/journal.js';
+import { Lock } from '../migrate/lock.js';
+import { archiveName, defaultStore, placesBelow } from '../migrate/places.js';
+import { PodmanContainer } from '../migrate/podman.js';
+import { reopen } from '../migrate/takeover.js';
+import { type HostSetting, targetHost } from '../migrate/target-host.js';
+import { TargetSide } from '../migrate/target-side.js';
+import { errorOf, type Message } from '../migrate/wire/messages.js';
+import type { CommandContext } from './context.js';
+import { refusal, restorabilityOf } from './restorability.js';
+
+/** What this side of the verb needs of its context. */
+export type TargetServices = Pick<CommandContext, 'run' | 'native' | 'prefix' | 'err' | 'signal'> &
+  Pick<HostSetting, 'self'>;
+
+type Begin = Extract<Message, { type: 'begin' }>;
+
+export class TargetEnd {
+  readonly #say: (message: Message) => void;
+  readonly #services: TargetServices;
+  readonly #root: string;
+  #fail: (error: unknown) => void = () => undefined;
+  #side: TargetSide | undefined;
+  #lock: Lock | undefined;
+  #begin: Begin | undefined;
+  #archive = '';
+  /** Rejects when something was not done for sure: the next process goes on with what is recorded. */
+  readonly broken: Promise<never>;
+
+  constructor(say: (message: Message) => void, services: TargetServices, root: string) {
+    this.#say = say;
+    this.#services = services;
+    this.#root = root;
+    this.broken = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    this.broken.catch(() => undefined);
+  }
+
+  /** Throws E_PROTOCOL, and what makes a beginning impossible. */
+  async take(message: Message): Promise<void> {
+    switch (message.type) {
+      case 'begin':
+        return this.#prepare(message);
+      case 'rest': {
+        const side = await this.#sideOf(message.id);
+        // Meanwhile other words are heard.
+        this.#check(message.bytes).then(
+          () => side.post({ type: 'received' }),
+          (error: unknown) => side.post({ type: 'fail', error: asKfdError(error, this.#archive) }),
+        );
+        return;
+      }
+      case 'grant':
+      case 'yours':
+      case 'query':
+        return (await this.#sideOf(message.id)).post({ type: message.type });
+      case 'revoke': {
+        const error = errorOf(message.failure, 'the source has given it up');
+        return (await this.#sideOf(message.id)).post({ type: 'revoke', error });
+      }
+      default:
+        throw new KfdError('E_PROTOCOL', `migration: "${message.type}" is no word of a source`);
+    }
+  }
+
+  /** There is no connection any more. Resolves when this process has done its work. */
+  async lost(error: KfdError): Promise<void> {
+    if (this.#side === undefined) return;
+    await this.#side.post({ type: 'lost', error });
+    await this.#side.left;
+  }
+
+  async close(): Promise<void> {
+    const { phase } = this.#side ?? {};
+    await (phase === 'owned' || phase === 'ended' ? this.#lock?.remove() : this.#lock?.release());
+  }
+
+  async #prepare(message: Begin): Promise<void> {
+    const { id, container, container_id: containerId } = message;
+    const places = placesBelow(this.#root);
+    const lock = this.#side === undefined ? await Lock.tryTake(places.lock(id)) : undefined;
+    if (lock === undefined || (await readRecord(id, 'target', places.journal)) !== undefined) {
+      throw new KfdError('E_PROTOCOL', `migration ${id}: has begun already`);
+    }
+    this.#lock = lock;
+    await this.#refuseKnown(message);
+    const store = join(this.#root, message.store ?? defaultStore);
+    const record: TargetRecord = {
+      schema_version: 1,
+      id,
+      side: 'target',
+      phase: 'receiving',
+      container,
+      container_id: containerId,
+      contents: await prepareContents(id, store, places),
+      lease_ms: message.lease_ms,
+    };
+    this.#archive = join(record.contents, archiveName);
+    this.#begin = message;
+    this.#adopt(
+      new TargetSide(record, targetHost(record, this.#setting(), this.#say, choicesOf(message))),
+    );
+    this.#say({ type: 'begun', id });
+  }
+
+  /** A target removes by the id. So nothing with this id may be here: the source's own host is no target. */
+  async #refuseKnown({ container, container_id: containerId }: Begin): Promise<void> {
+    const { run } = this.#services;
+    const state = await new PodmanContainer(containerId, run, this.#root).state();
+    if (state === 'none') return;
+    throw new KfdError('E_HOST', `${container}: this container is on the target already`, {
+      hint: 'name another host, or remove the container there',
+      details: { state },
+    });
+  }
+
+  async #sideOf(id: string): Promise<TargetSide> {
+    if (this.#side === undefined) {
+      const { side, lock } = await reopen(id, this.#setting(), this.#say);
+      this.#lock = lock;
+      this.#adopt(side);
+    }
+    if (this.#side?.id === id) return this.#side;
+    throw new KfdError('E_PROTOCOL', `migration ${id}: another one has begun on this connection`);
+  }
+
+  #adopt(side: TargetSide): void {
+    this.#side = side;
+    side.left.catch(this.#fail);
+  }
+
+  #setting() {
+    const { run, self } = this.#services;
+    return { root: this.#root, run, self };
+  }
+
+  /** All of it is there, and this host can restore it. */
+  async #check(bytes: number): Promise<void> {
+    const { size } = await stat(this.#archive);
+    if (size !== bytes) {
+      throw new KfdError('E_IMAGE_CORRUPT', `contents: ${size} bytes of ${bytes} have arrived`, {
+        hint: 'run the migration again',
+      });
+    }
+    const { native, signal, err } = this.#services;
+    const context = { native, signal, err } as CommandContext;
+    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
+    const options = { root: this.#root, gpuMap, ignoreMismatch };
+    const refused = refusal(
+      'contents',
+      (await restorabilityOf(this.#archive, context, options)).reasons,
+    );
+    if (refused !== undefined) throw refused;
+  }
+}
+
+/** Options of `kfd-checkpoint restore`. */
+function choicesOf({ gpu_map: map, ignore_mismatch: ignored }: Begin): string[] {
+  return [
+    ...(map === undefined ? [] : ['--gpu-map', map]),
+    ...(ignored === undefined ? [] : ['--ignore-mismatch', ignored]),
+  ];
+}

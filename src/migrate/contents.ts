@@ -1,0 +1,105 @@
+/** The contents of a container on their way: a file here, a second ssh, cat(1) there. They never enter JavaScript. */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promises, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import { missing } from '../os/exec.js';
+import { failureIn } from './failure-text.js';
+import { type JournalRecord, listRecords } from './journal.js';
+import { Lock } from './lock.js';
+import { archiveName, type Places } from './places.js';
+import { Ssh } from './ssh.js';
+
+/** The hidden verb that takes them. */
+export const contentsVerb = 'migrate-contents';
+const lookMs = 250;
+
+/**
+ * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
+ * E_CANCELLED after `signal`.
+ */
+export async function sendContents(
+  host: string,
+  id: string,
+  fd: number,
+  signal: AbortSignal,
+  onProgress: (bytes: number) => void = () => undefined,
+): Promise<void> {
+  const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
+  ssh.child.stdout?.resume();
+  const look = setInterval(() => onProgress(positionOf(fd)), lookMs);
+  const stop = () => void ssh.child.kill('SIGTERM');
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    const status = await ssh.ended;
+    if (status === 0) return;
+    if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    if (status === 255 || status === 127 || !ssh.said.startsWith('{')) throw await ssh.gone();
+    throw failureIn([ssh.said], host);
+  } finally {
+    clearInterval(look);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */
+function positionOf(fd: number): number {
+  return Number(/^pos:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? 0);
+}
+
+/** Makes the place for the contents of a migration. Returns its folder. Throws Node's error. */
+export async function prepareContents(id: string, store: string, places: Places): Promise<string> {
+  await promises.mkdir(store, { recursive: true, mode: 0o700 });
+  await removeLeftovers(store, places);
+  const folder = join(store, id);
+  await promises.mkdir(folder, { mode: 0o700 });
+  const link = places.contents(id);
+  await promises.mkdir(dirname(link), { recursive: true, mode: 0o700 });
+  await promises.symlink(join(folder, archiveName), link);
+  return folder;
+}
+
+/** Contents whose migration has neither a record nor a process. */
+async function removeLeftovers(store: string, places: Places): Promise<void> {
+  const known = new Set((await listRecords(places.journal)).filter(isTarget).map(({ id }) => id));
+  const names = (await promises.readdir(store)).filter((name) => /^[0-9a-f]{32}$/.test(name));
+  for (const id of names.filter((name) => !known.has(name))) {
+    const lock = await Lock.tryTake(places.lock(id));
+    if (lock === undefined) continue;
+    await removeContents(id, join(store, id), places);
+    await lock.remove();
+  }
+}
+
+const isTarget = ({ side }: Pick<JournalRecord, 'side'>) => side === 'target';
+
+/** Throws Node's error. */
+export async function removeContents(id: string, folder: string, places: Places): Promise<void> {
+  await promises.rm(places.contents(id), { force: true });
+  await promises.rm(folder, { recursive: true, force: true });
+}
+
+/** Takes the contents of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveContents(id: string, places: Places): Promise<void> {
+  const path = await promises.readlink(places.contents(id)).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_NOT_FOUND', `migration ${id}: nobody waits for its contents`, {
+      hint: 'run "kfd-checkpoint migrate" on the source',
+    });
+  });
+  const file = await promises.open(path, 'wx', 0o600);
+  try {
+    const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
+    const [status] = (await once(child, 'close').catch((error: Error) => {
+      throw missing('cat', error);
+    })) as [number | null];
+    if (status === 0) return;
+    const hint = `make room in ${dirname(dirname(path))}, or name another folder with --store`;
+    throw new KfdError('E_IO', `${path}: cannot be written`, { hint });
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,35 @@
+/** Where a migration has its files. */
+
+import { join } from 'node:path';
+import { journalFolder } from './journal.js';
+
+/** What a boot ends, a boot forgets. */
+const locksFolder = '/run/kfd-checkpoint/migrations';
+/** Where contents that arrive are kept, unless the source names another folder. */
+export const defaultStore = '/var/lib/kfd-checkpoint/store';
+/** The name of the archive in the folder of a migration. */
+export const archiveName = 'checkpoint.tar';
+
+export interface Places {
+  readonly journal: string;
+  /** The lock of whoever plays a side, by `name`: the container's id on the source, the migration's on the target. */
+  readonly lock: (name: string) => string;
+  /** The lock of podman at work for it. */
+  readonly work: (name: string) => string;
+  /** What that podman prints. */
+  readonly log: (name: string) => string;
+  /** A link to the file that gets the contents of a migration. */
+  readonly contents: (id: string) => string;
+}
+
+/** `root`: folder of the system. */
+export function placesBelow(root: string): Places {
+  const at = (name: string, kind: string) => join(root, locksFolder, `${name}.${kind}`);
+  return {
+    journal: join(root, journalFolder),
+    lock: (name) => at(name, 'lock'),
+    work: (name) => at(name, 'work'),
+    log: (name) => at(name, 'log'),
+    contents: (id) => at(id, 'contents'),
+  };
+}

@@ -1,0 +1,125 @@
+/** One podman container, by its id. What podman says it has done is looked at afterwards. */
+
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import { missing, type Run, type RunResult } from '../os/exec.js';
+
+/** Podman waits for the lock of a container that another command uses. */
+const podmanMs = 60_000;
+/** Where it must not run any longer there is less time: the source waits only LeaseTerms.marginMs longer. */
+const endMs = 10_000;
+
+export type ContainerState = 'runs' | 'paused' | 'stopped' | 'none';
+
+/** libpod/define/containerstate.go: ContainerStatus.String. `stopping` and `removing` are on their way. */
+const states: Readonly<Record<string, ContainerState>> = {
+  running: 'runs',
+  paused: 'paused',
+  configured: 'stopped',
+  created: 'stopped',
+  initialized: 'stopped',
+  exited: 'stopped',
+  stopped: 'stopped',
+  stopping: 'runs',
+  removing: 'stopped',
+};
+
+export class PodmanContainer {
+  readonly id: string;
+  readonly #run: Run;
+  readonly #root: string;
+
+  /** `id`: the whole one. `root`: folder of the system. */
+  constructor(id: string, run: Run, root: string) {
+    this.id = id;
+    this.#run = run;
+    this.#root = root;
+  }
+
+  /** Throws E_HOST where podman cannot say, E_TIMEOUT. Nothing may be concluded then. */
+  async state(timeoutMs = podmanMs): Promise<ContainerState> {
+    const exists = await this.#podman(['exists', this.id], timeoutMs);
+    // podman-container-exists(1): 1 is the answer "no", 125 a failure.
+    if (exists.status === 1) return 'none';
+    if (exists.status !== 0) throw refused('exists', exists);
+    const args = ['inspect', '--format', '{{.State.Status}}', this.id];
+    const found = await this.#podman(args, timeoutMs);
+    if (found.status !== 0) throw refused('inspect', found);
+    const state = states[found.stdout.trim()];
+    if (state !== undefined) return state;
+    throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
+  }
+
+  /** It stands still. Where it cannot be paused it is killed. Throws as `state`, and E_HOST when it still runs. */
+  async pause(): Promise<void> {
+    try {
+      if ((await this.state(endMs)) !== 'runs') return;
+      await this.#podman(['pause', this.id], endMs);
+      if ((await this.state(endMs)) !== 'runs') return;
+    } catch {
+      // What podman cannot do or say in time, the kernel can.
+    }
+    await this.#killProcesses();
+    const killed = await this.#podman(['kill', this.id], endMs);
+    if ((await this.state(endMs)) === 'runs') throw refused('pause and kill', killed);
+  }
+
+  /** Throws as `state`, and E_HOST when it stays paused. */
+  async unpause(): Promise<void> {
+    if ((await this.state()) !== 'paused') return;
+    const done = await this.#podman(['unpause', this.id]);
+    if ((await this.state()) === 'paused') throw refused('unpause', done);
+  }
+
+  /** Nothing of it is left, whatever state it was in. Throws as `state`, and E_HOST when something is left. */
+  async remove(): Promise<void> {
+    const args = ['rm', '--force', '--time', '0', '--ignore', '--volumes', this.id];
+    try {
+      const done = await this.#podman(args, 2 * endMs);
+      if ((await this.state(endMs)) !== 'none') throw refused('rm', done);
+    } finally {
+      // A podman that was killed in the middle of a restore may not know of the processes.
+      await this.#killProcesses();
+    }
+  }
+
+  /** Removes the stopped container, and refuses to remove one that runs. Throws as `state`, and E_HOST. */
+  async forget(): Promise<void> {
+    const done = await this.#podman(['rm', '--ignore', '--volumes', this.id]);
+    if ((await this.state()) !== 'none') throw refused('rm', done);
+  }
+
+  async #podman(args: readonly string[], timeoutMs = podmanMs): Promise<RunResult> {
+    const result = await this.#run('podman', ['container', ...args], { timeoutMs });
+    if (result === undefined) throw missing('podman', new Error('not in PATH'));
+    if (result.status !== undefined) return result;
+    throw new KfdError('E_TIMEOUT', `podman: container ${args[0]} did not end in time`, {
+      hint: 'end the other command that uses this container',
+    });
+  }
+
+  /** Those in the cgroups that podman makes for a container with this id, conmon's included. */
+  async #killProcesses(): Promise<void> {
+    const top = join(this.#root, 'sys/fs/cgroup');
+    for (const parent of ['machine.slice', 'libpod_parent']) {
+      const names = await readdir(join(top, parent)).catch(() => []);
+      for (const name of names.filter((one) => one.includes(this.id))) {
+        // cgroup.kill: Linux 5.14, cgroup v2.
+        await writeFile(join(top, parent, name, 'cgroup.kill'), '1', { flag: 'r+' }).catch(
+          (error: unknown) => {
+            if (!isMissing(error)) throw error;
+          },
+        );
+      }
+    }
+  }
+}
+
+function refused(what: string, { status, stderr }: RunResult): KfdError {
+  const said = stderr.trimEnd().split('\n').at(-1) ?? '';
+  const tail = said === '' ? '' : `: ${said}`;
+  return new KfdError('E_HOST', `podman container ${what}: ended with status ${status}${tail}`, {
+    hint: 'run "podman ps --all" and look at the container',
+  });
+}

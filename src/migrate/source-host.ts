@@ -1,0 +1,94 @@
+/** What the source of a migration does on its host, for source-side.ts. */
+
+import { constants, promises } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { KfdError } from '../errors.js';
+import { momentNow } from './clock.js';
+import { sendContents } from './contents.js';
+import { failureIn } from './failure-text.js';
+import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
+import type { Link } from './link.js';
+import { placesBelow } from './places.js';
+import { PodmanContainer } from './podman.js';
+import type { SourceHost } from './source-side.js';
+import type { HostSetting } from './target-host.js';
+import { lastLines, Work } from './work.js';
+
+export interface SourceSetting extends HostSetting {
+  /** Folder for the archive on its way. It has no name there. */
+  readonly store: string;
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total: number) => void;
+}
+
+export function sourceHost(record: SourceRecord, link: Link, setting: SourceSetting): SourceHost {
+  const { id, container_id: containerId, host = '' } = record;
+  const { root, run, store, signal } = setting;
+  const places = placesBelow(root);
+  const container = new PodmanContainer(containerId, run, root);
+  const work = new Work(places.work(containerId));
+  const log = places.log(containerId);
+  let archive: promises.FileHandle | undefined;
+  return {
+    now: () => momentNow(root),
+    wait: (ms, until) => delay(ms, undefined, { signal: until }),
+    write: (next) => writeRecord(next, places.journal),
+    removeRecord: () => removeRecord({ id, side: 'source' }, places.journal),
+    stop: async () => {
+      archive = await nameless(store);
+      // Podman leaves the image in the bundle, too: "podman container restore" brings it back from there.
+      const words = ['container', 'checkpoint', '--compress', 'none', '--export'];
+      const options = { descriptor: archive.fd, log };
+      const status = await work.run('podman', [...words, '/proc/self/fd/4', containerId], options);
+      if (status !== 0) throw failureIn(await lastLines(log), 'podman container checkpoint');
+      const state = await container.state();
+      if (state === 'stopped') return;
+      throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {
+        hint: 'find out who starts it: a restart policy, or a unit of systemd',
+        details: { state },
+      });
+    },
+    send: async () => {
+      if (archive === undefined) throw new KfdError('E_INTERNAL', 'migration: nothing to send');
+      const { size } = await archive.stat();
+      const progress = (bytes: number) => setting.onProgress(bytes, size);
+      try {
+        await sendContents(host, id, archive.fd, signal, progress);
+      } finally {
+        await archive.close();
+        archive = undefined;
+      }
+      progress(size);
+      return size;
+    },
+    say: (message) => link.say(message),
+    connect: (until) => link.connect(until),
+    bringBack: async () => {
+      await archive?.close();
+      archive = undefined;
+      await work.settle(() => false);
+      const state = await container.state();
+      if (state === 'runs') return;
+      if (state === 'paused') return container.unpause();
+      const [node, ...before] = setting.self;
+      const words = ['restore', '--root', root, '--quiet', '--format', 'json', containerId];
+      const status = await work.run(node, [...before, ...words], { log });
+      if (status !== 0) throw failureIn(await lastLines(log), 'restore');
+      if ((await container.state()) === 'runs') return;
+      throw new KfdError('E_IO', `${record.container}: does not run after its restore`, {
+        hint: 'see "podman logs"',
+      });
+    },
+    forget: () => container.forget(),
+  };
+}
+
+/** A new file without a name: nothing is left of it, however this process ends. */
+async function nameless(folder: string): Promise<promises.FileHandle> {
+  const name = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
+  const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+  const handle = await promises.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  await promises.unlink(name);
+  return handle;
+}

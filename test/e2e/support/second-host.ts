@@ -1,0 +1,91 @@
+/**
+ * A second host in the same guest: another storage of podman, and an `ssh` that leads there. Both hosts have one
+ * kernel, one GPU and one /run, so that a container's id is free only while it runs on neither of them.
+ */
+
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attempt, type Outcome, run } from './command.js';
+
+/** What the stand-in answers instead of a connection, by files in its folder. */
+type Fault = 'no-network' | 'hold-restore' | 'fail-restore';
+
+export class SecondHost {
+  readonly folder: string;
+  /** With this PATH the source's ssh is the stand-in. */
+  readonly path: string;
+
+  /** `name`: of the lane. */
+  constructor(name: string) {
+    this.folder = join('/var/tmp/second-host', name);
+    this.path = `${join(this.folder, 'bin')}:${process.env['PATH']}`;
+    rmSync(this.folder, { recursive: true, force: true });
+    for (const part of ['bin', 'there']) mkdirSync(join(this.folder, part), { recursive: true });
+    const { folder } = this;
+    const roots = ['root', 'runroot', 'tmpdir'].map((one) => `--${one} ${folder}/${one}`).join(' ');
+    this.#write(
+      'there/podman',
+      `case "$1 $2" in
+'container restore')
+  while [ -e ${folder}/hold-restore ]; do : >${folder}/hold-restore.reached; sleep 0.2; done
+  if [ -e ${folder}/fail-restore ]; then echo 'Error: asked to fail' >&2; exit 125; fi ;;
+esac
+exec /usr/bin/podman ${roots} "$@"`,
+    );
+    this.#write(
+      'bin/ssh',
+      `while [ "$1" != -- ]; do shift; done
+shift 2
+[ ! -e ${folder}/no-network ] || { echo 'ssh: No route to host' >&2; exit 255; }
+echo "$$ $*" >>${folder}/connections
+PATH=${folder}/there:$PATH exec "$@"`,
+    );
+  }
+
+  #write(name: string, body: string): void {
+    writeFileSync(join(this.folder, name), `#!/bin/sh\n${body}\n`);
+    chmodSync(join(this.folder, name), 0o755);
+  }
+
+  set(fault: Fault): void {
+    writeFileSync(join(this.folder, fault), '');
+  }
+
+  unset(fault: Fault): void {
+    rmSync(join(this.folder, fault), { force: true });
+  }
+
+  get isHeld(): boolean {
+    return existsSync(join(this.folder, 'hold-restore.reached'));
+  }
+
+  /** Process ids of the connections, which became the target's programs, with their words. */
+  connections(): { readonly pid: number; readonly words: string }[] {
+    return readFileSync(join(this.folder, 'connections'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => ({ pid: Number.parseInt(line, 10), words: line.replace(/^\d+ /, '') }));
+  }
+
+  podman(...args: string[]): Promise<Outcome> {
+    return attempt(join(this.folder, 'there/podman'), ...args);
+  }
+
+  /** "none" where the container is not there. */
+  async state(container: string): Promise<string> {
+    const { status, stdout } = await this.podman('inspect', '-f', '{{.State.Status}}', container);
+    return status === 0 ? stdout : 'none';
+  }
+
+  migrate(container: string, ...options: string[]): Promise<Outcome> {
+    const words = ['kfd-checkpoint', 'migrate', ...options, container, 'second'];
+    return attempt('env', `PATH=${this.path}`, ...words);
+  }
+
+  async remove(): Promise<void> {
+    await this.podman('rm', '-f', '-a', '-t', '0');
+    await this.podman('rmi', '-f', '-a');
+    await run('umount', '-l', join(this.folder, 'root/overlay')).catch(() => undefined);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

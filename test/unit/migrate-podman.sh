@@ -1,0 +1,39 @@
+#!/bin/sh
+# A stand-in for podman with one container, whose state is a file of the folder FAKE_PODMAN.
+cd "$FAKE_PODMAN" || exit 125
+echo "$*" >>log
+wait_for() {
+    : >"$1.reached"
+    while [ -e "$1" ]; do sleep 0.1; done
+}
+case "$1 $2" in
+'container exists')
+    [ -e state ]
+    ;;
+'container inspect')
+    [ -e state ] || exit 125
+    case $* in
+    *--format*) cat state ;;
+    *) cat inspect.json ;;
+    esac
+    ;;
+'container checkpoint')
+    cat archive.tar >/proc/self/fd/4
+    wait_for hold-checkpoint
+    echo exited >state
+    ;;
+'container restore')
+    wait_for hold-restore
+    if [ -e fail-restore ]; then
+        echo 'Error: restore failed' >&2
+        exit 125
+    fi
+    echo running >state
+    ;;
+'container pause') echo paused >state ;;
+'container unpause') echo running >state ;;
+'container kill') echo exited >state ;;
+'container rm') rm -f state ;;
+'image inspect') cat image-id ;;
+*) exit 125 ;;
+esac

@@ -1,0 +1,40 @@
+/** Parts of migrate-two-hosts.ts. */
+
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import { KfdError } from '../../src/errors.js';
+import type { TargetSide } from '../../src/migrate/target-side.js';
+import { errorOf, type Message } from '../../src/migrate/wire/messages.js';
+
+export const id = '5c'.repeat(16);
+export const lost = new KfdError('E_IO', 'the connection has gone');
+
+/** Where a process is killed: the nth thing that a side does, before or after it is done. */
+export interface Kill {
+  readonly side: 'source' | 'target';
+  readonly at: number;
+  readonly moment: 'before' | 'after';
+}
+
+/** As far as it matters here. */
+export class Process {
+  alive = true;
+  connected = true;
+}
+
+/** Posts what the source says. */
+export async function wordFor(side: TargetSide, message: Message): Promise<void> {
+  if (message.type === 'rest') return side.post({ type: 'received' });
+  if (message.type === 'grant' || message.type === 'yours' || message.type === 'query')
+    return side.post({ type: message.type });
+  assert.equal(message.type, 'revoke');
+  if (message.type === 'revoke')
+    return side.post({ type: 'revoke', error: errorOf(message.failure, 'source') });
+}
+
+/** Resolves when it was killed. */
+export async function whenDead(process: Process): Promise<undefined> {
+  while (process.alive && !process.connected) await turn();
+  while (process.alive) await turn();
+  return undefined;
+}
