@@ -29,6 +29,7 @@ const context = {
   runThrough,
   prefix: '/usr/lib/kfd-checkpoint',
   native: fakeNative,
+  whyNotRoot: async () => undefined,
   signal: interrupted.signal,
 };
 
