@@ -18,7 +18,7 @@ import {
 } from './sample.js';
 
 /** A program without ROCr starts fast and knows the number of everything it has. */
-export const smallProgram = ['kfd-worker', '--memory', '--ordered'];
+const smallProgram = ['kfd-worker', '--memory', '--ordered'];
 
 /** So few that old ones are removed in most cycles. */
 export const keptLogs = 4;
