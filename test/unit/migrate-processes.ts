@@ -1,7 +1,6 @@
 /** Parts of migrate-two-hosts.ts. */
 
 import assert from 'node:assert/strict';
-import { setImmediate as turn } from 'node:timers/promises';
 import { KfdError } from '../../src/errors.js';
 import type { TargetSide } from '../../src/migrate/target-side.js';
 import { errorOf, type Message } from '../../src/migrate/wire/messages.js';
@@ -18,8 +17,22 @@ export interface Kill {
 
 /** As far as it matters here. */
 export class Process {
-  alive = true;
   connected = true;
+  #alive = true;
+  #die: () => void = () => undefined;
+  /** Resolves when it is killed, or has ended. */
+  readonly dead = new Promise<undefined>((resolve) => {
+    this.#die = () => resolve(undefined);
+  });
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  set alive(value: boolean) {
+    this.#alive = value;
+    if (!value) this.#die();
+  }
 }
 
 /** Posts what the source says. */
@@ -30,11 +43,4 @@ export async function wordFor(side: TargetSide, message: Message): Promise<void>
   assert.equal(message.type, 'revoke');
   if (message.type === 'revoke')
     return side.post({ type: 'revoke', error: errorOf(message.failure, 'source') });
-}
-
-/** Resolves when it was killed. */
-export async function whenDead(process: Process): Promise<undefined> {
-  while (process.alive && !process.connected) await turn();
-  while (process.alive) await turn();
-  return undefined;
 }

@@ -13,7 +13,10 @@ import { SourceSide } from '../../src/migrate/source-side.js';
 import { ended, goOn } from '../../src/migrate/takeover.js';
 import { type TargetHost, TargetSide } from '../../src/migrate/target-side.js';
 import type { Message } from '../../src/migrate/wire/messages.js';
-import { id, type Kill, lost, Process, whenDead, wordFor } from './migrate-processes.js';
+import { id, type Kill, lost, Process, wordFor } from './migrate-processes.js';
+
+/** What a process that was killed waits for. */
+const never = () => new Promise<never>(() => undefined);
 
 export class TwoHosts {
   readonly done: { source: string[]; target: string[] } = { source: [], target: [] };
@@ -104,7 +107,7 @@ export class TwoHosts {
     name: string,
     work: () => T,
   ): Promise<T> {
-    if (!process.alive) return new Promise(() => undefined);
+    if (!process.alive) return never();
     const at = this.done[side].push(name) - 1;
     const isHere = this.#kill?.side === side && this.#kill.at === at;
     if (isHere && this.#kill?.moment === 'before') return this.#die(side, process);
@@ -113,7 +116,7 @@ export class TwoHosts {
     if (isHere) return this.#die(side, process);
     await turn();
     // Meanwhile it may have been killed: nothing comes of it then.
-    return process.alive ? result : new Promise(() => undefined);
+    return process.alive ? result : never();
   }
 
   #die(side: 'source' | 'target', process: Process): Promise<never> {
@@ -121,7 +124,7 @@ export class TwoHosts {
     process.alive = false;
     if (side === 'source') this.#onSourceKilled();
     else this.#loseSource();
-    return new Promise(() => undefined);
+    return never();
   }
 
   #assertNotTwo(): void {
@@ -187,6 +190,7 @@ export class TwoHosts {
       now: () => this.#now(),
       wait: async (_: number, signal: AbortSignal) => {
         await turn();
+        if (!process.alive) return never();
         signal.throwIfAborted();
       },
       write: (record: SourceRecord) =>
@@ -231,11 +235,13 @@ export class TwoHosts {
     while (!this.network || (this.#target.alive && this.#target.connected)) {
       signal.throwIfAborted();
       await turn();
+      if (!process.alive) return never();
       await this.#now();
     }
     const before = this.#targetSide;
     while (this.#target.alive && before?.phase === 'starting') await turn();
     await turn();
+    if (!process.alive) return never();
     this.#target.alive = false;
     const there = new Process();
     this.#target = there;
@@ -243,7 +249,7 @@ export class TwoHosts {
     const host = this.#targetHost(there);
     this.#targetSide = await Promise.race([
       goOn(record, host, async () => this.targetBox),
-      whenDead(there),
+      there.dead,
     ]);
     if (this.#targetSide === undefined) return this.#connect(process, signal);
     this.#watchTarget(this.#targetSide, there);
