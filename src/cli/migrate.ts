@@ -13,6 +13,7 @@ import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js'
 import { answerAsJson, answerAsText, moveAsJson, moveAsText, refusalOf } from './migrate-report.js';
 import { continueMigration, type Move, moveContainer } from './migrate-run.js';
 import { unfinishedMigration } from './migrate-unfinished.js';
+import { assertHostRoot } from './rootless.js';
 
 /** `self`: this program, for tests another one. */
 export function migrateCommand(context: CommandContext, self = selfProgram()): Command {
@@ -28,6 +29,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .addOption(formatOption('text', 'json'))
     .option('--root <dir>', 'read the system below this folder', '/')
     .action(async (container: string, host: string, options: MigrateOptions) => {
+      await assertHostRoot('migrate', context);
       const how = { ...options, self };
       const unfinished = await unfinishedMigration(container, host, options.root);
       if (unfinished !== undefined && options.dryRun === true) {

@@ -141,6 +141,7 @@ test('rootless podman is told in one sentence', async (t) => {
     for (const [verb, ...args] of [
       ['checkpoint', '--parent', '/nowhere.tar', 'job', '--export', 'x.tar'],
       ['restore', '/nowhere.tar'],
+      ['migrate', 'job', 'host-b'],
     ] as const) {
       const refused = await cli([verb, ...args, '--format', 'json'], {
         whyNotRoot,
