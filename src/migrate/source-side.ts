@@ -1,7 +1,6 @@
 /** Plays the source of one migration: the machine of protocol/source.ts, with the effects done on this host. */
 
 import { asKfdError, KfdError } from '../errors.js';
-import { stage } from '../stages.js';
 import type { SourceRecord } from './journal.js';
 import { defaultTerms, type Moment, sourceDeadline, waitAtSource } from './protocol/lease.js';
 import {
@@ -114,7 +113,6 @@ export class SourceSide {
   }
 
   async #perform(effect: SourceEffect, state: SourceState): Promise<void> {
-    stage('migrate-source', `${state.phase}-${effect}`);
     const { id } = this.#record;
     const host = this.#host;
     switch (effect) {

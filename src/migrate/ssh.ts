@@ -16,6 +16,8 @@ const maxSaid = 4096;
  * standard error, which never ends then (ssh_config(5)).
  */
 const restMs = 500;
+/** How long its standard output is read at most when it has ended. */
+const lastWordsMs = 10_000;
 
 export class Ssh {
   readonly child: ChildProcess;
@@ -53,7 +55,10 @@ export class Ssh {
     const closed = once(child, 'close');
     this.ended = once(child, 'exit').then(async ([status]) => {
       await Promise.race([closed, delay(restMs, undefined, { ref: false })]);
-      for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+      child.stdin?.destroy();
+      child.stderr?.destroy();
+      // Its last words may not have been read yet. That process does not have its standard output.
+      setTimeout(() => child.stdout?.destroy(), lastWordsMs).unref();
       return (status as number | null) ?? undefined;
     });
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {

@@ -1,7 +1,6 @@
 /** Plays the target of one migration: the machine of protocol/target.ts, with the effects done on this host. */
 
 import { asKfdError, type KfdError } from '../errors.js';
-import { stage } from '../stages.js';
 import type { TargetRecord } from './journal.js';
 import { defaultTerms, isOverAtTarget, type Moment, targetDeadline } from './protocol/lease.js';
 import {
@@ -84,7 +83,6 @@ export class TargetSide {
   }
 
   async #perform(effect: TargetEffect, state: TargetState): Promise<void> {
-    stage('migrate-target', `${state.phase}-${effect}`);
     const host = this.#host;
     switch (effect) {
       case 'record':
