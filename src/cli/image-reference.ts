@@ -106,7 +106,7 @@ async function extract(
   name: string,
   { runThrough, signal }: CommandContext,
 ): Promise<void> {
-  const words = ['--extract', '--file', archive, '--directory', folder];
+  const words = ['--extract', '--force-local', '--file', archive, '--directory', folder];
   const safely = ['--no-same-owner', '--no-same-permissions', '--occurrence=1'];
   const status = await runThrough('tar', [...words, ...safely, '--', blob], undefined, signal);
   signal.throwIfAborted();
@@ -123,7 +123,7 @@ export async function packed(
   { runThrough, signal }: CommandContext,
 ): Promise<string> {
   const archive = join(folder, 'checkpoint.tar');
-  const words = ['--create', '--file', archive, '--directory', mount, '.'];
+  const words = ['--create', '--force-local', '--file', archive, '--directory', mount, '.'];
   const status = await runThrough('tar', words, undefined, signal);
   signal.throwIfAborted();
   if (status === 0) return archive;
