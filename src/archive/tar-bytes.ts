@@ -31,7 +31,7 @@ export function cutError(path: string): KfdError {
   return new KfdError('E_IMAGE_CORRUPT', `${path}: the end is missing`, { hint: damaged });
 }
 
-function assertGoesOn(path: string, signal: AbortSignal | undefined): void {
+export function assertGoesOn(path: string, signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new KfdError('E_CANCELLED', `${path}: reading was interrupted`);
 }
 

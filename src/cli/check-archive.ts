@@ -10,7 +10,7 @@ import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
-import { type ImageReference, imageReference, withCheckpoint } from './image-reference.js';
+import { type ImageReference, withCheckpoint } from './image-reference.js';
 import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
 import { bundleAt } from './restore-target.js';
 
@@ -34,20 +34,21 @@ export async function checkArchive(
   context: CommandContext,
   options: CheckArchiveOptions,
 ): Promise<void> {
-  await withCheckpoint(name, context, (path) => checkAt(path, name, options, context));
+  await withCheckpoint(name, context, (path, reference) =>
+    checkAt(path, { name, reference }, options, context),
+  );
 }
 
 /** `name`: what the user has called it. */
 async function checkAt(
   path: string,
-  name: string,
+  { name, reference }: { name: string; reference: ImageReference | undefined },
   { format, root, gpuMap, ignoreMismatch }: CheckArchiveOptions,
   context: CommandContext,
 ): Promise<void> {
   const found = await restorabilityOf(path, context, { root, gpuMap, ignoreMismatch });
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;
-  const reference = imageReference(name);
   const verdict: Verdict = {
     ...found,
     reasons: [...found.reasons, ...missing],

@@ -5,7 +5,8 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Blob, blobPath, indexBlob, layerBlob, manifestBlob } from '../archive/oci-layout.js';
+import { blobPath, indexBlob, layerBlob, manifestBlob } from '../archive/oci-layout.js';
+import { assertGoesOn } from '../archive/tar-bytes.js';
 import { isMissing, KfdError, printable } from '../errors.js';
 import { inWorkFolder } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
@@ -25,8 +26,7 @@ const tarHint = 'see what tar has printed before this line. TMPDIR names a folde
 
 /** Undefined for anything without one of the three transports. Throws E_USAGE. */
 export function imageReference(name: string): ImageReference | undefined {
-  const colon = name.indexOf(':');
-  const [transport, rest] = [name.slice(0, colon), name.slice(colon + 1)];
+  const [transport, rest = ''] = split(name);
   switch (transport) {
     case 'containers-storage':
       // Such a reference may also name another storage. podman knows its own by the name alone.
@@ -38,7 +38,7 @@ export function imageReference(name: string): ImageReference | undefined {
       return { transport, image: rest };
     case 'oci':
     case 'oci-archive': {
-      const [path = '', tag] = split(rest);
+      const [path, tag] = split(rest);
       if (path === '') throw new KfdError('E_USAGE', `${name}: names no file`);
       return { transport, path, tag };
     }
@@ -48,31 +48,32 @@ export function imageReference(name: string): ImageReference | undefined {
 }
 
 /** At the first colon, as containers/image does. */
-function split(rest: string): [string, string?] {
-  const colon = rest.indexOf(':');
-  return colon < 0 ? [rest] : [rest.slice(0, colon), rest.slice(colon + 1)];
+function split(text: string): [string, string?] {
+  const colon = text.indexOf(':');
+  return colon < 0 ? [text] : [text.slice(0, colon), text.slice(colon + 1)];
 }
 
 /**
  * Calls `work` with the path of the checkpoint that `name` means: an archive or a folder. It is there until `work`
  * ends. Anything but a reference of an image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST,
- * E_IO, E_TIMEOUT and what `work` throws.
+ * E_IO, E_TIMEOUT, E_CANCELLED and what `work` throws.
  */
 export async function withCheckpoint<T>(
   name: string,
   context: CommandContext,
-  work: (path: string) => Promise<T>,
+  work: (path: string, reference: ImageReference | undefined) => Promise<T>,
 ): Promise<T> {
   const reference = imageReference(name);
   switch (reference?.transport) {
     case undefined:
-      return work(name);
+      return work(name, undefined);
     case 'containers-storage':
-      return mounted(reference.image, context, work);
+      return mounted(reference.image, context, (path) => work(path, reference));
     case 'oci': {
       const { path, tag } = reference;
       const manifest = await manifestBlob(path, tag, name);
-      return work(await blobPath(path, await layerBlob(path, manifest, name), name));
+      const layer = await layerBlob(path, manifest, name);
+      return work(await blobPath(path, layer, name), reference);
     }
     case 'oci-archive': {
       const { path, tag } = reference;
@@ -82,9 +83,9 @@ export async function withCheckpoint<T>(
         await take(indexBlob);
         const manifest = await manifestBlob(folder, tag, name);
         await take(manifest.name);
-        const layer: Blob = await layerBlob(folder, manifest, name);
+        const layer = await layerBlob(folder, manifest, name);
         await take(layer.name);
-        return work(await blobPath(folder, layer, name));
+        return work(await blobPath(folder, layer, name), reference);
       });
     }
   }
@@ -109,7 +110,7 @@ async function extract(
   const words = ['--extract', '--force-local', '--file', archive, '--directory', folder];
   const safely = ['--no-same-owner', '--no-same-permissions', '--occurrence=1'];
   const status = await runThrough('tar', [...words, ...safely, '--', blob], undefined, signal);
-  signal.throwIfAborted();
+  assertGoesOn(name, signal);
   if (status === 0) return;
   throw new KfdError('E_IO', `${name}: ${blob} cannot be unpacked`, {
     hint: tarHint,
@@ -125,7 +126,7 @@ export async function packed(
   const archive = join(folder, 'checkpoint.tar');
   const words = ['--create', '--force-local', '--file', archive, '--directory', mount, '.'];
   const status = await runThrough('tar', words, undefined, signal);
-  signal.throwIfAborted();
+  assertGoesOn(mount, signal);
   if (status === 0) return archive;
   throw new KfdError('E_IO', `${mount}: no archive can be made of it`, { hint: tarHint });
 }

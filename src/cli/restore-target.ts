@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
 import type { CommandContext } from './context.js';
-import { imageReference, withCheckpoint } from './image-reference.js';
+import { withCheckpoint } from './image-reference.js';
 
 /** `path`: podman's bundle, which contains `checkpoint`. */
 export interface Container {
@@ -43,15 +43,14 @@ export async function withRestoreTarget<T>(
   context: CommandContext,
   work: (target: RestoreTarget) => Promise<T>,
 ): Promise<T> {
-  const reference = imageReference(name);
-  if (reference === undefined) return work(await restoreTarget(name, context.run));
-  return withCheckpoint(name, context, (path) =>
-    work(
+  return withCheckpoint(name, context, async (path, reference) => {
+    if (reference === undefined) return work(await restoreTarget(name, context.run));
+    return work(
       reference.transport === 'containers-storage'
         ? { kind: 'image', path, image: reference.image }
         : { kind: 'archive', path },
-    ),
-  );
+    );
+  });
 }
 
 /**

@@ -3,7 +3,6 @@
  * changes recorded device numbers to the numbers of this host, where they differ.
  */
 
-import { closeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { type Flattened, flattened } from '../archive/flatten.js';
@@ -75,10 +74,14 @@ async function restore(
     );
   }
   await assertHostRoot('restore', context);
-  await withRestoreTarget(name, context, (target) => restoreTo(target, flags, options, context));
+  await withRestoreTarget(name, context, (target) =>
+    restoreTo(name, target, flags, options, context),
+  );
 }
 
+/** `name`: what the user has called it. */
 async function restoreTo(
+  name: string,
   target: RestoreTarget,
   flags: readonly string[],
   { root, gpuMap, ignoreMismatch, parent = [], quiet, format }: RestoreOptions,
@@ -90,9 +93,9 @@ async function restoreTo(
   const hasParent = parent.length > 0;
   const options = { root, gpuMap, ignoreMismatch, hasParent, also: tmpfsCollector(tmpfs) };
   const verdict = await restorabilityOf(path, context, options);
-  const refused = refusal(path, verdict.reasons);
+  const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
-  assertPrevious(path, flags, verdict);
+  assertPrevious(name, flags, verdict);
   for (const { difference, message } of verdict.placement?.ignored ?? []) {
     context.err(`ignored (${difference}): ${printable(message)}\n`);
   }
@@ -105,10 +108,10 @@ async function restoreTo(
 }
 
 /** Throws E_USAGE for an archive whose host memory is in part in that of a pre-checkpoint, which nobody has named. */
-function assertPrevious(path: string, flags: readonly string[], { contents }: Restorability): void {
+function assertPrevious(name: string, flags: readonly string[], { contents }: Restorability): void {
   const isNamed = flags.some((flag) => /^--import-previous(=.*)?$/.test(flag));
   if (contents.needsPrevious !== true || isNamed) return;
-  throw new KfdError('E_USAGE', `${path}: was made with --with-previous`, {
+  throw new KfdError('E_USAGE', `${name}: was made with --with-previous`, {
     hint: 'add "--import-previous FILE", with the archive of its pre-checkpoint',
   });
 }
@@ -125,9 +128,10 @@ async function restoreBy(
   target: RestoreTarget,
   verdict: Restorability,
   tmpfs: ReadonlyMap<string, Buffer>,
-  { parents, flags, quiet, format }: How,
+  how: How,
   context: CommandContext,
 ): Promise<string> {
+  const { parents, flags, quiet, format } = how;
   const { path } = target;
   const hasParent = parents.length > 0;
   if (target.kind === 'container') {
@@ -145,7 +149,6 @@ async function restoreBy(
       const globals = runtimeOf(verdict);
       return restored([...flags, target.image], undefined, format, context, globals);
     }
-    const how = { parents, flags, quiet, format };
     return inWorkFolder('/var/tmp', async (folder) => {
       const archive = await packed(path, folder, context);
       return restoreBy({ kind: 'archive', path: archive }, verdict, tmpfs, how, context);
@@ -155,7 +158,8 @@ async function restoreBy(
     return restored(['--import', path, ...flags], undefined, format, context);
   }
   const { config, spec } = verdict.contents.documents;
-  const fd = await temporaryFile(path);
+  const file = await temporaryFile(path);
+  const { fd } = file;
   try {
     const write = async (whole?: Flattened) => {
       const replaced = verdict.needsRewriting
@@ -173,7 +177,7 @@ async function restoreBy(
     // podman gets a descriptor, because a file without a name never stays behind.
     return await restored(['--import', '/proc/self/fd/3', ...flags], fd, format, context);
   } finally {
-    closeSync(fd);
+    await file.close();
   }
 }
 

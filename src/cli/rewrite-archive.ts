@@ -1,12 +1,11 @@
 /** Writes a changed copy of an archive, with progress, and finds a place for it. */
 
-import { constants, openSync, unlinkSync } from 'node:fs';
-import { stat, statfs } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { type FileHandle, stat, statfs } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { type Contents, rewriteArchive } from '../archive/rewrite.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { ProgramFilter } from '../os/filter.js';
-import { temporaryRoot } from '../os/temporary.js';
+import { temporaryRoot, unnamedFile } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
 import { size } from './format.js';
 import { progressOf } from './progress.js';
@@ -37,7 +36,7 @@ export async function rewriteTo(
  * Opens a file without a name, in $TMPDIR or beside the archive. Throws E_IO when there is no room for a
  * copy of the archive.
  */
-export async function temporaryFile(path: string): Promise<number> {
+export async function temporaryFile(path: string): Promise<FileHandle> {
   const folder = temporaryRoot(dirname(path));
   const hint = 'set TMPDIR to a folder with room for a copy of the archive';
   try {
@@ -49,11 +48,7 @@ export async function temporaryFile(path: string): Promise<number> {
         hint,
       });
     }
-    const name = join(folder, `.${basename(path)}.${process.pid}.tmp`);
-    const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-    const fd = openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    unlinkSync(name);
-    return fd;
+    return await unnamedFile(folder);
   } catch (error) {
     const known = asKfdError(error, folder);
     throw known.hint === undefined ? new KfdError(known.code, known.message, { hint }) : known;

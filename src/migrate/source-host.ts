@@ -1,9 +1,9 @@
 /** What the source of a migration does on its host, for source-side.ts. */
 
-import { constants, promises } from 'node:fs';
-import { join } from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../errors.js';
+import { unnamedFile } from '../os/temporary.js';
 import { momentNow } from './clock.js';
 import { sendContents } from './contents.js';
 import { failureIn } from './failure-text.js';
@@ -29,14 +29,14 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
   const container = new PodmanContainer(containerId, run, root);
   const work = new Work(places.work(containerId));
   const log = places.log(containerId);
-  let archive: promises.FileHandle | undefined;
+  let archive: FileHandle | undefined;
   return {
     now: () => momentNow(root),
     wait: (ms, until) => delay(ms, undefined, { signal: until }),
     write: (next) => writeRecord(next, places.journal),
     removeRecord: () => removeRecord({ id, side: 'source' }, places.journal),
     stop: async () => {
-      archive = await nameless(store);
+      archive = await unnamedFile(store);
       // Podman leaves the image in the bundle, too: "podman container restore" brings it back from there.
       const words = ['container', 'checkpoint', '--compress', 'none', '--export'];
       const options = { descriptor: archive.fd, log };
@@ -82,13 +82,4 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
     },
     forget: () => container.forget(),
   };
-}
-
-/** A new file without a name: nothing is left of it, however this process ends. */
-async function nameless(folder: string): Promise<promises.FileHandle> {
-  const name = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
-  const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-  const handle = await promises.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  await promises.unlink(name);
-  return handle;
 }

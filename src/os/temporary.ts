@@ -1,6 +1,6 @@
 /** Where large temporary files go. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { constants, promises } from 'node:fs';
 import { join } from 'node:path';
 import { asKfdError } from '../errors.js';
 
@@ -20,13 +20,22 @@ export async function inWorkFolder<T>(
   const root = temporaryRoot(parent);
   let folder: string;
   try {
-    folder = await mkdtemp(join(root, '.kfd-checkpoint-'));
+    folder = await promises.mkdtemp(join(root, '.kfd-checkpoint-'));
   } catch (error) {
     throw asKfdError(error, root);
   }
   try {
     return await work(folder);
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await promises.rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Opens a new file without a name: nothing is left of it, however this process ends. Throws Node's error. */
+export async function unnamedFile(folder: string): Promise<promises.FileHandle> {
+  const name = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
+  const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+  const handle = await promises.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  await promises.unlink(name);
+  return handle;
 }

@@ -115,6 +115,22 @@ test('an archive without an image is told, and nothing of it stays', async (t) =
   assert.deepEqual(readdirSync(folder), ['image.tar']);
 });
 
+test('an interrupt while an image is unpacked ends as one, and nothing stays', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'image.tar');
+  await writeFile(file, await checkpoint());
+  const interrupted = new AbortController();
+  const { code, stderr } = await run(['inspect', '--format', 'json', `oci-archive:${file}`], {
+    signal: interrupted.signal,
+    runThrough: async () => {
+      interrupted.abort();
+      return 143;
+    },
+  });
+  assert.deepEqual([code, errorIn(stderr).code], [1, 'E_CANCELLED']);
+  assert.deepEqual(readdirSync(folder), ['image.tar']);
+});
+
 test('of several images one is named by its tag', async (t) => {
   const other = { layers: [{ bytes: Buffer.from('no tar') }] };
   const [dir] = await sampleLayout(t, { ...other, tag: 'b' }, { ...other, tag: 'c' });

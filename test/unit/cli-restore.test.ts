@@ -273,14 +273,17 @@ test('a file that others have planted under the name of the copy is neither writ
   const root = await bentHost(t, 'two-gpus', moved);
   process.env['TMPDIR'] = folder;
   t.after(() => delete process.env['TMPDIR']);
-  const planted = join(folder, `.job.tar.${process.pid}.tmp`);
+  const planted = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
   const precious = join(folder, 'precious');
   await writeFile(precious, 'x');
   for (const plant of [() => symlink(precious, planted), () => writeFile(planted, 'y')]) {
     await plant();
     const { code, given } = await restore(path, root);
     assert.deepEqual([code, given], [1, []]);
-    assert.deepEqual(readdirSync(folder).sort(), [`.job.tar.${process.pid}.tmp`, 'precious']);
+    assert.deepEqual(readdirSync(folder).sort(), [
+      `.kfd-checkpoint-${process.pid}.tmp`,
+      'precious',
+    ]);
     assert.equal(await readFile(precious, 'utf8'), 'x');
     await rm(planted);
   }
