@@ -19,7 +19,11 @@ export async function sendImage(image: string, host: string, signal: AbortSignal
   } catch (error) {
     throw missing('podman', error as Error);
   }
-  const ssh = await Ssh.open(host, ['podman', 'image', 'load', '--quiet'], saves.stdout);
+  const words = ['podman', 'image', 'load', '--quiet'];
+  const ssh = await Ssh.open(host, words, saves.stdout).catch((error: unknown) => {
+    saves.kill('SIGTERM');
+    throw error;
+  });
   // ssh has its own descriptor of that pipe: a reader here would take bytes from it.
   saves.stdout.destroy();
   const stop = () => {

@@ -149,13 +149,11 @@ export class TargetEnd {
         hint: 'run the migration again',
       });
     }
-    const { native, signal, err } = this.#services;
-    const context = { native, signal, err } as CommandContext;
     const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
     const options = { root: this.#root, gpuMap, ignoreMismatch };
     const refused = refusal(
       'contents',
-      (await restorabilityOf(this.#archive, context, options)).reasons,
+      (await restorabilityOf(this.#archive, this.#services, options)).reasons,
     );
     if (refused !== undefined) throw refused;
   }

@@ -43,7 +43,7 @@ export interface RestorabilityOptions {
 /** Throws as `readContents`, E_CONFIG for the configuration, E_USAGE for the options. */
 export async function restorabilityOf(
   path: string,
-  { native, signal, err }: CommandContext,
+  { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
   const { gpuMap, ignoreMismatch } = options;
