@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { type Host, type HostGpu, readHost } from '../../src/gpu/host.js';
+import { pairGpus } from '../../src/gpu/pair.js';
 import type { SdmaUser } from '../../src/gpu/sdma-users.js';
 import type { ManifestGpu } from '../../src/manifest/schema.js';
 import { sampleManifest } from './manifest-sample.js';
@@ -34,3 +35,9 @@ export function hostWith(...bends: readonly Bend[]): Host {
   });
   return { ...twoGpus, machine: 'x86_64', gpus };
 }
+
+/** Which recorded GPU gets which one of the host, by their ordinals. */
+export const chosen = (host: Host, manifest = sampleManifest(), map = {}) =>
+  pairGpus(manifest, host, map).pairs.map(
+    ({ recorded, present }) => `${recorded.ordinal}>${present.record.ordinal}`,
+  );

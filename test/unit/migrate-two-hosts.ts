@@ -13,10 +13,7 @@ import { SourceSide } from '../../src/migrate/source-side.js';
 import { ended, goOn } from '../../src/migrate/takeover.js';
 import { type TargetHost, TargetSide } from '../../src/migrate/target-side.js';
 import type { Message } from '../../src/migrate/wire/messages.js';
-import { id, type Kill, lost, Process, wordFor } from './migrate-processes.js';
-
-/** What a process that was killed waits for. */
-const never = () => new Promise<never>(() => undefined);
+import { firstRecords, id, type Kill, lost, never, Process, wordFor } from './migrate-processes.js';
 
 export class TwoHosts {
   readonly done: { source: string[]; target: string[] } = { source: [], target: [] };
@@ -43,29 +40,10 @@ export class TwoHosts {
 
   /** From the target's consent to the end, with a new process for each one that was killed. */
   async migrate(): Promise<SourceState | undefined> {
-    const common = {
-      schema_version: 1,
-      id,
-      container: 'job',
-      container_id: 'c0'.repeat(32),
-    } as const;
-    const target: TargetRecord = {
-      ...common,
-      side: 'target',
-      phase: 'receiving',
-      contents: '/x',
-      lease_ms: 2000,
-    };
-    const first: SourceRecord = {
-      ...common,
-      side: 'source',
-      phase: 'asking',
-      host: 'b',
-      lease_ms: 2000,
-    };
+    const { source, target } = firstRecords;
     this.#targetSide = new TargetSide(target, this.#targetHost(this.#target));
     this.#watchTarget(this.#targetSide, this.#target);
-    const state = await this.#run(first, (side) => side.post({ type: 'accepted' }));
+    const state = await this.#run(source, (side) => side.post({ type: 'accepted' }));
     if (state !== 'killed') return state;
     for (let left = 3; left > 0; left -= 1) {
       // The next command removes such a record, and begins anew: src/cli/migrate-unfinished.ts.
