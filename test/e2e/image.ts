@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container, removeContainers } from './support/container.js';
+import { assertExplained } from './support/explained.js';
 import { goHome, loadGpu, takeMajor } from './support/gpu.js';
 import { scenario } from './support/suite.js';
 
@@ -64,6 +65,7 @@ scenario('a checkpoint image, by name and as files, and with other numbers', asy
     });
     const refused = await attempt('podman', '--runtime', engine, 'container', 'restore', image);
     assert.notEqual(refused.status, 0);
+    await assertExplained(job, 'restore', refused, /E_DEVICE_MOVED/);
     await job.remove();
     await comesBack(job, stored);
     assert.equal(await run('podman', 'image', 'mount'), '');

@@ -17,51 +17,39 @@ async function whoRuns(job: Container, second: SecondHost): Promise<string> {
   return `${here} here, ${await second.state(job.name)} there`;
 }
 
-scenario(
-  'migrate: a dry run, the image, and the container with its GPU contents',
-  async ({ engine }) => {
-    const second = new SecondHost(engine);
-    try {
-      const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
-      const before = counter(await job.control.ask('status'));
-      const dry = await second.migrate(job.name, '--dry-run', '--format', 'json');
-      const { reasons } = JSON.parse(dry.stdout) as { reasons: { code: string }[] };
-      assert.deepEqual(
-        reasons.map(({ code }) => code),
-        ['E_IMAGE_MISSING'],
-        dry.stdout,
-      );
-      const moved = await second.migrate(job.name, '--with-image', '--format', 'json');
-      assert.equal(moved.status, 0, moved.stderr);
-      const report = JSON.parse(moved.stdout) as { downtime_ms: number; bytes: number };
-      assert.ok(report.downtime_ms > 0 && report.bytes > 16 << 20, moved.stdout);
-      assert.equal(await whoRuns(job, second), 'none here, running there');
-      assert.match(await job.control.ask('verify'), /^verified /);
-      assert.ok(counter(await job.control.ask('status')) >= before);
-      await job.computesOn();
-    } finally {
-      await second.remove();
-    }
-  },
+scenario('migrate: a dry run, the image, and the container with its GPU contents', ({ engine }) =>
+  SecondHost.during(engine, async (second) => {
+    const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
+    const before = counter(await job.control.ask('status'));
+    const dry = await second.migrate(job.name, '--dry-run', '--format', 'json');
+    const { reasons } = JSON.parse(dry.stdout) as { reasons: { code: string }[] };
+    assert.deepEqual(
+      reasons.map(({ code }) => code),
+      ['E_IMAGE_MISSING'],
+      dry.stdout,
+    );
+    const moved = await second.migrate(job.name, '--with-image', '--format', 'json');
+    assert.equal(moved.status, 0, moved.stderr);
+    const report = JSON.parse(moved.stdout) as { downtime_ms: number; bytes: number };
+    assert.ok(report.downtime_ms > 0 && report.bytes > 16 << 20, moved.stdout);
+    assert.equal(await whoRuns(job, second), 'none here, running there');
+    assert.match(await job.control.ask('verify'), /^verified /);
+    assert.ok(counter(await job.control.ask('status')) >= before);
+    await job.computesOn();
+  }),
 );
 
-scenario(
-  'migrate: what cannot be restored there goes on here, from its own image',
-  async ({ engine }) => {
-    const second = new SecondHost(engine);
-    try {
-      const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
-      second.set('fail-restore');
-      const { status, stderr } = await second.migrate(job.name, '--with-image');
-      assert.equal(status, 1, stderr);
-      assert.match(stderr, /did not move, and runs here: second: restore: /);
-      assert.equal(await whoRuns(job, second), 'running here, none there');
-      assert.match(await job.control.ask('verify'), /^verified /);
-      await job.computesOn();
-    } finally {
-      await second.remove();
-    }
-  },
+scenario('migrate: what cannot be restored there goes on here, from its own image', ({ engine }) =>
+  SecondHost.during(engine, async (second) => {
+    const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
+    second.set('fail-restore');
+    const { status, stderr } = await second.migrate(job.name, '--with-image');
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /did not move, and runs here: second: restore: /);
+    assert.equal(await whoRuns(job, second), 'running here, none there');
+    assert.match(await job.control.ask('verify'), /^verified /);
+    await job.computesOn();
+  }),
 );
 
 /** Starts the verb, waits for the restore there to be held, kills `whom`, and runs the verb again. */
@@ -89,8 +77,7 @@ scenario(
   'migrate: SIGKILL of the source, and of the target, while it is being restored',
   async ({ engine }) => {
     for (const whom of ['source', 'target'] as const) {
-      const second = new SecondHost(engine);
-      try {
+      await SecondHost.during(engine, async (second) => {
         const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
         await killedWhileHeld(job, second, whom);
         const runs = await whoRuns(job, second);
@@ -98,9 +85,7 @@ scenario(
         assert.match(await job.control.ask('verify'), /^verified /);
         await job.computesOn();
         await job.remove();
-      } finally {
-        await second.remove();
-      }
+      });
     }
   },
 );

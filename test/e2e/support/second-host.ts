@@ -15,8 +15,17 @@ export class SecondHost {
   /** With this PATH the source's ssh is the stand-in. */
   readonly path: string;
 
-  /** `name`: of the lane. */
-  constructor(name: string) {
+  /** Calls `body` with one for the lane `name`, which is gone afterwards. */
+  static async during(name: string, body: (second: SecondHost) => Promise<void>): Promise<void> {
+    const second = new SecondHost(name);
+    try {
+      await body(second);
+    } finally {
+      await second.#remove();
+    }
+  }
+
+  private constructor(name: string) {
     this.folder = join('/var/tmp/second-host', name);
     this.path = `${join(this.folder, 'bin')}:${process.env['PATH']}`;
     rmSync(this.folder, { recursive: true, force: true });
@@ -82,7 +91,7 @@ PATH=${folder}/there:$PATH exec "$@"`,
     return attempt('env', `PATH=${this.path}`, ...words);
   }
 
-  async remove(): Promise<void> {
+  async #remove(): Promise<void> {
     await this.podman('rm', '-f', '-a', '-t', '0');
     await this.podman('rmi', '-f', '-a');
     await run('umount', '-l', join(this.folder, 'root/overlay')).catch(() => undefined);
