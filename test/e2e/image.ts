@@ -68,7 +68,9 @@ scenario('a checkpoint image, by name and as files, and with other numbers', asy
     await assertExplained(job, 'restore', refused, /E_DEVICE_MOVED/);
     await job.remove();
     await comesBack(job, stored);
-    assert.equal(await run('podman', 'image', 'mount'), '');
+    // The other lane may just have its own one mounted.
+    const mounted = await run('podman', 'image', 'mount');
+    assert.ok(!mounted.includes(image), mounted);
   } finally {
     await removeContainers(engine);
     await attempt('podman', 'rmi', '--force', image);
