@@ -77,6 +77,8 @@ export class SshConnection {
   private constructor(ssh: Ssh) {
     this.#ssh = ssh;
     const { stdin, stdout } = ssh.child;
+    // Node.js throws away what nobody reads when a process ends (child_process.js:flushStdio, v20): somebody will.
+    stdout?.on('readable', () => undefined);
     let tell = (): void => undefined;
     this.greeted = new Promise((resolve) => {
       tell = resolve;

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Mismatch } from '../../src/gpu/mismatch.js';
+import { SshConnection } from '../../src/migrate/connection.js';
 import { programs } from './able-host.js';
 import {
   migrate,
@@ -13,6 +15,7 @@ import {
   targetHost,
   targetPrograms,
 } from './migrate-hosts.js';
+import { temporaryFolder } from './paths.js';
 
 interface Report {
   readonly able: boolean;
@@ -100,6 +103,18 @@ test('without a connection, a program or an answer the reason names what to try'
   assert.match(await told('exit 1'), /^E_HOST root@host-b: ended without an answer \| run/);
   assert.match(await told('echo Welcome; cat >/dev/null'), /^E_PROTOCOL .* says "Welcome" \| make/);
   assert.match(await told('printf "kfd-checkpoint migrate 1\\n\\0"'), /^E_PROTOCOL .* middle of/);
+});
+
+test('what the other side has said is not lost when it ends before it is asked', async (t) => {
+  const pid = join(await temporaryFolder(t), 'pid');
+  await standInSsh(t, `printf "kfd-checkpoint migrate 1\\n\\0"; echo $$ >${pid}`);
+  const connection = await SshConnection.open('host-b');
+  while (!existsSync(pid) || existsSync(`/proc/${readFileSync(pid, 'utf8').trim()}`)) {
+    await delay(10);
+  }
+  // Node.js looks at the streams of a process after it has ended, once.
+  await delay(100);
+  await assert.rejects(connection.next(), { code: 'E_PROTOCOL', message: /in the middle of/ });
 });
 
 test('a process of ssh that stays with its standard error is not waited for', {
