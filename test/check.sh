@@ -1,6 +1,6 @@
 #!/bin/bash
 # npm run check: compilers, linters, formats, unit tests, hostile inputs, the bundled programs on each release of
-# Node.js, and the native tests also under ASan and UBSan. It needs neither root nor a guest, and takes some three
+# Node.js, and the native tests also under ASan and UBSan. It needs neither root nor a guest, and takes some ten
 # minutes when built, on two processors. It prints one line for each part; the last line has the totals. Logs are kept
 # in build/test-logs. test/run.sh sources this file for the same parts.
 set -uo pipefail
@@ -64,20 +64,11 @@ bundled_programs() { node --test --test-reporter=tap dist/test/installation/bund
 
 sanitized_build() { native/build.sh build/sanitize -DKFD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
 
-# These parts run beside the sanitized ones. Each side needs one processor most of the time.
+# Compilers, linters, formats, and the tests that take little time for what they find.
 plain_parts() {
-	local name
-	if suite typescript one npm run --silent build:ts; then
-		if [ "$native_built" = yes ]; then
-			suite unit tap unit_tests
-			suite hostile tap hostile_inputs
-			suite bundle tap bundled_programs
-		else
-			for name in unit hostile bundle; do not_run "$name" "the addon could not be built"; done
-		fi
-	else
-		for name in unit hostile bundle; do not_run "$name" "what it tests could not be compiled"; done
-	fi
+	compiled=no
+	if suite typescript one npm run --silent build:ts; then compiled=yes; fi
+	compiled_suite unit tap unit_tests
 	suite lint one node_modules/.bin/biome check
 	suite modules one node_modules/.bin/depcruise --config .dependency-cruiser.cjs src shim hooks
 	suite clang-format one formats
@@ -89,6 +80,29 @@ plain_parts() {
 	fi
 }
 
+# Hundreds of processes. After plain_parts.
+hostile_parts() {
+	compiled_suite hostile tap hostile_inputs
+	compiled_suite bundle tap bundled_programs
+}
+
+# compiled_suite: a suite that needs the compiled sources and the addon.
+compiled_suite() {
+	if [ "$compiled" = no ]; then
+		not_run "$1" "what it tests could not be compiled"
+	elif [ "$native_built" = no ]; then
+		not_run "$1" "the addon could not be built"
+	else
+		suite "$@"
+	fi
+}
+
+# These run beside the sanitized parts. Each side needs one processor most of the time.
+plain_and_hostile_parts() {
+	plain_parts
+	hostile_parts
+}
+
 sanitized_parts() {
 	if suite sanitized-build one sanitized_build; then
 		suite native-sanitized doctest build/sanitize/core_test
@@ -97,7 +111,7 @@ sanitized_parts() {
 	fi
 }
 
-# Runs before the two functions above, and sets native_built for them.
+# Runs before the functions above, and sets native_built for them.
 native_build() {
 	native_built=no
 	if suite native-build one npm run --silent build:native; then native_built=yes; fi
@@ -116,5 +130,5 @@ if [ ! -x "$REPO/node_modules/.bin/tsc" ]; then
 fi
 forget_logs
 native_build
-side_by_side sanitized_parts plain_parts
+side_by_side sanitized_parts plain_and_hostile_parts
 totals
