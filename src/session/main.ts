@@ -13,13 +13,15 @@ import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
 import { removeOldLogs } from './old-logs.js';
-import { leaveOwnCgroup, limitSession, peakMemory } from './own-cgroup.js';
+import { OwnCgroup } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
 
 const readyFd = 3;
 /** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
+
+const cgroup = new OwnCgroup();
 
 /** Afterwards the descriptor is closed, and its number may be that of another file. */
 let launcherWaits = true;
@@ -67,7 +69,7 @@ async function main(): Promise<void> {
   const { config, unknownOptions } = await readConfig();
   const context = new SessionContext(request, config);
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
-  limitSession(config, context.log, request.operation === 'dump' ? context.image : undefined);
+  cgroup.limit(config, context.log, request.operation === 'dump' ? context.image : undefined);
   const session =
     request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);
@@ -90,7 +92,7 @@ async function main(): Promise<void> {
   await criuEnded;
   controlled.end(await session.finish());
   await control.end();
-  context.log.info({ peak_bytes: peakMemory() }, 'memory');
+  context.log.info({ peak_bytes: cgroup.peakMemory() }, 'memory');
   context.close();
   tidyLogs(context);
 }
@@ -107,7 +109,7 @@ function fail(error: unknown): never {
 }
 
 function end(status: number): never {
-  leaveOwnCgroup();
+  cgroup.leave();
   process.exit(status);
 }
 

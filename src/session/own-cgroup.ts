@@ -3,7 +3,15 @@
  * (native/launcher/cgroup.cc) and has moved this process there. Only cgroup v2 has one for each session.
  */
 
-import { existsSync, readFileSync, rmdirSync, statfsSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  openSync,
+  readFileSync,
+  rmdirSync,
+  statfsSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
@@ -55,65 +63,80 @@ export interface KernelFolders {
 
 const kernel: KernelFolders = { cgroups: '/sys/fs/cgroup', proc: '/proc/self' };
 
-/**
- * Limits this process. Never throws: a host without these limits can checkpoint all the same, and the log
- * says so. `target` is the image directory of a checkpoint.
- *
- * There is no memory.high: files are written through the page cache, which counts too, and each write
- * above that mark would be delayed. At memory.max the kernel takes back page cache first.
- */
-export function limitSession(
-  config: Limits,
-  log: Pick<Logger, 'info' | 'warn'>,
-  target: string | undefined,
-  { cgroups, proc }: KernelFolders = kernel,
-): void {
-  try {
-    writeFileSync(join(proc, 'oom_score_adj'), String(oomScoreAdj));
-    const own = ownCgroup({ cgroups, proc });
-    if (own === undefined) {
-      log.warn({ reason: 'the session has no cgroup of its own' }, 'no limits');
-      return;
+/** It never throws: a host without these limits can checkpoint all the same, and the log says so. */
+export class OwnCgroup {
+  readonly #folders: KernelFolders;
+  /** Undefined under cgroup v1, and where the launcher could not make one. */
+  readonly #own: string | undefined;
+  /** A process without free descriptors can leave, too: this one is open from the start. */
+  readonly #outside: number | undefined;
+
+  constructor(folders = kernel) {
+    this.#folders = folders;
+    try {
+      const own = ownCgroup(folders);
+      if (own === undefined) return;
+      this.#outside = openSync(join(folders.cgroups, 'cgroup.procs'), 'w');
+      this.#own = own;
+    } catch {
+      // There are no cgroups of this kind: the log will say that there are no limits.
     }
-    for (const folder of [cgroups, dirname(own)]) {
-      writeFileSync(join(folder, 'cgroup.subtree_control'), '+memory +pids');
+  }
+
+  /**
+   * Limits this process. `target` is the image directory of a checkpoint.
+   *
+   * There is no memory.high: files are written through the page cache, which counts too, and each write
+   * above that mark would be delayed. At memory.max the kernel takes back page cache first.
+   */
+  limit(config: Limits, log: Pick<Logger, 'info' | 'warn'>, target: string | undefined): void {
+    const { cgroups, proc } = this.#folders;
+    const own = this.#own;
+    try {
+      writeFileSync(join(proc, 'oom_score_adj'), String(oomScoreAdj));
+      if (own === undefined) {
+        log.warn({ reason: 'the session has no cgroup of its own' }, 'no limits');
+        return;
+      }
+      for (const folder of [cgroups, dirname(own)]) {
+        writeFileSync(join(folder, 'cgroup.subtree_control'), '+memory +pids');
+      }
+      const tasks = config.session_tasks;
+      writeFileSync(join(own, 'pids.max'), String(tasks));
+      if (target !== undefined && keepsFilesInMemory(target)) {
+        log.info({ memory_bytes: 'none', tasks }, 'limits');
+        return;
+      }
+      const memory = memoryLimit(config);
+      writeFileSync(join(own, 'memory.max'), String(memory));
+      log.info({ memory_bytes: memory, tasks }, 'limits');
+    } catch (err) {
+      log.warn({ err }, 'no limits');
     }
-    const tasks = config.session_tasks;
-    writeFileSync(join(own, 'pids.max'), String(tasks));
-    if (target !== undefined && keepsFilesInMemory(target)) {
-      log.info({ memory_bytes: 'none', tasks }, 'limits');
-      return;
+  }
+
+  /** The most memory that the session has used, bytes. Undefined without limits, and before Linux 5.19. */
+  peakMemory(): number | undefined {
+    try {
+      return Number(readFileSync(join(this.#own ?? '', 'memory.peak'), 'utf8'));
+    } catch {
+      return undefined;
     }
-    const memory = memoryLimit(config);
-    writeFileSync(join(own, 'memory.max'), String(memory));
-    log.info({ memory_bytes: memory, tasks }, 'limits');
-  } catch (err) {
-    log.warn({ err }, 'no limits');
+  }
+
+  /** Leaves and removes it. The next launcher removes one that stays. */
+  leave(): void {
+    if (this.#own === undefined || this.#outside === undefined) return;
+    try {
+      writeSync(this.#outside, '0');
+      rmdirSync(this.#own);
+    } catch {
+      // The session ends, and has nobody to tell.
+    }
   }
 }
 
-/** The most memory that the session has used, bytes. Undefined without limits, and before Linux 5.19. */
-export function peakMemory(folders = kernel): number | undefined {
-  try {
-    return Number(readFileSync(join(ownCgroup(folders) ?? '', 'memory.peak'), 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Leaves and removes the cgroup. Never throws: the next launcher removes one that stays. */
-export function leaveOwnCgroup(folders = kernel): void {
-  try {
-    const own = ownCgroup(folders);
-    if (own === undefined) return;
-    writeFileSync(join(folders.cgroups, 'cgroup.procs'), '0');
-    rmdirSync(own);
-  } catch {
-    // The session ends, and has nobody to tell.
-  }
-}
-
-/** Undefined under cgroup v1, and where the launcher could not make one. Throws Node's error. */
+/** Throws Node's error. */
 function ownCgroup({ cgroups, proc }: KernelFolders): string | undefined {
   const text = readFileSync(join(proc, 'cgroup'), 'utf8');
   const path = /^0::(\/kfd-checkpoint\/\d+)$/m.exec(text)?.[1];
