@@ -11,6 +11,7 @@ import { operations, type PodmanOperation } from './operations.js';
 import {
   type Condition,
   nameOf,
+  plainEngines,
   plainOperations,
   type Row,
   type Signal,
@@ -113,11 +114,13 @@ export const podmanRows: readonly Row[] = [
 
 /** The signals that showed others' failures, without this product. */
 export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =>
-  (['criu', 'runtime', 'engine', 'conmon'] as const).map((victim, index) => ({
-    operation,
-    engine: index % 2 === 0 ? ('plain crun' as const) : ('plain runc' as const),
-    steps: [{ fault: { victim, signal: 'SIGKILL' as const } }],
-  })),
+  plainEngines.flatMap((engine) =>
+    (['criu', 'runtime', 'engine', 'conmon'] as const).map((victim) => ({
+      operation,
+      engine,
+      steps: [{ fault: { victim, signal: 'SIGKILL' as const } }],
+    })),
+  ),
 );
 
 /** All whose names match, or `count` of those that are no controls, spread over the table. */

@@ -8,6 +8,7 @@ import { nameOf, type Result, type Row, type Step } from './row.js';
 import type { Stage } from './stages/list.js';
 import type { Judged, Subject } from './subject.js';
 import { conditions, temporary } from './support/conditions.js';
+import { Evidence } from './support/evidence.js';
 import type { Job } from './support/job.js';
 import { leftovers, newComplaints, removeRoots, workersEnd } from './support/leftovers.js';
 import { holdAt, reached, release, releaseAll } from './support/points.js';
@@ -164,6 +165,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
   // CRIU works on when the runtime or the engine has ended.
   await workersEnd(workersS);
+  const evidence = new Evidence(job?.container.bundle);
   if (isKilledLast(row)) await run('kfd-checkpoint', 'sessions');
   problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
   await removeRoots();
@@ -172,6 +174,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
     .catch((error: Error) => ({ outcome: 'not judged', problems: [error.message.slice(0, 300)] }));
   problems.push(...judged.problems, ...(await newComplaints()));
   const told = problems.map((problem) => ({ problem, reason: upstreamReason(row, problem) }));
+  if (told.some(({ reason }) => reason === undefined)) evidence.keep(nameOf(row));
   const last = row.steps.at(-1);
   const fault = last?.fault;
   return {
