@@ -98,7 +98,7 @@ const wrongs: readonly Wrong[] = [
   ['restore-place', undefined, 'var read-only'],
   ['export', 'plugin-dump.begun', 'cancelled', struck('session', 'session-dump.failed')],
   ['leave', 'plugin-dump.begun', 'cancelled', struck('criu', 'session-dump.failed')],
-  ['import', 'plugin-restore.mapped', 'cancelled', struck('session', 'session-restore.releasing')],
+  ['import', 'transfer.upload', 'cancelled', struck('session', 'session-restore.releasing')],
   ['restore-place', 'plugin-restore.mapped', 'cancelled', struck('criu', 'session-restore.failed')],
 ];
 
