@@ -27,6 +27,7 @@ export interface CheckpointContext {
 export class Checkpoints {
   readonly #id: string;
   readonly #context: CheckpointContext;
+  readonly #create: Buffer | undefined;
   #running = 0;
   #paused: Buffer | undefined;
   /** By performance.now(). */
@@ -34,9 +35,11 @@ export class Checkpoints {
   /** The pause of a caller who has gone. */
   #isAbandoned = false;
 
-  constructor(id: string, context: CheckpointContext) {
+  /** `create`: the container's CreateTaskRequest, if it is known. */
+  constructor(id: string, context: CheckpointContext, create?: Buffer) {
     this.#id = id;
     this.#context = context;
+    this.#create = create;
   }
 
   /** A StateResponse while a checkpoint runs. The stock shim does not answer State during a checkpoint. */
@@ -58,11 +61,31 @@ export class Checkpoints {
   resume(upstream: Upstream): Promise<Response> {
     return upstream.forwardToEnd(
       () => undefined,
-      async (response) => {
-        if (response.code === statusCode.ok) this.#pausedAt = undefined;
-        return response;
-      },
+      async (response) => this.#resumed(await this.#orResumedLater(response, upstream)),
     );
+  }
+
+  #resumed(response: Response): Response {
+    if (response.code === statusCode.ok) this.#pausedAt = undefined;
+    return response;
+  }
+
+  /**
+   * CRIU thaws a paused container as soon as it traces the tasks (`criu/seize.c:freeze_processes@4.2`). A
+   * CRIU that is killed then leaves one that runs. The stock shim takes it for paused, and runc does not
+   * resume it (`libcontainer/container_linux.go:Resume@1.1.5`). So it is paused once more.
+   */
+  async #orResumedLater(failed: Response, upstream: Upstream): Promise<Response> {
+    if (failed.code === statusCode.ok || this.#create === undefined) return failed;
+    try {
+      const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
+      if (code !== statusCode.ok || !isPaused(payload)) return failed;
+      await this.#context.helper(['pause-again'], this.#create);
+      return await upstream.ask('Resume', bytesField(1, this.#id));
+    } catch (error) {
+      this.#context.report(error);
+      return failed;
+    }
   }
 
   /**
@@ -136,9 +159,9 @@ export class Checkpoints {
     try {
       const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
       if (code !== statusCode.ok || !isPaused(payload)) return;
-      const resumed = await upstream.ask('Resume', bytesField(1, this.#id));
+      const first = await upstream.ask('Resume', bytesField(1, this.#id));
+      const resumed = this.#resumed(await this.#orResumedLater(first, upstream));
       if (resumed.code !== statusCode.ok) throw new Error(`resume: ${resumed.message}`);
-      this.#pausedAt = undefined;
     } catch (error) {
       this.#context.report(error);
     }

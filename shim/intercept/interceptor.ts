@@ -93,7 +93,7 @@ export class Interceptor {
     const restoring = { create: sent, image, isTemporary };
     this.#containers.set(id, {
       bundle,
-      checkpoints: new Checkpoints(id, this.#context),
+      checkpoints: new Checkpoints(id, this.#context, sent),
       ...(image !== '' && { restoring }),
       ...(crunWithGpu && { refusal: crunRefusal }),
     });

@@ -7,6 +7,8 @@
  *   cancel-checkpoint                        CheckpointTaskRequest of a running checkpoint
  *   cancel-restore                           CreateTaskRequest of a running restore
  *   end-leftover                             CreateTaskRequest of a failed restore. Environment: NAMESPACE
+ *   pause-again                              CreateTaskRequest of a container that the stock shim takes for paused.
+ *                                            Environment: NAMESPACE
  *   publish                                  CheckpointTaskRequest that succeeded, or nothing if it
  *                                            failed. Environment: NAMESPACE, TTRPC_ADDRESS
  *
@@ -30,8 +32,8 @@ import {
   restoreWorkPath,
 } from './codec.js';
 import { explain, firstWrittenSince } from './criu-log.js';
+import { endRemainingTasks, pauseAgain } from './oci-runtime.js';
 import { publishCheckpointed } from './publish.js';
-import { endRemainingTasks } from './remaining-tasks.js';
 import { responseFor } from './status.js';
 
 function ok(message = ''): Response {
@@ -99,6 +101,7 @@ async function main([task, ...args]: readonly string[]): Promise<void> {
   const { TTRPC_ADDRESS: daemon = '', NAMESPACE: namespace = '' } = process.env;
   if (task === 'end-leftover')
     return endRemainingTasks(createTaskRequest.decode(request), namespace);
+  if (task === 'pause-again') return pauseAgain(createTaskRequest.decode(request), namespace);
   if (task === 'publish') {
     if (request.length === 0) return;
     const { id, path } = checkpointTaskRequest.decode(request);

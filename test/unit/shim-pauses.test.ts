@@ -18,6 +18,9 @@ interface Stage extends World {
   status: number;
   /** Codes of the stock shim's answers, by method. */
   readonly codes: Record<string, number>;
+  /** Whether the runtime stops a container that runs; what it was asked for. */
+  pausesAgain: boolean;
+  readonly pausedAgain: Buffer[];
   /** Checkpoints whose caller goes, until their end; the calls of the stock shim after the Checkpoint. */
   abandoned(): Promise<readonly string[]>;
   /** A Checkpoint that its caller waits for. */
@@ -34,6 +37,8 @@ async function stage(t: TestContext, moreMs = 0): Promise<Stage> {
   const one = {
     status: 2,
     codes: {} as Record<string, number>,
+    pausesAgain: false,
+    pausedAgain: [] as Buffer[],
     async abandoned() {
       waits = true;
       const payload = Buffer.concat([id, bytesField(2, '/image')]);
@@ -63,8 +68,13 @@ async function stage(t: TestContext, moreMs = 0): Promise<Stage> {
       });
       return { code: 2, message: 'criu failed' };
     },
-    help: ([task]) => {
+    help: ([task], input) => {
       if (task === 'cancel-checkpoint') cancelled();
+      if (task === 'pause-again') {
+        one.pausedAgain.push(input);
+        if (!one.pausesAgain) throw new Error('runc: container not running');
+        delete one.codes['Resume'];
+      }
       return Buffer.alloc(0);
     },
   });
@@ -118,8 +128,32 @@ test('what is not paused is not resumed; what cannot be resumed is told', async 
   one.codes['State'] = 0;
   assert.deepEqual(one.troubles, []);
   one.codes['Resume'] = 9;
-  assert.deepEqual(await one.abandoned(), ['State', 'Resume']);
-  assert.deepEqual(one.troubles.map(String), ['Error: resume: ']);
+  assert.deepEqual(await one.abandoned(), ['State', 'Resume', 'State']);
+  const told = ['Error: runc: container not running', 'Error: resume: '];
+  assert.deepEqual(one.troubles.map(String), told);
+});
+
+test('one that runs while it counts as paused, after a killed CRIU, is paused again and resumed', async (t) => {
+  const one = await stage(t);
+  one.pausesAgain = true;
+  await one.call('Pause', id);
+  one.codes['Resume'] = 9;
+  const { code } = await one.call('Resume', id);
+  assert.deepEqual([code, one.status, one.troubles], [0, 2, []]);
+  const [create] = one.pausedAgain;
+  assert.equal(create && field(create, 2), one.bundle, 'the runtime is in the request of Create');
+  // What is not paused needs nothing.
+  one.codes['Resume'] = 9;
+  assert.equal((await one.call('Resume', id)).code, 9);
+  assert.equal(one.pausedAgain.length, 1);
+});
+
+test('what the runtime cannot pause again keeps the first answer, and that is told', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  one.codes['Resume'] = 9;
+  assert.equal((await one.call('Resume', id)).code, 9);
+  assert.deepEqual(one.troubles.map(String), ['Error: runc: container not running']);
 });
 
 test('a State that fails before a checkpoint stops nothing, and is not told as paused', async (t) => {

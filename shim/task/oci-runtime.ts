@@ -1,4 +1,4 @@
-/** Ends the tasks that remain after a failed restore. */
+/** What the OCI runtime does for the shim past the stock shim. */
 
 import { execFile as execFileWithCallback } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -23,14 +23,26 @@ export async function endRemainingTasks(
   create: CreateTaskRequest,
   namespace: string,
 ): Promise<void> {
-  const { binary_name: binary, root } = runcOptionsOf(create.options);
-  const containers = join(root || usualRoot, namespace);
+  const { runtime, containers } = runtimeOf(create, namespace);
   const folder = join(containers, create.id);
   // Without this file runc would remove all contents of the folder, also of a mount in it.
   if (!existsSync(join(folder, 'state.json'))) return;
   // runc mounts the root file system here for CRIU. The mount stays when runc is killed.
   const mounted = join(folder, 'criu-root');
   if (existsSync(mounted)) await execFile('umount', ['-l', mounted], limits);
-  const runtime = binary || 'runc';
   await execFile(runtime, ['--root', containers, 'delete', '--force', create.id], limits);
+}
+
+/**
+ * Stops the tasks of a container that the stock shim takes for paused. Rejects with Node's error when the runtime
+ * cannot be started, or fails: they are stopped, for example.
+ */
+export async function pauseAgain(create: CreateTaskRequest, namespace: string): Promise<void> {
+  const { runtime, containers } = runtimeOf(create, namespace);
+  await execFile(runtime, ['--root', containers, 'pause', create.id], limits);
+}
+
+function runtimeOf(create: CreateTaskRequest, namespace: string) {
+  const { binary_name: binary, root } = runcOptionsOf(create.options);
+  return { runtime: binary || 'runc', containers: join(root || usualRoot, namespace) };
 }
