@@ -120,10 +120,15 @@ export class Checkpoints {
     try {
       if (this.#running === 1) this.#paused = await this.#stateBefore(upstream);
       stopLooking = this.#whenGivenUp(checkpointPath(call.payload), gone);
-      return await upstream.forwardToEnd(gone, async (response) => {
+      const unheard = () => {
+        this.#isAbandoned ||= pausedMs < ownPauseMs;
+        if (this.#running === 0) void this.#end(upstream);
+      };
+      const finished = async (response: Response) => {
         await end();
         return finish(response);
-      });
+      };
+      return await upstream.forwardToEnd(gone, finished, unheard);
     } finally {
       await end();
     }

@@ -14,11 +14,13 @@ export interface Upstream {
    * deadline, and the calls of a connection that ends. So the deadline is not passed on, and the
    * connection stays until `finish` has made the final answer of the stock shim's.
    *
-   * `onCallerGone` is called at most once: at the deadline, or when the caller's connection ends.
+   * `onCallerGone` is called at most once: at the deadline, or when the caller's connection ends. `onUnheard`
+   * is called instead when the connection ends while `finish` works.
    */
   forwardToEnd(
     onCallerGone: () => void,
     finish: (response: Response) => Promise<Response>,
+    onUnheard?: () => void,
   ): Promise<Response>;
   /** Makes another call of the same service. Rejects with E_TIMEOUT, E_PROTOCOL. */
   ask(method: string, payload: Buffer): Promise<Response>;

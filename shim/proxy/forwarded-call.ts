@@ -56,11 +56,14 @@ export class ForwardedCall implements Upstream {
   forwardToEnd(
     onCallerGone: () => void,
     finish: (response: Response) => Promise<Response>,
+    onUnheard: () => void = () => undefined,
   ): Promise<Response> {
     let isOver = false;
+    let isGone = false;
     const gone = () => {
-      if (!isOver) onCallerGone();
-      isOver = true;
+      if (isGone) return;
+      isGone = true;
+      (isOver ? onUnheard : onCallerGone)();
     };
     const { timeoutNs } = this.#call;
     const ms = Number(timeoutNs / 1_000_000n);

@@ -14,8 +14,9 @@ const wrongs: readonly Wrong[] = [
   ['ctr-checkpoint', 'plugin-dump.begun', 'criu', 'SIGKILL'],
   ['ctr-checkpoint', 'transfer.drain', 'session', 'SIGKILL'],
   ['ctr-checkpoint', 'launcher.asked', 'launcher', 'SIGKILL'],
-  ['ctr-checkpoint', 'session-dump.gate', 'runtime', 'SIGKILL'],
-  ['ctr-checkpoint', 'session-dump.gate', 'cli', 'SIGTERM'],
+  // ctr lets a container go on: its contents are copied aside, and never keep the gate.
+  ['ctr-checkpoint', 'session-dump.resumed', 'runtime', 'SIGKILL'],
+  ['ctr-checkpoint', 'session-dump.unsealed', 'cli', 'SIGTERM'],
   ['ctr-checkpoint', 'session-dump.manifest', 'script', 'SIGKILL'],
   ['ctr-checkpoint', 'session-dump.states', 'proxy', 'SIGSTOP'],
   ['ctr-checkpoint', 'plugin-dump.ending', 'session', 'SIGTERM'],

@@ -15,12 +15,21 @@ const strikes = (row: Row, ...victims: readonly Victim[]) =>
 
 const isArchiveFull = ({ fault }: Step) => fault === 'archive full';
 
+const cgroupMount = /^left: mount \S+\/\.criu\.cgyard\.\w+(\/\S+)?$/;
+
 const known: readonly Known[] = [
   {
     when: (row) => strikes(row, 'criu'),
-    problem: /^left: mount \S+\/\.criu\.cgyard\.\w+(\/\S+)?$/,
+    problem: cgroupMount,
     reason:
       'CRIU mounts cgroups there, and takes them away when it ends by itself (criu/cgroup.c:fini_cgroup)',
+  },
+  {
+    when: (row) => row.steps.some(({ stage }) => stage === 'session-restore.resume-called'),
+    problem: cgroupMount,
+    reason:
+      'a task that is killed while CRIU runs its post-restore scripts makes CRIU abort, so it takes nothing away ' +
+      '(criu/proc_parse.c:parse_threads@4.1.1, BUG_ON)',
   },
   {
     when: (row) =>

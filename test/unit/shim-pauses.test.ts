@@ -20,6 +20,8 @@ interface Stage extends World {
   readonly codes: Record<string, number>;
   /** Whether the runtime stops a container that runs; what it was asked for. */
   pausesAgain: boolean;
+  /** How long failures are being explained. */
+  explaining: Promise<void>;
   readonly pausedAgain: Buffer[];
   /** Checkpoints whose caller goes, until their end; the calls of the stock shim after the Checkpoint. */
   abandoned(): Promise<readonly string[]>;
@@ -38,6 +40,7 @@ async function stage(t: TestContext, moreMs = 0): Promise<Stage> {
     status: 2,
     codes: {} as Record<string, number>,
     pausesAgain: false,
+    explaining: Promise.resolve(),
     pausedAgain: [] as Buffer[],
     async abandoned() {
       waits = true;
@@ -68,7 +71,8 @@ async function stage(t: TestContext, moreMs = 0): Promise<Stage> {
       });
       return { code: 2, message: 'criu failed' };
     },
-    help: ([task], input) => {
+    help: async ([task], input) => {
+      if (task === 'explain') await one.explaining;
       if (task === 'cancel-checkpoint') cancelled();
       if (task === 'pause-again') {
         one.pausedAgain.push(input);
@@ -96,6 +100,26 @@ test('a pause right before ends, on a host that has run for long, too', async (t
   assert.deepEqual(await one.saved(), []);
   assert.deepEqual(await one.abandoned(), []);
   assert.equal(one.status, 4);
+});
+
+test('a caller that goes while a failure is explained to it leaves no pause', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  one.codes['Checkpoint'] = 2;
+  let explained = () => {};
+  one.explaining = new Promise<void>((resolve) => {
+    explained = resolve;
+  });
+  const begun = one.seen.length;
+  const payload = Buffer.concat([id, bytesField(2, '/image')]);
+  const call = one.client.call({ service, method: 'Checkpoint', payload }, 5000);
+  await until('an explanation', () => one.asked.some(([task]) => task === 'explain'));
+  one.client.close(); // a daemon that is killed
+  await assert.rejects(call);
+  await until('the end of the pause', () => one.status === 2);
+  const methods = one.seen.slice(begun).map(({ method }) => method);
+  assert.deepEqual(methods, ['State', 'Checkpoint', 'State', 'Resume']);
+  explained();
 });
 
 test('a pause that failed or was ended before is none', async (t) => {
