@@ -83,10 +83,11 @@ test('annotations are added to a layout, and all else of the image stays', async
   assert.equal((await cli(['inspect', `oci:${dir}`])).code, 0);
 });
 
-test('an image that has them stays as it is', async (t) => {
-  const dir = await layoutOf(t, {});
+test('an image that has them stays as it is, and one with other values gets these', async (t) => {
+  const dir = await layoutOf(t, { annotations: { ...ours, 'org.criu.checkpoint.gpu.count': '9' } });
   const text = await cli(['annotate', `oci:${dir}`]);
   assert.match(text.stdout, /^org\.criu\.checkpoint\.gpu\.model: gfx90a$/m);
+  assert.deepEqual(manifests(dir)[0]?.annotations, ours);
   const index = readFileSync(join(dir, 'index.json'), 'utf8');
   const blobs = readdirSync(join(dir, 'blobs/sha256'));
   const again = await cli(['annotate', '--format', 'json', `oci:${dir}`]);
