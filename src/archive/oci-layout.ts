@@ -32,7 +32,10 @@ type Descriptor = v.InferOutput<typeof descriptor>;
 const indexDocument = v.object({
   manifests: v.pipe(v.array(descriptor), v.maxLength(1000)),
 });
-const manifestDocument = v.object({ layers: v.array(descriptor) });
+const manifestDocument = v.object({
+  layers: v.array(descriptor),
+  annotations: v.optional(v.record(v.string(), v.string()), {}),
+});
 
 const manifestTypes: readonly string[] = [
   'application/vnd.oci.image.manifest.v1+json',
@@ -58,6 +61,15 @@ export async function manifestBlob(
 
 /** The same of the bytes of `index.json`. */
 export function manifestIn(index: Buffer, tag: string | undefined, shown: string): Blob {
+  return entryIn(index, tag, shown).manifest;
+}
+
+/** The same, with its place in the list `manifests`. */
+export function entryIn(
+  index: Buffer,
+  tag: string | undefined,
+  shown: string,
+): { readonly manifest: Blob; readonly at: number } {
   const { manifests } = parse(indexDocument, index, indexBlob, shown);
   const tags = manifests.flatMap(({ annotations }) => annotations?.[tagAnnotation] ?? []);
   const wanted = manifests.filter(
@@ -77,18 +89,27 @@ export function manifestIn(index: Buffer, tag: string | undefined, shown: string
   if (!manifestTypes.includes(first.mediaType)) {
     throw corrupt(shown, `${first.mediaType}: not the manifest of one image`);
   }
-  return blobOf(first);
+  return { manifest: blobOf(first), at: manifests.indexOf(first) };
 }
 
 /** The layer with the checkpoint. Throws E_IMAGE_CORRUPT for an image that is no checkpoint, and for damage. */
 export async function layerBlob(dir: string, manifest: Blob, shown: string): Promise<Blob> {
-  const bytes = await read(dir, manifest.name, shown);
-  const digest = createHash('sha256').update(bytes).digest('hex');
-  if (bytes.length !== manifest.bytes || !manifest.name.endsWith(digest)) {
-    throw corrupt(shown, `${manifest.name}: not the manifest that ${indexBlob} names`);
-  }
-  return layerIn(bytes, manifest.name, shown);
+  return layerIn(await manifestBytes(dir, manifest, shown), manifest.name, shown);
 }
+
+/** The bytes of a manifest, which are those that the index names. Throws E_IMAGE_CORRUPT. */
+export async function manifestBytes(dir: string, manifest: Blob, shown: string): Promise<Buffer> {
+  const bytes = await read(dir, manifest.name, shown);
+  if (bytes.length === manifest.bytes && manifest.name === blobName(digestOf(bytes))) return bytes;
+  throw corrupt(shown, `${manifest.name}: not the manifest that ${indexBlob} names`);
+}
+
+/** As descriptors have it. */
+export const digestOf = (bytes: Buffer): string =>
+  `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+/** Where a layout has the blob with this digest. */
+export const blobName = (digest: string): string => `blobs/${digest.replace(':', '/')}`;
 
 /** The same of the bytes of a manifest, called `name`. */
 export function layerIn(manifest: Buffer, name: string, shown: string): Blob {
@@ -103,6 +124,10 @@ export function layerIn(manifest: Buffer, name: string, shown: string): Blob {
   return blobOf(layer);
 }
 
+/** The annotations in the bytes of a manifest. Throws E_IMAGE_CORRUPT. */
+export const annotationsIn = (manifest: Buffer, name: string, shown: string) =>
+  parse(manifestDocument, manifest, name, shown).annotations;
+
 /** Path of a blob that is whole by its size. Throws E_IMAGE_CORRUPT. */
 export async function blobPath(dir: string, { name, bytes }: Blob, shown: string): Promise<string> {
   const path = join(dir, name);
@@ -114,11 +139,12 @@ export async function blobPath(dir: string, { name, bytes }: Blob, shown: string
 }
 
 const blobOf = ({ digest, size }: Descriptor): Blob => ({
-  name: `blobs/${digest.replace(':', '/')}`,
+  name: blobName(digest),
   bytes: size,
 });
 
-async function readIndex(dir: string, shown: string): Promise<Buffer> {
+/** The bytes of `index.json`. Throws E_NOT_FOUND, E_IMAGE_CORRUPT. */
+export async function readIndex(dir: string, shown: string): Promise<Buffer> {
   try {
     return await readBounded(join(dir, indexBlob), maxDocument, 'E_IMAGE_CORRUPT');
   } catch (error) {

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { KfdError } from '../errors.js';
+import { annotateCommand } from './annotate.js';
 import { cancelCommand } from './cancel.js';
 import { checkCommand } from './check.js';
 import { checkpointCommand } from './checkpoint.js';
@@ -51,6 +52,7 @@ export function programFor(context: CommandContext): Command {
     verifyCommand,
     restoreCommand,
     flattenCommand,
+    annotateCommand,
     migrateCommand,
     sessionsCommand,
     watchCommand,

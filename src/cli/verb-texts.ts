@@ -136,6 +136,19 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
     ),
   ],
   [
+    'annotate',
+    text(
+      'add annotations about the GPUs to a checkpoint image',
+      [
+        'They are org.criu.checkpoint.gpu.vendor, .model, .count and .driver. Others stay, and so do',
+        'all layers. The image gets another digest: sign it afterwards. An image that podman stores',
+        'gets them as labels, too.',
+      ],
+      ['annotate containers-storage:job:1', 'changes an image that podman stores'],
+      ['annotate oci:/srv/images/job', 'changes an image layout'],
+    ),
+  ],
+  [
     'migrate',
     text(
       'move a running podman container to another host',

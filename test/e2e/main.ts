@@ -44,6 +44,7 @@ const moreParts = [
   'failing-gpu',
   'selftest',
   'migrate',
+  'ci',
 ];
 /** Where it is asked for by name: it takes many minutes, and two releases of containerd. */
 const longParts = ['containerd-life'];

@@ -18,6 +18,8 @@ export interface Image {
   readonly layers: readonly Layer[];
   readonly tag?: string;
   readonly mediaType?: string;
+  /** Of its manifest. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** What the index says instead of the manifest's digest. */
   readonly digest?: string;
 }
@@ -34,7 +36,7 @@ export async function layout(dir: string, images: readonly Image[]): Promise<str
     return { digest: `sha256:${digest}`, size };
   };
   const manifests = [];
-  for (const { layers, tag, mediaType = manifestType, digest } of images) {
+  for (const { layers, tag, mediaType = manifestType, annotations: own, digest } of images) {
     const described = [];
     for (const layer of layers) {
       described.push({
@@ -45,7 +47,9 @@ export async function layout(dir: string, images: readonly Image[]): Promise<str
     }
     const config = await put(Buffer.from('{}'));
     const manifest = await put(
-      Buffer.from(JSON.stringify({ schemaVersion: 2, config, layers: described })),
+      Buffer.from(
+        JSON.stringify({ schemaVersion: 2, config, layers: described, annotations: own }),
+      ),
     );
     const annotations = tag === undefined ? {} : { 'org.opencontainers.image.ref.name': tag };
     manifests.push({

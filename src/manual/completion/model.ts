@@ -45,6 +45,7 @@ const placeholders: Readonly<Record<string, Values>> = {
   flags: { kind: 'files' },
   'from=to,...': { kind: 'text' },
   host: { kind: 'text' },
+  image: { kind: 'files' },
   MiB: { kind: 'text' },
   'node,...': { kind: 'text' },
   pid: { kind: 'sessions' },

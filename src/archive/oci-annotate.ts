@@ -1,0 +1,67 @@
+/** Adds annotations to an image in an OCI image layout. Its config and its layers stay as they are. */
+
+import { join } from 'node:path';
+import { asKfdError, KfdError } from '../errors.js';
+import { replaceFile } from '../os/files.js';
+import { withChanged, withMember } from '../runtime/json-text.js';
+import { hasAll } from './image-annotations.js';
+import {
+  annotationsIn,
+  blobName,
+  digestOf,
+  entryIn,
+  indexBlob,
+  manifestBytes,
+  readIndex,
+} from './oci-layout.js';
+
+/**
+ * Adds `wanted` to the image `tag`, or to the only image. Other annotations stay. Returns whether anything was to be
+ * changed. The image gets another digest, so that signatures of it do not hold any more. The earlier manifest stays as
+ * a blob: another index may name it. Throws as `entryIn`, and E_IO.
+ */
+export async function annotateLayout(
+  dir: string,
+  tag: string | undefined,
+  wanted: Readonly<Record<string, string>>,
+  shown: string,
+): Promise<boolean> {
+  const index = await readIndex(dir, shown);
+  const { manifest, at } = entryIn(index, tag, shown);
+  const bytes = await manifestBytes(dir, manifest, shown);
+  const present = annotationsIn(bytes, manifest.name, shown);
+  if (hasAll(present, wanted)) return false;
+  const annotated = Buffer.from(
+    edited(manifest.name, shown, () =>
+      withMember(bytes.toString('utf8'), 'annotations', { ...present, ...wanted }),
+    ),
+  );
+  const digest = digestOf(annotated);
+  const described = (entry: unknown, place: number) => {
+    if (place !== at) return entry;
+    // An index may have a copy of the manifest within it, which would be the earlier one.
+    const { data: _, ...rest } = entry as Record<string, unknown>;
+    return { ...rest, digest, size: annotated.length };
+  };
+  const changed = edited(indexBlob, shown, () =>
+    withChanged(index.toString('utf8'), ['manifests'], (list) =>
+      (list as unknown[]).map(described),
+    ),
+  );
+  try {
+    // The index comes last: until then the image is the earlier one.
+    await replaceFile(join(dir, blobName(digest)), annotated);
+    await replaceFile(join(dir, indexBlob), changed);
+  } catch (error) {
+    throw asKfdError(error, shown);
+  }
+  return true;
+}
+
+function edited(name: string, shown: string, edit: () => string): string {
+  try {
+    return edit();
+  } catch (error) {
+    throw new KfdError('E_IMAGE_CORRUPT', `${shown}: ${name}: cannot be changed`, { cause: error });
+  }
+}
