@@ -11,6 +11,7 @@ import { type CheckpointContext, Checkpoints } from './checkpoints.js';
 import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
+import { keepReaders } from './pipes.js';
 import {
   type CreateRequest,
   createRequest,
@@ -25,7 +26,12 @@ interface Container {
   /** The answer to Checkpoint, for a container that cannot be restored later. */
   readonly refusal?: Response;
   /** CreateTaskRequest of a container that its first Start restores. */
-  restoring?: { readonly create: Buffer; readonly image: string; readonly isTemporary: boolean };
+  restoring?: {
+    readonly create: Buffer;
+    readonly image: string;
+    readonly isTemporary: boolean;
+    readonly outputs: readonly string[];
+  };
   readonly checkpoints: Checkpoints;
 }
 
@@ -75,7 +81,7 @@ export class Interceptor {
   }
 
   async #create(request: Buffer, create: CreateRequest, upstream: Upstream): Promise<Response> {
-    const { id, bundle, checkpoint, binary } = create;
+    const { id, bundle, checkpoint, outputs, binary } = create;
     const { hasGpu, image } = await this.#prepare(create);
     const sent = image === checkpoint ? request : restoringFrom(request, image);
     const crunWithGpu = isCrun(binary) && (hasGpu || (image !== '' && hasOurImage(image)));
@@ -90,7 +96,7 @@ export class Interceptor {
     if (response.code !== statusCode.ok) return response;
     const isTemporary =
       image === checkpoint && isTemporaryImage(image, this.#context.temporaryFolder);
-    const restoring = { create: sent, image, isTemporary };
+    const restoring = { create: sent, image, isTemporary, outputs };
     this.#containers.set(id, {
       bundle,
       checkpoints: new Checkpoints(id, this.#context, sent),
@@ -142,12 +148,13 @@ export class Interceptor {
 
   #restore(
     bundle: string,
-    { create, image, isTemporary }: NonNullable<Container['restoring']>,
+    { create, image, isTemporary, outputs }: NonNullable<Container['restoring']>,
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
     stage('shim', 'restoring');
     const ended = new AbortController();
+    const closeReaders = keepReaders(outputs);
     // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
     // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
     // takes the container for a failed one.
@@ -168,7 +175,10 @@ export class Interceptor {
       return response;
     });
     // A damaged answer ends the call without finishing it.
-    return answer.finally(() => ended.abort());
+    return answer.finally(() => {
+      ended.abort();
+      closeReaders();
+    });
   }
 
   #checkpoint(call: Call, upstream: Upstream): Promise<Response> {

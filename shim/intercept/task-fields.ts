@@ -27,13 +27,15 @@ export interface CreateRequest {
   readonly id: string;
   readonly bundle: string;
   readonly checkpoint: string;
+  /** Where the output goes: paths of FIFOs or files, or URIs. */
+  readonly outputs: readonly string[];
   /** The OCI runtime in runc's options. Empty: the stock shim's default. */
   readonly binary: string;
 }
 
 /** Throws E_PROTOCOL, also when the options are not a protobuf message. */
 export function createRequest(message: Buffer): CreateRequest {
-  const [id = '', bundle = '', checkpoint = ''] = strings(message, 1, 2, 8);
+  const [id = '', bundle = '', checkpoint = '', ...outputs] = strings(message, 1, 2, 8, 6, 7);
   let binary = '';
   for (const { number, value } of fieldsOf(message)) {
     if (number !== 10 || typeof value === 'bigint') continue;
@@ -44,7 +46,7 @@ export function createRequest(message: Buffer): CreateRequest {
         [binary = ''] = strings(part.value, 6);
     }
   }
-  return { id, bundle, checkpoint, binary };
+  return { id, bundle, checkpoint, outputs: outputs.filter((path) => path !== ''), binary };
 }
 
 /** The image directory of a CheckpointTaskRequest. Throws E_PROTOCOL. */

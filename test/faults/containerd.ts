@@ -13,7 +13,7 @@ import {
   temporaryImages,
 } from '../e2e/support/containerd.js';
 import type { daemons, OperationName } from './row.js';
-import type { Judged, Subject } from './subject.js';
+import type { Judged, Struck, Subject } from './subject.js';
 import { objectsLeft } from './support/leftovers.js';
 import { folder as pointsFolder } from './support/points.js';
 import type { Ended } from './support/program.js';
@@ -54,14 +54,18 @@ export class ContainerdSubject implements Subject {
     return { words: restoreFrom(saved) };
   }
 
-  async judge(operation: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged> {
+  async judge(
+    operation: OperationName,
+    ended: Ended,
+    { task: taskIsStruck, client }: Struck,
+  ): Promise<Judged> {
     const problems: string[] = [];
     const status = await this.#settledStatus();
     const success = ended.status === 0;
     const outcome =
       operation === 'ctr-checkpoint'
         ? await this.#afterCheckpoint(success, status, taskIsStruck, problems)
-        : await this.#afterRestore(success, status, problems);
+        : await this.#afterRestore(success || (client && status === 'RUNNING'), status, problems);
     if (problems.length > 0 || status !== 'RUNNING') {
       await this.#end();
       problems.push(...(await this.#left()), ...(await objectsLeft()));

@@ -5,7 +5,7 @@ import { attempt, run } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
 import { type Operation, operations, type PodmanOperation } from './operations.js';
 import type { OperationName } from './row.js';
-import type { Judged, Subject } from './subject.js';
+import type { Judged, Struck, Subject } from './subject.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
 import type { Ended } from './support/program.js';
@@ -50,7 +50,7 @@ export class Podman implements Subject {
     return job;
   }
 
-  async judge(name: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged> {
+  async judge(name: OperationName, ended: Ended, { task: taskIsStruck }: Struck): Promise<Judged> {
     const operation: Operation = operations[name as PodmanOperation];
     const job = this.#job;
     if (job === undefined) throw new Error('there is no container');

@@ -10,13 +10,21 @@ export interface Judged {
   readonly problems: readonly string[];
 }
 
+/** Who was struck by the row: what the operation ends in is the user's wish then. */
+export interface Struck {
+  /** The container's own process. */
+  readonly task: boolean;
+  /** The client: it is asked for nothing, and containerd does not know that it has gone. */
+  readonly client: boolean;
+}
+
 export interface Subject {
   /** The container as the operation needs it. Returns the program that is the operation. */
   begin(
     operation: OperationName,
   ): Promise<{ readonly words: readonly string[]; readonly job?: Job }>;
   /** After the operation, when nothing of it runs any more. */
-  judge(operation: OperationName, ended: Ended, taskIsStruck: boolean): Promise<Judged>;
+  judge(operation: OperationName, ended: Ended, struck: Struck): Promise<Judged>;
   /** Takes it away, with all that later rows would use: something is wrong with it. */
   forget(): Promise<void>;
   /** Kills the engine's daemon and starts it again. */

@@ -154,6 +154,9 @@ function isTaskStruck({ steps }: Row): boolean {
   );
 }
 
+const isClientStruck = ({ steps }: Row): boolean =>
+  steps.some(({ fault }) => typeof fault !== 'string' && fault.victim === 'cli');
+
 /** Runs it on this engine's container. */
 export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const began = performance.now();
@@ -170,7 +173,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   problems.push(...(await leftovers(leftoverS)).map((what) => `left: ${what}`));
   await removeRoots();
   const judged: Judged = await subject
-    .judge(row.operation, ended, isTaskStruck(row))
+    .judge(row.operation, ended, { task: isTaskStruck(row), client: isClientStruck(row) })
     .catch((error: Error) => ({ outcome: 'not judged', problems: [error.message.slice(0, 300)] }));
   problems.push(...judged.problems, ...(await newComplaints()));
   const told = problems.map((problem) => ({ problem, reason: upstreamReason(row, problem) }));

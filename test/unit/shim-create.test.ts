@@ -1,7 +1,8 @@
 /** What the shim makes of Create, and what it keeps of a container until its Delete. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,6 +10,7 @@ import { criuConfigAnnotation } from '../../shim/intercept/bundle-spec.js';
 import { isTaskService, processOf } from '../../shim/intercept/task-fields.js';
 import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { id, refusal, type World, world } from './intercept-world.js';
+import { temporaryFolder } from './paths.js';
 import { until } from './shim-host.js';
 
 const gpu = { linux: { cgroupsPath: '/pods/one', devices: [{ path: '/dev/kfd' }] } };
@@ -101,6 +103,40 @@ test('a Start restores when Create had an image and succeeded, and once', async 
   assert.equal(await startRestores(one), false);
   await one.call('Start', bytesField(1, 'another'));
   assert.notEqual(one.seen.at(-1)?.timeoutNs, 0n);
+});
+
+test('the pipes of a caller that has gone have a reader until a restore is answered', async (t) => {
+  const folder = await temporaryFolder(t);
+  const pipe = join(folder, 'stdout');
+  execFileSync('mkfifo', [pipe]);
+  const file = join(folder, 'stderr');
+  await writeFile(file, '');
+  /** As the stock shim does, but without waiting. */
+  const hasReader = () => {
+    try {
+      closeSync(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const found: [string, boolean][] = [];
+  const one = await world(t, {
+    spec: noGpu,
+    answering: ({ method }) => {
+      found.push([method, hasReader()]);
+      return {};
+    },
+  });
+  const create = [id, bytesField(2, one.bundle), bytesField(8, '/image')];
+  for (const stderr of [file, 'binary:///bin/logger', '']) {
+    await one.call('Create', ...create, bytesField(6, pipe), bytesField(7, stderr));
+    await one.call('Start', id);
+    assert.equal(hasReader(), false);
+  }
+  const expected = [1, 2, 3].flatMap(() => [['Create', false] as const, ['Start', true] as const]);
+  assert.deepEqual(found, expected);
+  assert.deepEqual(one.troubles, []);
 });
 
 test('an image that an annotation names is the user’s, whatever its name', async (t) => {

@@ -152,6 +152,7 @@ test('a field of the wrong type changes nothing that one of the right type has s
     id: 'one',
     bundle: '',
     checkpoint: '',
+    outputs: [],
     binary: 'crun',
   });
   const running = Buffer.concat([numberField(4, 2), bytesField(4, 'x')]);
