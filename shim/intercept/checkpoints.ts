@@ -120,13 +120,17 @@ export class Checkpoints {
     try {
       if (this.#running === 1) this.#paused = await this.#stateBefore(upstream);
       stopLooking = this.#whenGivenUp(checkpointPath(call.payload), gone);
+      let unheardEnd = Promise.resolve();
       const unheard = () => {
         this.#isAbandoned ||= pausedMs < ownPauseMs;
-        if (this.#running === 0) void this.#end(upstream);
+        if (this.#running === 0) unheardEnd = this.#end(upstream);
       };
       const finished = async (response: Response) => {
         await end();
-        return finish(response);
+        const answer = await finish(response);
+        // The connection to the stock shim ends with the answer.
+        await unheardEnd;
+        return answer;
       };
       return await upstream.forwardToEnd(gone, finished, unheard);
     } finally {
