@@ -1,13 +1,12 @@
 /** Checkpoints of one container, and the pauses of callers who have gone. */
 
-import { existsSync } from 'node:fs';
 import { type Call, type Response, statusCode } from '../transport/envelope.js';
 import { bytesField } from '../transport/fields.js';
 import { cancelUntilEnded } from './cancelling.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
 import { checkpointPath, isPaused, pausedState } from './task-fields.js';
-import { isTemporaryImage } from './temporary-image.js';
+import { ImageDirectory } from './temporary-image.js';
 
 /**
  * How long a caller's pause may be older than its checkpoint, milliseconds. containerd's clients pause a
@@ -16,6 +15,12 @@ import { isTemporaryImage } from './temporary-image.js';
 const ownPauseMs = 30_000;
 /** How often to look whether containerd has given up a checkpoint, milliseconds. */
 const lookMs = 500;
+
+const givenUp: Response = {
+  code: statusCode.cancelled,
+  message: 'E_CANCELLED: containerd has given up this checkpoint',
+  payload: Buffer.alloc(0),
+};
 
 export interface CheckpointContext {
   readonly helper: Helper;
@@ -118,15 +123,25 @@ export class Checkpoints {
       if (this.#running === 0) await this.#end(upstream);
     };
     try {
+      const image = new ImageDirectory(checkpointPath(call.payload), this.#context.temporaryFolder);
+      if (image.isGivenUp) {
+        // runc would make the directory again, and nobody would hear of the checkpoint.
+        this.#isAbandoned ||= pausedMs < ownPauseMs;
+        return givenUp;
+      }
       if (this.#running === 1) this.#paused = await this.#stateBefore(upstream);
-      stopLooking = this.#whenGivenUp(checkpointPath(call.payload), gone);
+      stopLooking = this.#whenGivenUp(image, gone);
+      let unheardEnd = Promise.resolve();
       const unheard = () => {
         this.#isAbandoned ||= pausedMs < ownPauseMs;
-        if (this.#running === 0) void this.#end(upstream);
+        if (this.#running === 0) unheardEnd = this.#end(upstream);
       };
       const finished = async (response: Response) => {
         await end();
-        return finish(response);
+        const answer = await finish(response);
+        // The connection to the stock shim ends with the answer.
+        await unheardEnd;
+        return answer;
       };
       return await upstream.forwardToEnd(gone, finished, unheard);
     } finally {
@@ -144,14 +159,11 @@ export class Checkpoints {
     }
   }
 
-  /**
-   * containerd removes an image directory of its own when its caller goes, and tells the shim nothing.
-   * Returns a function that ends the watch.
-   */
-  #whenGivenUp(image: string, gone: () => void): () => void {
-    if (!isTemporaryImage(image, this.#context.temporaryFolder)) return () => undefined;
+  /** Returns a function that ends the watch. */
+  #whenGivenUp(image: ImageDirectory, gone: () => void): () => void {
+    if (!image.isTemporary) return () => undefined;
     const timer = setInterval(() => {
-      if (!existsSync(image)) gone();
+      if (image.isGivenUp) gone();
     }, lookMs);
     return () => clearInterval(timer);
   }

@@ -1,5 +1,6 @@
-/** The folders into which containerd unpacks a checkpoint for a restore. It never removes them. */
+/** Folders that containerd makes for checkpoints, and for restores. It never removes the latter. */
 
+import { statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 
 /**
@@ -18,4 +19,30 @@ export function isTemporaryImage(image: string, folder: string): boolean {
   return (
     dirname(resolve(image)) === resolve(folder) && /^ctrd-checkpoint\d+$/.test(basename(image))
   );
+}
+
+/**
+ * The image directory of a checkpoint. containerd removes one of its own when its caller goes, and tells the shim
+ * nothing. runc then makes it again.
+ */
+export class ImageDirectory {
+  readonly #image: string;
+  /** Undefined: the directory is the caller's, or not there. */
+  readonly #inode: bigint | undefined;
+  /** Whether containerd has made it. */
+  readonly isTemporary: boolean;
+
+  constructor(image: string, temporaryFolder: string) {
+    this.#image = image;
+    this.isTemporary = isTemporaryImage(image, temporaryFolder);
+    this.#inode = this.isTemporary ? inodeOf(image) : undefined;
+  }
+
+  get isGivenUp(): boolean {
+    return this.isTemporary && (this.#inode === undefined || inodeOf(this.#image) !== this.#inode);
+  }
+}
+
+function inodeOf(path: string): bigint | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
 }

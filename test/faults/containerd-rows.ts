@@ -17,7 +17,7 @@ const wrongs: readonly Wrong[] = [
   // ctr lets a container go on: its contents are copied aside, and never keep the gate.
   ['ctr-checkpoint', 'session-dump.resumed', 'runtime', 'SIGKILL'],
   ['ctr-checkpoint', 'session-dump.unsealed', 'cli', 'SIGTERM'],
-  ['ctr-checkpoint', 'session-dump.manifest', 'script', 'SIGKILL'],
+  ['ctr-checkpoint', 'session-dump.states', 'script', 'SIGKILL'],
   ['ctr-checkpoint', 'session-dump.states', 'proxy', 'SIGSTOP'],
   ['ctr-checkpoint', 'plugin-dump.ending', 'session', 'SIGTERM'],
   ['ctr-checkpoint', 'shim.saved', 'stock', 'SIGKILL'],

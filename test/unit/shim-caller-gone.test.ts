@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -88,6 +88,29 @@ test('an image directory that containerd has removed says that the caller has go
   await rm(image, { recursive: true });
   assert.equal((await saved).code, 2);
   assert.deepEqual([one.status, one.tasks()[1]], [2, 'cancel-checkpoint']);
+});
+
+test('an image directory that runc has made again is not the one of the caller', async (t) => {
+  const one = await stage(t);
+  const image = join(one.folder, 'ctrd-checkpoint43');
+  await mkdir(image);
+  await one.call('Pause', id);
+  const saved = one.call('Checkpoint', id, bytesField(2, image));
+  await until('a checkpoint', () => one.names().includes('Checkpoint'));
+  await rename(image, `${image}0`);
+  await mkdir(image);
+  assert.equal((await saved).code, 2);
+  assert.deepEqual([one.status, one.tasks()[1]], [2, 'cancel-checkpoint']);
+});
+
+test('a checkpoint that containerd has given up before is not begun, and its pause ends', async (t) => {
+  const one = await stage(t);
+  await one.call('Pause', id);
+  const { code, message } = await one.call(
+    ...(['Checkpoint', id, bytesField(2, join(one.folder, 'ctrd-checkpoint44'))] as const),
+  );
+  assert.deepEqual([code, message.split(':')[0]], [1, 'E_CANCELLED']);
+  assert.deepEqual([one.status, one.names()], [2, ['Create', 'Pause', 'Resume']]);
 });
 
 test('a pause that the caller has not made stays', async (t) => {

@@ -75,6 +75,7 @@ async function stage(t: TestContext, moreMs = 0): Promise<Stage> {
       if (task === 'explain') await one.explaining;
       if (task === 'cancel-checkpoint') cancelled();
       if (task === 'pause-again') {
+        await delay(50); // as a process does
         one.pausedAgain.push(input);
         if (!one.pausesAgain) throw new Error('runc: container not running');
         delete one.codes['Resume'];
@@ -106,6 +107,8 @@ test('a caller that goes while a failure is explained to it leaves no pause', as
   const one = await stage(t);
   await one.call('Pause', id);
   one.codes['Checkpoint'] = 2;
+  one.codes['Resume'] = 9; // it runs, and needs another pause first
+  one.pausesAgain = true;
   let explained = () => {};
   one.explaining = new Promise<void>((resolve) => {
     explained = resolve;
@@ -116,10 +119,15 @@ test('a caller that goes while a failure is explained to it leaves no pause', as
   await until('an explanation', () => one.asked.some(([task]) => task === 'explain'));
   one.client.close(); // a daemon that is killed
   await assert.rejects(call);
+  await until(
+    'another State',
+    () => one.seen.filter(({ method }) => method === 'State').length > 1,
+  );
+  explained(); // before the pause has ended
   await until('the end of the pause', () => one.status === 2);
   const methods = one.seen.slice(begun).map(({ method }) => method);
-  assert.deepEqual(methods, ['State', 'Checkpoint', 'State', 'Resume']);
-  explained();
+  assert.deepEqual(methods, ['State', 'Checkpoint', 'State', 'Resume', 'State', 'Resume']);
+  assert.equal(one.pausedAgain.length, 1);
 });
 
 test('a pause that failed or was ended before is none', async (t) => {
