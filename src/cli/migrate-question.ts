@@ -15,7 +15,9 @@ import {
   memoryOf,
 } from '../migrate/question/container.js';
 import { type Facts, factsOf } from '../migrate/question/documents.js';
+import { roomHere } from '../migrate/question/source-room.js';
 import { toolVersions } from '../migrate/question/target-facts.js';
+import { temporaryRoot } from '../os/temporary.js';
 import { version } from '../version.js';
 import type { CommandContext } from './context.js';
 import { ifKnown } from './restorability.js';
@@ -62,6 +64,9 @@ export async function askTarget(
   return { moving, facts, answer: compare(moving, facts, choices) };
 }
 
+/** Where the archive is on its way, without a name. */
+export const archiveFolder = () => temporaryRoot('/var/tmp');
+
 /** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
 export async function movingOf(
   name: string,
@@ -75,11 +80,13 @@ export async function movingOf(
     xsaveBytes: ifKnown(native.xsaveBytes),
   });
   const processes = await gpuProcesses(container.id, root);
-  if (processes.length === 0) {
+  const [first] = processes;
+  if (first === undefined) {
     throw new KfdError('E_NO_GPU', `${name}: no process of it uses the GPU`, {
       hint: 'move it with podman alone: podman container checkpoint --export',
     });
   }
+  const { bundle } = container;
   const manifest = manifestNow(hostRecord(withKfd(host)), processes, version);
   return {
     question: {
@@ -96,8 +103,9 @@ export async function movingOf(
     runtime: container.runtime,
     manifest,
     obstacles: container.obstacles,
-    memoryBytes: await memoryOf(container.id, root),
+    memoryBytes: await memoryOf(container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
+    rooms: await roomHere([archiveFolder(), ...(bundle === undefined ? [] : [bundle])]),
   };
 }
 

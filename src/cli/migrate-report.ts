@@ -28,7 +28,7 @@ export function answerAsJson(container: string, host: string, { moving, facts, a
     container,
     host,
     able: reasons.length === 0,
-    memory_bytes: moving.memoryBytes,
+    memory_bytes: moving.memoryBytes ?? null,
     content_bytes: moving.contentBytes,
     target: {
       hostname: facts.host.hostname,
@@ -71,7 +71,8 @@ export function answerAsText(host: string, { moving, answer }: Asked): string {
   );
   if (reasons.length === 0) {
     const { memoryBytes, contentBytes } = moving;
-    const amount = `${size(memoryBytes)} of memory, ${size(contentBytes)} of VRAM`;
+    const memory = memoryBytes === undefined ? 'an unknown size' : size(memoryBytes);
+    const amount = `${memory} of memory, ${size(contentBytes)} of VRAM`;
     parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
   }
   return parts.join('\n');
