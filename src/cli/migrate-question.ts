@@ -6,6 +6,7 @@ import { KfdError } from '../errors.js';
 import { parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, hostRecord, readHost } from '../gpu/host.js';
 import { parseDifferences } from '../gpu/ignorable.js';
+import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
 import {
@@ -56,7 +57,11 @@ export async function askTarget(
   const asked = ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch);
   const map = gpuMap === undefined ? undefined : parseGpuMap(gpuMap);
   connection.messages.send({ type: 'question', question: moving.question });
-  const facts = factsOf((await connection.expect('facts')).facts);
+  const answer = await connection.inTime(
+    () => momentNow(root),
+    () => connection.expect('facts'),
+  );
+  const facts = factsOf(answer.facts);
   const choices = {
     ...(map !== undefined && { gpu_map: map }),
     ignore_mismatch: [...config.ignore_mismatch, ...asked],

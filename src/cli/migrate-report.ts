@@ -102,7 +102,7 @@ export function moveAsJson(move: Move) {
     container: record.container,
     host: record.host,
     migration: record.id,
-    bytes: bytes ?? null,
+    bytes: bytes === 0 ? null : bytes,
     downtime_ms: downtime ?? null,
     parts_ms: Object.fromEntries(
       Object.entries(others).map(([name, value]) => [name, value ?? null]),

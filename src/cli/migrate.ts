@@ -1,5 +1,6 @@
 /** `migrate`: moves a podman container to another host. */
 
+import { randomBytes } from 'node:crypto';
 import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
 import { SshConnection } from '../migrate/connection.js';
@@ -9,8 +10,15 @@ import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
 import { selfProgram } from './migrate-hidden.js';
 import { sendImage } from './migrate-image.js';
+import { Play } from './migrate-play.js';
 import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
-import { answerAsJson, answerAsText, moveAsJson, moveAsText, refusalOf } from './migrate-report.js';
+import {
+  answerAsJson,
+  answerAsText,
+  moveAsJson,
+  moveAsText,
+  refusalOf,
+} from './migrate-report.js';
 import { continueMigration, type Move, moveContainer } from './migrate-run.js';
 import { unfinishedMigration } from './migrate-unfinished.js';
 import { assertHostRoot } from './rootless.js';
@@ -56,49 +64,86 @@ async function begin(
   context: CommandContext,
 ): Promise<Move | undefined> {
   const moving = await movingOf(container, how, context);
+  if (how.dryRun === true) {
+    await connected(host, context.signal, (connection) =>
+      onlyAsk(moving, host, connection, how, context),
+    );
+    return undefined;
+  }
+  const who = { id: randomBytes(16).toString('hex'), container_id: moving.containerId, host };
+  const { container: name } = moving.question;
+  return Play.during({ ...who, container: name }, 'asking', how.root, context, (play) =>
+    connected(host, play.signal, async (connection, keep) => {
+      await ask(play, moving, host, connection, how, context);
+      return moveContainer(play, moving, { host, connection, keep }, how, context);
+    }),
+  );
+}
+
+/**
+ * With a connection to the target, which `signal` ends, until `keep` is called: whoever calls it ends it in another
+ * way. Throws what the signal says.
+ */
+async function connected<T>(
+  host: string,
+  signal: AbortSignal,
+  work: (connection: SshConnection, keep: () => void) => Promise<T>,
+): Promise<T> {
   const connection = await SshConnection.open(host);
   const stop = () => void connection.close();
-  context.signal.addEventListener('abort', stop, { once: true });
+  const keep = () => signal.removeEventListener('abort', stop);
+  signal.addEventListener('abort', stop, { once: true });
   try {
-    await ask(moving, host, connection, how, context);
-    if (how.dryRun === true) return undefined;
-    context.signal.removeEventListener('abort', stop);
-    return await moveContainer(moving, host, connection, how, context);
+    if (signal.aborted) stop();
+    return await work(connection, keep);
   } catch (error) {
-    if (context.signal.aborted && !(error instanceof KfdError && error.code === 'E_CANCELLED'))
-      throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    throw error;
+    if (!signal.aborted || (error instanceof KfdError && error.code === 'E_CANCELLED')) throw error;
+    const { reason } = signal as { reason: unknown };
+    throw reason instanceof KfdError ? reason : new KfdError('E_CANCELLED', 'migrate: interrupted');
   } finally {
-    context.signal.removeEventListener('abort', stop);
+    keep();
     await connection.close();
   }
 }
 
-/** Asks until there is an answer that holds. Throws the reasons against it. */
-async function ask(
+async function onlyAsk(
   moving: Moving,
   host: string,
   connection: SshConnection,
   how: How,
   context: CommandContext,
 ): Promise<void> {
+  const asked = await askTarget(moving, connection, how);
   const { container } = moving.question;
+  const isJson = how.format === 'json';
+  context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
+  const refused = refusalOf(container, host, asked);
+  if (refused !== undefined) throw refused;
+}
+
+/** Asks until there is an answer that holds. Throws the reasons against it. */
+async function ask(
+  play: Play,
+  moving: Moving,
+  host: string,
+  connection: SshConnection,
+  how: How,
+  context: CommandContext,
+): Promise<void> {
+  const { container, image } = moving.question;
   let asked = await askTarget(moving, connection, how);
-  if (how.withImage === true && asked.facts.image_id === undefined && how.dryRun !== true) {
+  if (how.withImage === true && asked.facts.image_id === undefined) {
     const others = asked.answer.reasons.filter(({ code }) => code !== 'E_IMAGE_MISSING');
     if (others.length === 0) {
-      if (how.quiet !== true) context.err(`${container}: sending ${moving.question.image}\n`);
-      await sendImage(moving.question.image, host, context.signal);
+      play.phase = 'sending-image';
+      if (how.quiet !== true) context.err(`${container}: sending ${image}\n`);
+      await sendImage(image, host, play.signal);
+      play.phase = 'asking';
       asked = await askTarget(moving, connection, how);
     }
   }
-  if (how.dryRun === true) {
-    const isJson = how.format === 'json';
-    context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
-  } else {
-    for (const { message, hint } of asked.answer.warnings)
-      context.err(`warning: ${message} (${hint})\n`);
-  }
+  for (const { message, hint } of asked.answer.warnings)
+    context.err(`warning: ${message} (${hint})\n`);
   const refused = refusalOf(container, host, asked);
   if (refused !== undefined) throw refused;
 }

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describeError } from '../errors.js';
 import { momentNow } from './clock.js';
 import { readRecord } from './journal.js';
+import { removeFiles, removeIfEmpty } from './leftovers.js';
 import { type Places, placesBelow } from './places.js';
 import { isOverAtTarget } from './protocol/lease.js';
 import { reopenByForce } from './takeover.js';
@@ -40,6 +41,7 @@ export async function watch(
     while (!(await hasEnded(id, setting, log))) await delay(againMs);
   } finally {
     await leave();
+    await removeIfEmpty(places.guardLog(id)).catch(() => undefined);
   }
 }
 
@@ -61,7 +63,8 @@ async function hasEnded(
   try {
     const { side, lock } = await reopenByForce(id, setting);
     log(JSON.stringify({ migration: id, msg: 'the lease is over', phase: side.phase }));
-    await lock.release();
+    if (side.phase === 'ended') await removeFiles(id, placesBelow(setting.root));
+    await (side.phase === 'ended' ? lock.remove() : lock.release());
     return true;
   } catch (error) {
     log(JSON.stringify({ migration: id, msg: 'cannot end it yet', err: describeError(error) }));

@@ -8,6 +8,7 @@ import {
   type TargetEvent,
   type TargetState,
   transition,
+  whyTooLateThere,
 } from './protocol/target.js';
 import { Runner } from './runner.js';
 import { failureOf, type Message } from './wire/messages.js';
@@ -66,6 +67,21 @@ export class TargetSide {
     return this.#runner.state.phase;
   }
 
+  get record(): TargetRecord {
+    return this.#record;
+  }
+
+  get failure(): KfdError | undefined {
+    return this.#runner.state.failure;
+  }
+
+  /** The reason why it comes too late, if it does. */
+  cancel(error: KfdError): string | undefined {
+    const why = whyTooLateThere(this.#runner.state);
+    if (why === undefined) this.#happen({ type: 'fail', error });
+    return why;
+  }
+
   async post(event: Event): Promise<void> {
     const { deadline } = this.#record;
     const late = deadline === undefined || isOverAtTarget(deadline, await this.#host.now());
@@ -115,7 +131,10 @@ export class TargetSide {
   }
 
   async #write({ phase }: TargetState): Promise<void> {
-    if (phase === 'ended') return this.#host.removeRecord();
+    if (phase === 'ended' || phase === 'settled') {
+      await this.#host.removeRecord();
+      return;
+    }
     // Before the question for the lease: its time begins here.
     const terms = { ...defaultTerms, leaseMs: this.#record.lease_ms };
     const deadline =

@@ -1,0 +1,55 @@
+/** Files of migrations in /run: what is dead goes, what is undecided or played stays. */
+
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { writeRecord } from '../../src/migrate/journal.js';
+import { removeDeadFiles, removeFiles, removeIfEmpty } from '../../src/migrate/leftovers.js';
+import { Lock } from '../../src/migrate/lock.js';
+import { placesBelow } from '../../src/migrate/places.js';
+import { firstRecords } from './migrate-processes.js';
+import { temporaryFolder } from './paths.js';
+
+const [dead, played, owned] = ['1a'.repeat(16), '2b'.repeat(16), '3c'.repeat(16)] as const;
+const kinds = ['lock', 'work', 'log', 'log.guard', 'contents', 'target'];
+
+test('a migration without record and process leaves nothing, others keep all', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await removeDeadFiles(places);
+  await mkdir(places.run, { recursive: true });
+  for (const id of [dead, played, owned])
+    for (const kind of kinds) await writeFile(`${places.run}/${id}.${kind}`, 'x');
+  const ofContainer = `${'4d'.repeat(32)}.log`;
+  await writeFile(`${places.run}/${ofContainer}`, 'of a source');
+  await writeRecord({ ...firstRecords.target, id: owned, phase: 'owned' }, places.journal);
+  const lock = await Lock.tryTake(places.lock(played));
+  await removeDeadFiles(places);
+  const kept = [played, owned].flatMap((id) => kinds.map((kind) => `${id}.${kind}`));
+  assert.deepEqual(readdirSync(places.run).sort(), [...kept, ofContainer].sort());
+  await lock?.release();
+});
+
+test('the files of one side go, but for a lock that podman still has', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  const work = await Lock.tryTake(places.work(dead));
+  await writeFile(places.log(dead), 'x');
+  await removeFiles(dead, places);
+  assert.deepEqual(readdirSync(places.run), [`${dead}.work`]);
+  await work?.release();
+  await removeFiles(dead, places);
+  assert.deepEqual(readdirSync(places.run), []);
+});
+
+test('a log in which nothing was written goes', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await mkdir(places.run, { recursive: true });
+  const path = places.guardLog(dead);
+  await removeIfEmpty(path);
+  await writeFile(path, '{}\n');
+  await removeIfEmpty(path);
+  assert.deepEqual(readdirSync(places.run), [`${dead}.log.guard`]);
+  await writeFile(path, '');
+  await removeIfEmpty(path);
+  assert.deepEqual(readdirSync(places.run), []);
+});
