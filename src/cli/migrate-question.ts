@@ -8,6 +8,7 @@ import { type Host, hostRecord, readHost } from '../gpu/host.js';
 import { parseDifferences } from '../gpu/ignorable.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
+import type { Estimate } from '../migrate/estimate.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
 import {
   gpuProcesses,
@@ -34,6 +35,9 @@ export interface QuestionOptions {
 export interface MigrateOptions extends QuestionOptions {
   readonly dryRun?: boolean;
   readonly withImage?: boolean;
+  /** Seconds, as the next one. */
+  readonly lease?: number;
+  readonly maxDowntime?: number;
   readonly quiet?: boolean;
   readonly format: 'text' | 'json';
 }
@@ -42,6 +46,8 @@ export interface Asked {
   readonly moving: Moving;
   readonly facts: Facts;
   readonly answer: Answer;
+  /** undefined: it was not asked for, or the connection could not be measured. */
+  readonly estimate?: Estimate;
 }
 
 /**

@@ -53,7 +53,7 @@ export async function moveContainer(
     container,
     container_id: moving.containerId,
     host,
-    lease_ms: defaultTerms.leaseMs,
+    lease_ms: how.lease === undefined ? defaultTerms.leaseMs : how.lease * 1000,
   };
   connection.messages.send({
     type: 'begin',

@@ -1,13 +1,16 @@
 /** `migrate`: moves a podman container to another host. */
 
 import { randomBytes } from 'node:crypto';
-import { Argument, Command } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { SshConnection } from '../migrate/connection.js';
+import { writeLastMove } from '../migrate/estimate.js';
+import { placesBelow } from '../migrate/places.js';
 import type { Moving } from '../migrate/question/compare.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
+import { maxDowntimeOption, withEstimate } from './migrate-estimate.js';
 import { selfProgram } from './migrate-hidden.js';
 import { sendImage } from './migrate-image.js';
 import { Play } from './migrate-play.js';
@@ -15,6 +18,8 @@ import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js'
 import {
   answerAsJson,
   answerAsText,
+  estimateAsText,
+  lastMoveOf,
   moveAsJson,
   moveAsText,
   refusalOf,
@@ -30,6 +35,8 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .addArgument(new Argument('<host>', '[USER@]HOST for ssh, with kfd-checkpoint installed'))
     .option('--dry-run', 'ask the target, and stop nothing')
     .option('--with-image', 'send the container image where the target does not have it')
+    .addOption(maxDowntimeOption())
+    .addOption(leaseOption())
     .option('--store <dir>', 'folder of the target for what arrives')
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
@@ -50,9 +57,21 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
           ? await begin(container, host, how, context)
           : await continueMigration(unfinished, how, context);
       if (move === undefined) return;
+      const last = lastMoveOf(move);
+      // It has moved, whatever becomes of this note.
+      if (last) await writeLastMove(last, placesBelow(options.root)).catch(() => undefined);
       context.out(options.format === 'json' ? json(moveAsJson(move)) : moveAsText(move));
     });
 }
+
+const leaseOption = () =>
+  new Option(
+    '--lease <seconds>',
+    'time that the target gets to start the container (120)',
+  ).argParser((text: string) => {
+    if (/^\d{1,5}$/.test(text) && Number(text) >= 5 && Number(text) <= 86_400) return Number(text);
+    throw new KfdError('E_USAGE', `--lease ${text}: not a number of seconds from 5 to 86400`);
+  });
 
 type How = MigrateOptions & { readonly self: ReturnType<typeof selfProgram> };
 
@@ -113,7 +132,8 @@ async function onlyAsk(
   how: How,
   context: CommandContext,
 ): Promise<void> {
-  const asked = await askTarget(moving, connection, how);
+  const answered = await askTarget(moving, connection, how);
+  const asked = await withEstimate(answered, host, how, context.signal);
   const { container } = moving.question;
   const isJson = how.format === 'json';
   context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
@@ -141,6 +161,13 @@ async function ask(
       play.phase = 'asking';
       asked = await askTarget(moving, connection, how);
     }
+  }
+  if (how.maxDowntime !== undefined && asked.answer.reasons.length === 0) {
+    play.phase = 'measuring';
+    asked = await withEstimate(asked, host, how, play.signal);
+    const { estimate } = asked;
+    if (estimate !== undefined && how.quiet !== true)
+      context.err(`${container}: ${estimateAsText(estimate)}\n`);
   }
   for (const { message, hint } of asked.answer.warnings)
     context.err(`warning: ${message} (${hint})\n`);
