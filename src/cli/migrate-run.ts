@@ -12,6 +12,7 @@ import { type SourceSetting, sourceHost } from '../migrate/source-host.js';
 import { type Moments, SourceSide } from '../migrate/source-side.js';
 import { leftUs, type Meter } from '../migrate/status.js';
 import type { HostSetting } from '../migrate/target-host.js';
+import { stage } from '../stages.js';
 import { cancelCheckpoint } from './cancel-checkpoint.js';
 import type { CommandContext } from './context.js';
 import { duration, rate } from './format.js';
@@ -69,6 +70,7 @@ export async function moveContainer(
     () => momentNow(how.root),
     () => connection.expect('begun'),
   );
+  stage('migrate-source', 'begun');
   // From now on the machine says what a cancel ends.
   keep();
   return run(play, record, how, context, (side, link) => {

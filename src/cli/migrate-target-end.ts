@@ -16,6 +16,7 @@ import { reopen } from '../migrate/takeover.js';
 import { type HostSetting, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
 import { errorOf, type Message } from '../migrate/wire/messages.js';
+import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { refusal, restorabilityOf } from './restorability.js';
 
@@ -61,6 +62,7 @@ export class TargetEnd {
         return;
       case 'rest': {
         const side = await this.#sideOf(message.id);
+        stage('migrate-target', 'received');
         // Meanwhile other words are heard.
         this.#check(message.bytes).then(
           () => side.post({ type: 'received' }),
@@ -122,6 +124,7 @@ export class TargetEnd {
     this.#begin = message;
     const host = targetHost(record, this.#setting(), this.#say, choicesOf(message));
     await this.#adopt(new TargetSide(record, host));
+    stage('migrate-target', 'begun');
     this.#say({ type: 'begun', id });
   }
 

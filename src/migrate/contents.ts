@@ -6,6 +6,7 @@ import { promises, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
+import { stage } from '../stages.js';
 import { Patience } from './clock.js';
 import { failureIn } from './failure-text.js';
 import { type JournalRecord, listRecords } from './journal.js';
@@ -114,6 +115,7 @@ export async function receiveContents(id: string, places: Places): Promise<void>
     });
   });
   const file = await promises.open(path, 'wx', 0o600);
+  stage('migrate-target', 'taking');
   try {
     const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
     const [status] = (await once(child, 'close').catch((error: Error) => {

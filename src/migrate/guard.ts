@@ -7,6 +7,7 @@ import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describeError } from '../errors.js';
+import { stage } from '../stages.js';
 import { momentNow } from './clock.js';
 import { readRecord } from './journal.js';
 import { removeFiles, removeIfEmpty } from './leftovers.js';
@@ -32,13 +33,16 @@ export async function watch(
   try {
     for (;;) {
       const left = await leftOf(id, setting.root, places);
+      stage('migrate-guard', 'looked');
       tell();
       tell = () => undefined;
       if (left === undefined) return;
       if (left <= 0) break;
       await delay(Math.min(left, stepMs));
     }
+    stage('migrate-guard', 'over');
     while (!(await hasEnded(id, setting, log))) await delay(againMs);
+    stage('migrate-guard', 'acted');
   } finally {
     await leave();
     await removeIfEmpty(places.guardLog(id)).catch(() => undefined);

@@ -1,6 +1,7 @@
 /** Plays the source of one migration: the machine of protocol/source.ts, with the effects done on this host. */
 
 import { asKfdError, KfdError } from '../errors.js';
+import { stage } from '../stages.js';
 import { Patience } from './clock.js';
 import type { SourceRecord } from './journal.js';
 import {
@@ -159,6 +160,7 @@ export class SourceSide {
     const deadline = phase === 'granted' ? sourceDeadline(now, terms) : this.#record.deadline;
     this.#record = { ...this.#record, phase, ...(deadline && { deadline }) };
     await this.#host.write(this.#record);
+    stage('migrate-source', phase);
     this.#onPhase(phase);
     if (phase === 'granted') await this.#watchLease(now);
   }
@@ -168,6 +170,7 @@ export class SourceSide {
     this.#host.stop().then(
       () => {
         this.#mark('stopped');
+        stage('migrate-source', 'stopped');
         this.post({ type: 'stopped' });
       },
       (error: unknown) => {
@@ -181,6 +184,7 @@ export class SourceSide {
     this.#host.send().then(
       (bytes) => {
         this.#mark('sent');
+        stage('migrate-source', 'sent');
         this.#host.say({ type: 'rest', id: this.#record.id, bytes });
         this.#expectAnswer('sending', (error) => this.post({ type: 'silent', error }));
       },

@@ -1,6 +1,7 @@
 /** Plays the target of one migration: the machine of protocol/target.ts, with the effects done on this host. */
 
 import { asKfdError, type KfdError } from '../errors.js';
+import { stage } from '../stages.js';
 import type { TargetRecord } from './journal.js';
 import { defaultTerms, isOverAtTarget, type Moment, targetDeadline } from './protocol/lease.js';
 import {
@@ -133,6 +134,7 @@ export class TargetSide {
   async #write({ phase }: TargetState): Promise<void> {
     if (phase === 'ended' || phase === 'settled') {
       await this.#host.removeRecord();
+      stage('migrate-target', phase);
       return;
     }
     // Before the question for the lease: its time begins here.
@@ -141,11 +143,15 @@ export class TargetSide {
       phase === 'ready' ? targetDeadline(await this.#host.now(), terms) : this.#record.deadline;
     this.#record = { ...this.#record, phase, ...(deadline && { deadline }) };
     await this.#host.write(this.#record);
+    stage('migrate-target', phase);
   }
 
   #start(): void {
     this.#host.start().then(
-      () => this.#happen({ type: 'started' }),
+      () => {
+        stage('migrate-target', 'started');
+        this.#happen({ type: 'started' });
+      },
       (error: unknown) => {
         this.#happen({ type: 'start-failed', error: asKfdError(error, 'restore') });
       },
