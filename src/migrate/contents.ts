@@ -87,7 +87,7 @@ export async function prepareContents(id: string, store: string, places: Places)
 }
 
 /** Contents whose migration has neither a record nor a process. */
-async function removeLeftovers(store: string, places: Places): Promise<void> {
+export async function removeLeftovers(store: string, places: Places): Promise<void> {
   const known = new Set((await listRecords(places.journal)).filter(isTarget).map(({ id }) => id));
   const names = (await promises.readdir(store)).filter((name) => /^[0-9a-f]{32}$/.test(name));
   for (const id of names.filter((name) => !known.has(name))) {

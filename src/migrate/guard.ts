@@ -10,7 +10,7 @@ import { describeError } from '../errors.js';
 import { stage } from '../stages.js';
 import { momentNow } from './clock.js';
 import { readRecord } from './journal.js';
-import { removeFiles, removeIfEmpty } from './leftovers.js';
+import { guardCgroup, removeFiles, removeIfEmpty } from './leftovers.js';
 import { type Places, placesBelow } from './places.js';
 import { isOverAtTarget } from './protocol/lease.js';
 import { reopenByForce } from './takeover.js';
@@ -82,7 +82,7 @@ async function hasEnded(
  */
 async function enterCgroup(id: string, root: string): Promise<() => Promise<void>> {
   const top = join(root, 'sys/fs/cgroup');
-  const own = join(top, 'kfd-checkpoint', `migrate-${id}`);
+  const own = join(placesBelow(root).guardCgroups, guardCgroup(id));
   try {
     await mkdir(own, { recursive: true });
     await writeFile(join(own, 'cgroup.procs'), '0', { flag: 'r+' });

@@ -20,6 +20,8 @@ export interface Places {
   readonly log: (name: string) => string;
   /** What the guard of a migration prints. */
   readonly guardLog: (id: string) => string;
+  /** The cgroups of guards: with cgroup v2 each has one of its own. */
+  readonly guardCgroups: string;
   /** The socket of whoever plays a side: control.ts. Both sides may have one /run. */
   readonly control: (id: string, side: JournalRecord['side']) => string;
   /** The folder of all but the journal. */
@@ -36,6 +38,7 @@ export function placesBelow(root: string): Places {
     lock: (name) => at(name, 'lock'),
     work: (name) => at(name, 'work'),
     log: (name) => at(name, 'log'),
+    guardCgroups: join(root, 'sys/fs/cgroup/kfd-checkpoint'),
     guardLog: (id) => at(id, 'log.guard'),
     control: (id, side) => at(id, side),
     run: join(root, locksFolder),

@@ -1,6 +1,9 @@
 /** A container that moves to a second storage of podman, from row to row: exactly one of both runs it in the end. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { removeLeftovers } from '../../src/migrate/contents.js';
+import { removeDeadFiles } from '../../src/migrate/leftovers.js';
+import { defaultStore, placesBelow } from '../../src/migrate/places.js';
 import { attempt, until } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
 import { SecondHost } from '../e2e/support/second-host.js';
@@ -11,7 +14,6 @@ import { find } from './support/victims.js';
 
 const journal = '/var/lib/kfd-checkpoint/migrations';
 const run = '/run/kfd-checkpoint/migrations';
-const store = '/var/lib/kfd-checkpoint/store';
 /** Short, so that rows in which it is over end soon. Seconds. */
 const leaseS = 10;
 /** The lease, what the source waits longer, and a restore. */
@@ -53,6 +55,10 @@ export class Migration implements Subject {
       const wrong = await job.wrong();
       if (wrong !== undefined) problems.push(wrong);
     } else problems.push(`${here} here, ${there} there`);
+    // What killed processes have left, the next migration removes.
+    const places = placesBelow('/');
+    await removeLeftovers(defaultStore, places);
+    await removeDeadFiles(places);
     problems.push(...filesLeft().map((path) => `left: ${path}`));
     return { outcome: runsHere ? 'runs here' : runsThere ? 'runs there' : 'lost', problems };
   }
@@ -62,7 +68,7 @@ export class Migration implements Subject {
     this.#job = undefined;
     await this.#second?.close();
     this.#second = undefined;
-    for (const folder of [journal, run, store]) await attempt('rm', '-rf', folder);
+    for (const folder of [journal, run, defaultStore]) await attempt('rm', '-rf', folder);
   }
 
   /** The container runs here. One that has moved is replaced: its id is that of the second storage now. */
@@ -92,13 +98,21 @@ function unfinished(): string[] {
   return names(journal).filter((name) => name.endsWith('.source.json'));
 }
 
+/** The socket and the lock of a source that was killed before anything was recorded. */
+const ofKilledSource = /^[0-9a-f]{32}\.source$|^[0-9a-f]{64}\.lock$/;
+
 /** A target keeps "owned" where the last word of the source was lost: src/migrate/README.md. */
 function filesLeft(): string[] {
   const isOwned = (name: string) => readFileSync(`${journal}/${name}`, 'utf8').includes('"owned"');
   return [
     ...unfinished().map((name) => `${journal}/${name}`),
     ...names(journal).filter((name) => name.endsWith('.target.json') && !isOwned(name)),
-    ...names(run).map((name) => `${run}/${name}`),
-    ...names(store).map((name) => `${store}/${name}`),
+    ...names(run)
+      .filter((name) => !ofKilledSource.test(name))
+      .map((name) => `${run}/${name}`),
+    ...names(placesBelow('/').guardCgroups)
+      .filter((name) => name.startsWith('migrate-'))
+      .map((name) => `cgroup ${name}`),
+    ...names(defaultStore).map((name) => `${defaultStore}/${name}`),
   ];
 }

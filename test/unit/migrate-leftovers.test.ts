@@ -2,10 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { link, mkdir, rename, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { Control } from '../../src/migrate/control.js';
 import { writeRecord } from '../../src/migrate/journal.js';
-import { removeDeadFiles, removeFiles, removeIfEmpty } from '../../src/migrate/leftovers.js';
+import {
+  removeDeadFiles,
+  removeDeadSockets,
+  removeFiles,
+  removeIfEmpty,
+} from '../../src/migrate/leftovers.js';
 import { Lock } from '../../src/migrate/lock.js';
 import { placesBelow } from '../../src/migrate/places.js';
 import { firstRecords } from './migrate-processes.js';
@@ -39,6 +45,30 @@ test('the files of one side go, but for a lock that podman still has', async (t)
   await work?.release();
   await removeFiles(dead, places);
   assert.deepEqual(readdirSync(places.run), []);
+});
+
+test('the socket of a source that was killed goes when it is old, and empty cgroups of guards', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await removeDeadSockets(places);
+  const status = () => assert.fail('nobody asks');
+  for (const id of [dead, played]) {
+    const control = await Control.open(places.control(id, 'source'), {
+      status,
+      cancel: () => undefined,
+    });
+    // What a killed process leaves is a name that nobody listens at.
+    const kept = `${places.run}/kept`;
+    await link(places.control(id, 'source'), kept);
+    await control.close();
+    await rename(kept, places.control(id, 'source'));
+  }
+  await utimes(places.control(dead, 'source'), 0, 0);
+  await removeDeadSockets(places);
+  assert.deepEqual(readdirSync(places.run), [`${played}.source`]);
+  await mkdir(`${places.guardCgroups}/migrate-${dead}`, { recursive: true });
+  await mkdir(`${places.guardCgroups}/4711`);
+  await removeDeadFiles(places);
+  assert.deepEqual(readdirSync(places.guardCgroups), ['4711']);
 });
 
 test('a log in which nothing was written goes', async (t) => {

@@ -31,7 +31,9 @@ function present(): string[] {
   return [
     ...workers().map((text) => `process ${text}`),
     ...namesIn(sockets).map((path) => `socket folder ${path}`),
-    ...sessionCgroups().map((path) => `cgroup ${path}`),
+    ...sessionCgroups()
+      .filter((path) => !/\/migrate-[0-9a-f]+$/.test(path))
+      .map((path) => `cgroup ${path}`),
     ...mounts().map((point) => `mount ${point}`),
     ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
     ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),
