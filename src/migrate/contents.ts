@@ -38,7 +38,7 @@ export async function sendContents(
   const stop = () => {
     // From now on the caller may close the file.
     clearInterval(look);
-    ssh.child.kill('SIGTERM');
+    ssh.end();
   };
   const patience = new Patience(answerMs, now);
   let hangs = false;

@@ -24,7 +24,7 @@ const limitMs = 60_000;
 export async function measureRate(host: string, signal: AbortSignal): Promise<number> {
   const ssh = await Ssh.open(host, ['kfd-checkpoint', probeVerb]);
   const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
-  const stop = () => void ssh.child.kill('SIGTERM');
+  const stop = () => ssh.end();
   limit.addEventListener('abort', stop, { once: true });
   if (limit.aborted) stop();
   try {

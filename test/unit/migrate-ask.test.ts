@@ -145,6 +145,15 @@ test('what the other side has said is not lost when it ends before it is asked',
   await assert.rejects(connection.next(), { code: 'E_PROTOCOL', message: /in the middle of/ });
 });
 
+test('an ssh that does not end when it is asked to is killed', { timeout: 300_000 }, async (t) => {
+  const pid = join(await temporaryFolder(t), 'pid');
+  await standInSsh(t, `echo $$ >${pid}; kill -STOP $$; exec sleep 1000`);
+  const connection = await SshConnection.open('host-b');
+  while (!existsSync(pid) || readFileSync(pid, 'utf8') === '') await delay(10);
+  await connection.close();
+  assert.equal(existsSync(`/proc/${readFileSync(pid, 'utf8').trim()}`), false);
+});
+
 test('a process of ssh that stays with its standard error is not waited for', {
   timeout: 60_000,
 }, async (t) => {
