@@ -69,7 +69,11 @@ export class Control {
       socket.end();
     }
     for (const socket of this.#open) if (!this.#watchers.has(socket)) socket.end();
-    await Promise.race([gone, delay(lastMs, undefined, { ref: false })]);
+    // Nothing else may keep this process: it must not end before its caller has the answer.
+    const isGone = new AbortController();
+    const limit = delay(lastMs, undefined, { signal: isGone.signal }).catch(() => undefined);
+    await Promise.race([gone, limit]);
+    isGone.abort();
     for (const socket of this.#open) socket.destroy();
     await promises.rm(this.#path, { force: true }).catch(() => undefined);
   }

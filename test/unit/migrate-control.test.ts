@@ -121,16 +121,20 @@ test('while it is sent both hosts show it, and either one can cancel it', async 
     assert.ok((there?.bytes_total ?? 0) > 0);
     const table = await cli(['sessions', '--root', hosts.source.root]);
     assert.match(table.stdout, /^MIGRATION .*\n[0-9a-f]{12} +source +job +host-b +sending /);
-    const watching = cli(['watch', '--root', hosts.target.root]);
+    let seen = '';
+    const out = (text: string) => {
+      seen += text;
+    };
+    const watching = cli(['watch', '--root', hosts.target.root], { out });
+    await until('it is watched', () => seen !== '');
     assert.equal((await cancel(hosts[side], 'job')).code, 0);
     const { status, stderr } = await moving.ended;
     await contents.release();
     assert.equal(status, 1, stderr);
     const message = errorIn(stderr).message;
     assert.match(message, /^job: did not move, and runs here: .*by kfd-checkpoint cancel$/);
-    const { code, stdout } = await watching;
-    assert.equal(code, 1);
-    assert.match(stdout, /^migration of job: receiving, 0 B of /);
+    assert.equal((await watching).code, 1);
+    assert.match(seen, /^migration of job: receiving, 0 B of /);
     assertBack(hosts);
   }
 });
