@@ -6,12 +6,13 @@ import { targetVerb } from '../migrate/connection.js';
 import { contentsVerb, receiveContents } from '../migrate/contents.js';
 import { watch } from '../migrate/guard.js';
 import { placesBelow } from '../migrate/places.js';
+import { countBytes, probeVerb } from '../migrate/probe.js';
 import { armed, guardVerb, type HostSetting } from '../migrate/target-host.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { serveSource } from './migrate-target.js';
 
-export const hiddenVerbs: readonly string[] = [targetVerb, contentsVerb, guardVerb];
+export const hiddenVerbs: readonly string[] = [targetVerb, contentsVerb, guardVerb, probeVerb];
 
 /** This program, as a process of its own. */
 export function selfProgram(): HostSetting['self'] {
@@ -32,6 +33,9 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
       .addArgument(idArgument())
       .addOption(formatOption('text', 'json'))
       .action((id: string, { root }: { root: string }) => receiveContents(id, placesBelow(root))),
+  );
+  program.addCommand(
+    withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
   );
   program.addCommand(
     withRoot(new Command(guardVerb))

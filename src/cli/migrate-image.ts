@@ -28,7 +28,7 @@ export async function sendImage(image: string, host: string, signal: AbortSignal
   saves.stdout.destroy();
   const stop = () => {
     saves.kill('SIGTERM');
-    ssh.child.kill('SIGTERM');
+    ssh.end();
   };
   ssh.child.stdout?.resume();
   signal.addEventListener('abort', stop, { once: true });

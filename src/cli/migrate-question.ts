@@ -6,7 +6,9 @@ import { KfdError } from '../errors.js';
 import { parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, hostRecord, readHost } from '../gpu/host.js';
 import { parseDifferences } from '../gpu/ignorable.js';
+import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
+import type { Estimate } from '../migrate/estimate.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
 import {
   gpuProcesses,
@@ -15,7 +17,9 @@ import {
   memoryOf,
 } from '../migrate/question/container.js';
 import { type Facts, factsOf } from '../migrate/question/documents.js';
+import { roomHere } from '../migrate/question/source-room.js';
 import { toolVersions } from '../migrate/question/target-facts.js';
+import { temporaryRoot } from '../os/temporary.js';
 import { version } from '../version.js';
 import type { CommandContext } from './context.js';
 import { ifKnown } from './restorability.js';
@@ -31,6 +35,9 @@ export interface QuestionOptions {
 export interface MigrateOptions extends QuestionOptions {
   readonly dryRun?: boolean;
   readonly withImage?: boolean;
+  /** Seconds, as the next one. */
+  readonly lease?: number;
+  readonly maxDowntime?: number;
   readonly quiet?: boolean;
   readonly format: 'text' | 'json';
 }
@@ -39,6 +46,8 @@ export interface Asked {
   readonly moving: Moving;
   readonly facts: Facts;
   readonly answer: Answer;
+  /** undefined: it was not asked for, or the connection could not be measured. */
+  readonly estimate?: Estimate;
 }
 
 /**
@@ -54,13 +63,20 @@ export async function askTarget(
   const asked = ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch);
   const map = gpuMap === undefined ? undefined : parseGpuMap(gpuMap);
   connection.messages.send({ type: 'question', question: moving.question });
-  const facts = factsOf((await connection.expect('facts')).facts);
+  const answer = await connection.inTime(
+    () => momentNow(root),
+    () => connection.expect('facts'),
+  );
+  const facts = factsOf(answer.facts);
   const choices = {
     ...(map !== undefined && { gpu_map: map }),
     ignore_mismatch: [...config.ignore_mismatch, ...asked],
   };
   return { moving, facts, answer: compare(moving, facts, choices) };
 }
+
+/** Where the archive is on its way, without a name. */
+export const archiveFolder = () => temporaryRoot('/var/tmp');
 
 /** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
 export async function movingOf(
@@ -75,11 +91,13 @@ export async function movingOf(
     xsaveBytes: ifKnown(native.xsaveBytes),
   });
   const processes = await gpuProcesses(container.id, root);
-  if (processes.length === 0) {
+  const [first] = processes;
+  if (first === undefined) {
     throw new KfdError('E_NO_GPU', `${name}: no process of it uses the GPU`, {
       hint: 'move it with podman alone: podman container checkpoint --export',
     });
   }
+  const { bundle } = container;
   const manifest = manifestNow(hostRecord(withKfd(host)), processes, version);
   return {
     question: {
@@ -96,8 +114,9 @@ export async function movingOf(
     runtime: container.runtime,
     manifest,
     obstacles: container.obstacles,
-    memoryBytes: await memoryOf(container.id, root),
+    memoryBytes: await memoryOf(container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
+    rooms: await roomHere([archiveFolder(), ...(bundle === undefined ? [] : [bundle])]),
   };
 }
 

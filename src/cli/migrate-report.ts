@@ -1,8 +1,9 @@
 /** What `migrate` prints: the answer of the target, and a container that has moved. */
 
 import { KfdError } from '../errors.js';
+import type { Estimate, LastMove } from '../migrate/estimate.js';
 import { pairRow } from './check-archive.js';
-import { size, table } from './format.js';
+import { duration, rate, size, table } from './format.js';
 import type { Asked } from './migrate-question.js';
 import type { Move } from './migrate-run.js';
 
@@ -21,15 +22,24 @@ export function refusalOf(
 }
 
 /** Within `schema_version` 1 members are only added. */
-export function answerAsJson(container: string, host: string, { moving, facts, answer }: Asked) {
+export function answerAsJson(container: string, host: string, asked: Asked) {
+  const { moving, facts, answer, estimate } = asked;
   const { reasons, warnings, ignored, placement } = answer;
   return {
     schema_version: 1,
     container,
     host,
     able: reasons.length === 0,
-    memory_bytes: moving.memoryBytes,
+    memory_bytes: moving.memoryBytes ?? null,
     content_bytes: moving.contentBytes,
+    estimate: estimate
+      ? {
+          rate_bytes_per_s: estimate.rate,
+          send_ms: estimate.sendMs,
+          downtime_ms: estimate.downtimeMs,
+          measured: estimate.isMeasured,
+        }
+      : null,
     target: {
       hostname: facts.host.hostname,
       kernel_release: facts.host.kernel_release,
@@ -49,7 +59,14 @@ export function answerAsJson(container: string, host: string, { moving, facts, a
   };
 }
 
-export function answerAsText(host: string, { moving, answer }: Asked): string {
+/** What an estimate rests on is said with it. */
+export function estimateAsText({ rate: speed, downtimeMs, isMeasured }: Estimate): string {
+  const basis = isMeasured ? 'the last one from this host' : 'a guess for checkpoint and restore';
+  const time = duration(downtimeMs * 1000);
+  return `would stand still for about ${time} (${rate(speed)} on the way, and ${basis})`;
+}
+
+export function answerAsText(host: string, { moving, answer, estimate }: Asked): string {
   const { reasons, warnings, ignored, placement } = answer;
   const parts: string[] = [];
   const add = (heads: readonly string[], rows: readonly (readonly string[])[]) => {
@@ -71,10 +88,19 @@ export function answerAsText(host: string, { moving, answer }: Asked): string {
   );
   if (reasons.length === 0) {
     const { memoryBytes, contentBytes } = moving;
-    const amount = `${size(memoryBytes)} of memory, ${size(contentBytes)} of VRAM`;
+    const memory = memoryBytes === undefined ? 'an unknown size' : size(memoryBytes);
+    const amount = `${memory} of memory, ${size(contentBytes)} of VRAM`;
     parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
+    if (estimate) parts.push(`It ${estimateAsText(estimate)}\n`);
   }
   return parts.join('\n');
+}
+
+/** What a later estimate compares with. undefined: another process has seen the beginning. */
+export function lastMoveOf(move: Move): Omit<LastMove, 'schema_version'> | undefined {
+  const { downtime, send } = parts(move);
+  if (downtime === undefined || send === undefined || move.bytes === 0) return undefined;
+  return { bytes: move.bytes, others_ms: Math.max(0, downtime - send) };
 }
 
 /** The parts of the downtime, milliseconds; undefined where another process has seen them begin. */
@@ -101,7 +127,7 @@ export function moveAsJson(move: Move) {
     container: record.container,
     host: record.host,
     migration: record.id,
-    bytes: bytes ?? null,
+    bytes: bytes === 0 ? null : bytes,
     downtime_ms: downtime ?? null,
     parts_ms: Object.fromEntries(
       Object.entries(others).map(([name, value]) => [name, value ?? null]),

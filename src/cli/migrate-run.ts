@@ -1,67 +1,81 @@
 /** Moves a container, or goes on with a migration whose process was killed. */
 
-import { randomBytes } from 'node:crypto';
 import { asKfdError, KfdError } from '../errors.js';
+import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
 import type { SourceRecord } from '../migrate/journal.js';
 import { Link } from '../migrate/link.js';
-import { Lock } from '../migrate/lock.js';
-import { placesBelow } from '../migrate/places.js';
 import { defaultTerms } from '../migrate/protocol/lease.js';
 import type { SourceState } from '../migrate/protocol/source.js';
 import type { Moving } from '../migrate/question/compare.js';
-import { sourceHost } from '../migrate/source-host.js';
+import { type SourceSetting, sourceHost } from '../migrate/source-host.js';
 import { type Moments, SourceSide } from '../migrate/source-side.js';
+import { leftUs, type Meter } from '../migrate/status.js';
 import type { HostSetting } from '../migrate/target-host.js';
-import { temporaryRoot } from '../os/temporary.js';
+import { stage } from '../stages.js';
+import { cancelCheckpoint } from './cancel-checkpoint.js';
 import type { CommandContext } from './context.js';
-import type { MigrateOptions } from './migrate-question.js';
-import { progressOf } from './progress.js';
+import { duration, rate } from './format.js';
+import { Play } from './migrate-play.js';
+import { archiveFolder, type MigrateOptions } from './migrate-question.js';
+import { type Progress, progressOf } from './progress.js';
 
 type How = MigrateOptions & Pick<HostSetting, 'self'>;
+
+/** A target that has no reason against it. `keep`: the signal does not end the connection any more. */
+interface Connected {
+  readonly host: string;
+  readonly connection: SshConnection;
+  readonly keep: () => void;
+}
 
 /** A container that has moved. */
 export interface Move {
   readonly record: SourceRecord;
   readonly moments: Moments;
-  readonly bytes: number | undefined;
+  /** 0: another process has sent them. */
+  readonly bytes: number;
 }
 
 /** Throws the reason why it does not move. The container runs here then, unless the error says something else. */
 export async function moveContainer(
+  play: Play,
   moving: Moving,
-  host: string,
-  connection: SshConnection,
+  { host, connection, keep }: Connected,
   how: How,
   context: CommandContext,
 ): Promise<Move> {
   const { container, store } = moving.question;
   const record: SourceRecord = {
     schema_version: 1,
-    id: randomBytes(16).toString('hex'),
+    id: play.id,
     side: 'source',
     phase: 'asking',
     container,
     container_id: moving.containerId,
     host,
-    lease_ms: defaultTerms.leaseMs,
+    lease_ms: how.lease === undefined ? defaultTerms.leaseMs : how.lease * 1000,
   };
-  return locked(record, how, async () => {
-    connection.messages.send({
-      type: 'begin',
-      id: record.id,
-      lease_ms: record.lease_ms,
-      container,
-      container_id: record.container_id,
-      ...(store !== undefined && { store }),
-      ...(how.gpuMap !== undefined && { gpu_map: how.gpuMap }),
-      ...(how.ignoreMismatch !== undefined && { ignore_mismatch: how.ignoreMismatch }),
-    });
-    await connection.expect('begun');
-    return run(record, how, context, (side, link) => {
-      link.use(connection);
-      side.post({ type: 'accepted' });
-    });
+  connection.messages.send({
+    type: 'begin',
+    id: record.id,
+    lease_ms: record.lease_ms,
+    container,
+    container_id: record.container_id,
+    ...(store !== undefined && { store }),
+    ...(how.gpuMap !== undefined && { gpu_map: how.gpuMap }),
+    ...(how.ignoreMismatch !== undefined && { ignore_mismatch: how.ignoreMismatch }),
+  });
+  await connection.inTime(
+    () => momentNow(how.root),
+    () => connection.expect('begun'),
+  );
+  stage('migrate-source', 'begun');
+  // From now on the machine says what a cancel ends.
+  keep();
+  return run(play, record, how, context, (side, link) => {
+    link.use(connection);
+    side.post({ type: 'accepted' });
   });
 }
 
@@ -73,24 +87,13 @@ export async function continueMigration(
 ): Promise<Move> {
   if (how.quiet !== true)
     context.err(`${record.container}: a migration to ${record.host} goes on\n`);
-  return locked(record, how, () => run(record, how, context, (side) => side.restart()));
-}
-
-async function locked(record: SourceRecord, { root }: How, work: () => Promise<Move>) {
-  const lock = await Lock.tryTake(placesBelow(root).lock(record.container_id));
-  if (lock === undefined) {
-    throw new KfdError('E_HOST', `${record.container}: another migration of it is at work`, {
-      hint: 'wait for its end',
-    });
-  }
-  try {
-    return await work();
-  } finally {
-    await lock.remove();
-  }
+  return Play.during(record, record.phase, how.root, context, (play) =>
+    run(play, record, how, context, (side) => side.restart()),
+  );
 }
 
 async function run(
+  play: Play,
   record: SourceRecord,
   how: How,
   context: CommandContext,
@@ -101,45 +104,81 @@ async function run(
   const say = (text: string) => {
     if (how.quiet !== true) context.err(`${container}: ${text}\n`);
   };
-  let bytes: number | undefined;
   const link = new Link(host, {
     heard: (message) => side.hear(message),
     lost: (error) => side.post({ type: 'lost', error }),
     tried: (error) => say(`cannot reach ${host} yet: ${error.message}`),
   });
-  const over = new AbortController();
-  const setting = {
-    root: how.root,
-    run: context.run,
-    self: how.self,
-    store: temporaryRoot('/var/tmp'),
-    signal: over.signal,
-    onProgress: (done: number, total: number) => {
-      bytes = total;
-      if (how.quiet !== true) progress.update('sending', done, total);
-    },
-  };
   const onPhase = (phase: SourceState['phase']) => {
+    play.phase = phase;
     const text = phaseTexts[phase];
     if (text !== undefined) say(text);
   };
-  const side: SourceSide = new SourceSide(record, sourceHost(record, link, setting), onPhase);
-  const cancel = () => {
-    const tooLate = side.cancel(new KfdError('E_CANCELLED', 'migrate: interrupted'));
-    if (tooLate === undefined) over.abort();
-    else say(`too late to stop: ${tooLate}; it is waited for the end`);
-  };
-  context.signal.addEventListener('abort', cancel, { once: true });
+  const side: SourceSide = new SourceSide(
+    record,
+    sourceHost(record, link, settingOf(play, record, how, context, progress)),
+    onPhase,
+  );
   try {
-    await begin(side, link);
-    const state = await side.ended;
-    if (state.phase === 'done') return { record, moments: side.moments, bytes };
+    const state = await untilEnded(play, side, say, () => begin(side, link));
+    // The target hears the last word, and has nothing left then.
+    await link.finish();
+    if (state.phase === 'done') return { record, moments: side.moments, bytes: play.meter.total };
     throw notMoved(record, state);
   } finally {
-    context.signal.removeEventListener('abort', cancel);
     progress.end();
     await link.close();
   }
+}
+
+/** Plays it to its end. A cancel reaches the machine meanwhile, and hears from it why it comes too late. */
+async function untilEnded(
+  play: Play,
+  side: SourceSide,
+  say: (text: string) => void,
+  begin: () => Promise<void> | void,
+): Promise<SourceState> {
+  const cancel = () => side.post({ type: 'cancel', error: play.signal.reason as KfdError });
+  play.tooLate = () => {
+    const why = side.tooLate;
+    if (why !== undefined) say(`too late to stop: ${why}; it is waited for the end`);
+    return why;
+  };
+  play.signal.addEventListener('abort', cancel, { once: true });
+  try {
+    if (play.signal.aborted) cancel();
+    await begin();
+    return await side.ended;
+  } finally {
+    play.signal.removeEventListener('abort', cancel);
+  }
+}
+
+function settingOf(
+  play: Play,
+  { container_id: containerId }: SourceRecord,
+  { root, self, quiet }: How,
+  { run: runs }: CommandContext,
+  progress: Progress,
+): SourceSetting {
+  return {
+    root,
+    run: runs,
+    self,
+    store: archiveFolder(),
+    signal: play.signal,
+    onProgress: (done, total) => {
+      play.meter.update(done, total);
+      if (quiet !== true) progress.update(paceOf(play.meter), done, total);
+    },
+    cancelCheckpoint: (reason, ended) => cancelCheckpoint(root, containerId, reason, ended),
+  };
+}
+
+/** What is sent, how fast, and how long it still takes. */
+function paceOf({ done, total, rate: speed }: Meter): string {
+  const left = leftUs({ bytes_done: done, bytes_total: total, bytes_per_s: speed });
+  return left === undefined ? 'sending' : `sending, ${rate(speed)}, ${duration(left)} left`;
 }
 
 const phaseTexts: Partial<Record<SourceState['phase'], string>> = {

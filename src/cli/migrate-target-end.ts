@@ -1,17 +1,22 @@
 /** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
 
+import { statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { prepareContents } from '../migrate/contents.js';
+import { Control } from '../migrate/control.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
+import { removeFiles } from '../migrate/leftovers.js';
 import { Lock } from '../migrate/lock.js';
 import { archiveName, defaultStore, placesBelow } from '../migrate/places.js';
 import { PodmanContainer } from '../migrate/podman.js';
+import { Meter, resultOf } from '../migrate/status.js';
 import { reopen } from '../migrate/takeover.js';
 import { type HostSetting, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
 import { errorOf, type Message } from '../migrate/wire/messages.js';
+import { stage } from '../stages.js';
 import type { CommandContext } from './context.js';
 import { refusal, restorabilityOf } from './restorability.js';
 
@@ -30,6 +35,10 @@ export class TargetEnd {
   #lock: Lock | undefined;
   #begin: Begin | undefined;
   #archive = '';
+  #total = 0;
+  #control: Control | undefined;
+  readonly #meter = new Meter();
+  readonly #begun = performance.now();
   /** Rejects when something was not done for sure: the next process goes on with what is recorded. */
   readonly broken: Promise<never>;
 
@@ -48,8 +57,12 @@ export class TargetEnd {
     switch (message.type) {
       case 'begin':
         return this.#prepare(message);
+      case 'coming':
+        this.#total = message.bytes;
+        return;
       case 'rest': {
         const side = await this.#sideOf(message.id);
+        stage('migrate-target', 'received');
         // Meanwhile other words are heard.
         this.#check(message.bytes).then(
           () => side.post({ type: 'received' }),
@@ -59,6 +72,7 @@ export class TargetEnd {
       }
       case 'grant':
       case 'yours':
+      case 'done':
       case 'query':
         return (await this.#sideOf(message.id)).post({ type: message.type });
       case 'revoke': {
@@ -78,8 +92,12 @@ export class TargetEnd {
   }
 
   async close(): Promise<void> {
-    const { phase } = this.#side ?? {};
-    await (phase === 'owned' || phase === 'ended' ? this.#lock?.remove() : this.#lock?.release());
+    const { id = '', phase, failure } = this.#side ?? {};
+    const runs = phase === 'owned' || phase === 'settled';
+    await this.#control?.close(runs ? resultOf(undefined) : failure && resultOf(failure));
+    if (!runs && phase !== 'ended') return this.#lock?.release();
+    await removeFiles(id, placesBelow(this.#root));
+    await this.#lock?.remove();
   }
 
   async #prepare(message: Begin): Promise<void> {
@@ -104,9 +122,9 @@ export class TargetEnd {
     };
     this.#archive = join(record.contents, archiveName);
     this.#begin = message;
-    this.#adopt(
-      new TargetSide(record, targetHost(record, this.#setting(), this.#say, choicesOf(message))),
-    );
+    const host = targetHost(record, this.#setting(), this.#say, choicesOf(message));
+    await this.#adopt(new TargetSide(record, host));
+    stage('migrate-target', 'begun');
     this.#say({ type: 'begun', id });
   }
 
@@ -125,15 +143,39 @@ export class TargetEnd {
     if (this.#side === undefined) {
       const { side, lock } = await reopen(id, this.#setting(), this.#say);
       this.#lock = lock;
-      this.#adopt(side);
+      await this.#adopt(side);
     }
     if (this.#side?.id === id) return this.#side;
     throw new KfdError('E_PROTOCOL', `migration ${id}: another one has begun on this connection`);
   }
 
-  #adopt(side: TargetSide): void {
+  async #adopt(side: TargetSide): Promise<void> {
     this.#side = side;
     side.left.catch(this.#fail);
+    if (side.phase === 'ended') return;
+    this.#control = await Control.open(placesBelow(this.#root).control(side.id, 'target'), {
+      status: () => this.#status(side),
+      cancel: (reason) =>
+        side.cancel(new KfdError('E_CANCELLED', `cancelled on the target: ${reason}`)),
+    });
+  }
+
+  #status({ id, phase, record }: TargetSide) {
+    // The other process writes it.
+    this.#meter.update(bytesOf(join(record.contents, archiveName)), this.#total);
+    return {
+      migration: id,
+      side: 'target' as const,
+      container: record.container,
+      container_id: record.container_id,
+      pid: process.pid,
+      phase,
+      elapsed_us: Math.round((performance.now() - this.#begun) * 1000),
+      bytes_done: this.#meter.done,
+      bytes_total: Math.max(this.#total, this.#meter.done),
+      bytes_per_s: this.#meter.rate,
+      cancelled: false,
+    };
   }
 
   #setting() {
@@ -158,6 +200,9 @@ export class TargetEnd {
     if (refused !== undefined) throw refused;
   }
 }
+
+/** 0: it is not there yet, or not any more. */
+const bytesOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /** Options of `kfd-checkpoint restore`. */
 function choicesOf({ gpu_map: map, ignore_mismatch: ignored }: Begin): string[] {

@@ -1,16 +1,29 @@
 /** `migrate`: moves a podman container to another host. */
 
-import { Argument, Command } from 'commander';
+import { randomBytes } from 'node:crypto';
+import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { SshConnection } from '../migrate/connection.js';
+import { writeLastMove } from '../migrate/estimate.js';
+import { placesBelow } from '../migrate/places.js';
 import type { Moving } from '../migrate/question/compare.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
+import { maxDowntimeOption, withEstimate } from './migrate-estimate.js';
 import { selfProgram } from './migrate-hidden.js';
 import { sendImage } from './migrate-image.js';
+import { Play } from './migrate-play.js';
 import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
-import { answerAsJson, answerAsText, moveAsJson, moveAsText, refusalOf } from './migrate-report.js';
+import {
+  answerAsJson,
+  answerAsText,
+  estimateAsText,
+  lastMoveOf,
+  moveAsJson,
+  moveAsText,
+  refusalOf,
+} from './migrate-report.js';
 import { continueMigration, type Move, moveContainer } from './migrate-run.js';
 import { unfinishedMigration } from './migrate-unfinished.js';
 import { assertHostRoot } from './rootless.js';
@@ -22,6 +35,8 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .addArgument(new Argument('<host>', '[USER@]HOST for ssh, with kfd-checkpoint installed'))
     .option('--dry-run', 'ask the target, and stop nothing')
     .option('--with-image', 'send the container image where the target does not have it')
+    .addOption(maxDowntimeOption())
+    .addOption(leaseOption())
     .option('--store <dir>', 'folder of the target for what arrives')
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
@@ -42,9 +57,21 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
           ? await begin(container, host, how, context)
           : await continueMigration(unfinished, how, context);
       if (move === undefined) return;
+      const last = lastMoveOf(move);
+      // It has moved, whatever becomes of this note.
+      if (last) await writeLastMove(last, placesBelow(options.root)).catch(() => undefined);
       context.out(options.format === 'json' ? json(moveAsJson(move)) : moveAsText(move));
     });
 }
+
+const leaseOption = () =>
+  new Option(
+    '--lease <seconds>',
+    'time that the target gets to start the container (120)',
+  ).argParser((text: string) => {
+    if (/^\d{1,5}$/.test(text) && Number(text) >= 5 && Number(text) <= 86_400) return Number(text);
+    throw new KfdError('E_USAGE', `--lease ${text}: not a number of seconds from 5 to 86400`);
+  });
 
 type How = MigrateOptions & { readonly self: ReturnType<typeof selfProgram> };
 
@@ -56,49 +83,94 @@ async function begin(
   context: CommandContext,
 ): Promise<Move | undefined> {
   const moving = await movingOf(container, how, context);
+  if (how.dryRun === true) {
+    await connected(host, context.signal, (connection) =>
+      onlyAsk(moving, host, connection, how, context),
+    );
+    return undefined;
+  }
+  const who = { id: randomBytes(16).toString('hex'), container_id: moving.containerId, host };
+  const { container: name } = moving.question;
+  return Play.during({ ...who, container: name }, 'asking', how.root, context, (play) =>
+    connected(host, play.signal, async (connection, keep) => {
+      await ask(play, moving, host, connection, how, context);
+      return moveContainer(play, moving, { host, connection, keep }, how, context);
+    }),
+  );
+}
+
+/**
+ * With a connection to the target, which `signal` ends, until `keep` is called: whoever calls it ends it in another
+ * way. Throws what the signal says.
+ */
+async function connected<T>(
+  host: string,
+  signal: AbortSignal,
+  work: (connection: SshConnection, keep: () => void) => Promise<T>,
+): Promise<T> {
   const connection = await SshConnection.open(host);
   const stop = () => void connection.close();
-  context.signal.addEventListener('abort', stop, { once: true });
+  const keep = () => signal.removeEventListener('abort', stop);
+  signal.addEventListener('abort', stop, { once: true });
   try {
-    await ask(moving, host, connection, how, context);
-    if (how.dryRun === true) return undefined;
-    context.signal.removeEventListener('abort', stop);
-    return await moveContainer(moving, host, connection, how, context);
+    if (signal.aborted) stop();
+    return await work(connection, keep);
   } catch (error) {
-    if (context.signal.aborted && !(error instanceof KfdError && error.code === 'E_CANCELLED'))
-      throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    throw error;
+    if (!signal.aborted || (error instanceof KfdError && error.code === 'E_CANCELLED')) throw error;
+    const { reason } = signal as { reason: unknown };
+    throw reason instanceof KfdError ? reason : new KfdError('E_CANCELLED', 'migrate: interrupted');
   } finally {
-    context.signal.removeEventListener('abort', stop);
+    keep();
     await connection.close();
   }
 }
 
-/** Asks until there is an answer that holds. Throws the reasons against it. */
-async function ask(
+async function onlyAsk(
   moving: Moving,
   host: string,
   connection: SshConnection,
   how: How,
   context: CommandContext,
 ): Promise<void> {
+  const answered = await askTarget(moving, connection, how);
+  const asked = await withEstimate(answered, host, how, context.signal);
   const { container } = moving.question;
+  const isJson = how.format === 'json';
+  context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
+  const refused = refusalOf(container, host, asked);
+  if (refused !== undefined) throw refused;
+}
+
+/** Asks until there is an answer that holds. Throws the reasons against it. */
+async function ask(
+  play: Play,
+  moving: Moving,
+  host: string,
+  connection: SshConnection,
+  how: How,
+  context: CommandContext,
+): Promise<void> {
+  const { container, image } = moving.question;
   let asked = await askTarget(moving, connection, how);
-  if (how.withImage === true && asked.facts.image_id === undefined && how.dryRun !== true) {
+  if (how.withImage === true && asked.facts.image_id === undefined) {
     const others = asked.answer.reasons.filter(({ code }) => code !== 'E_IMAGE_MISSING');
     if (others.length === 0) {
-      if (how.quiet !== true) context.err(`${container}: sending ${moving.question.image}\n`);
-      await sendImage(moving.question.image, host, context.signal);
+      play.phase = 'sending-image';
+      if (how.quiet !== true) context.err(`${container}: sending ${image}\n`);
+      await sendImage(image, host, play.signal);
+      play.phase = 'asking';
       asked = await askTarget(moving, connection, how);
     }
   }
-  if (how.dryRun === true) {
-    const isJson = how.format === 'json';
-    context.out(isJson ? json(answerAsJson(container, host, asked)) : answerAsText(host, asked));
-  } else {
-    for (const { message, hint } of asked.answer.warnings)
-      context.err(`warning: ${message} (${hint})\n`);
+  if (how.maxDowntime !== undefined && asked.answer.reasons.length === 0) {
+    play.phase = 'measuring';
+    asked = await withEstimate(asked, host, how, play.signal);
+    const { estimate } = asked;
+    if (estimate !== undefined && how.quiet !== true)
+      context.err(`${container}: ${estimateAsText(estimate)}\n`);
   }
+  for (const { message, hint } of asked.answer.warnings)
+    context.err(`warning: ${message} (${hint})\n`);
   const refused = refusalOf(container, host, asked);
   if (refused !== undefined) throw refused;
 }

@@ -1,4 +1,4 @@
-/** `kfd-checkpoint sessions`: lists the running checkpoints and restores of all container engines. */
+/** `kfd-checkpoint sessions`: lists the running checkpoints, restores and migrations of all container engines. */
 
 import { Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
@@ -7,17 +7,27 @@ import { removeDeadFolders, sessionPids } from '../session/control/folders.js';
 import type { SessionStatus } from '../session/control/types.js';
 import type { CommandContext } from './context.js';
 import { duration, formatOption, json, rate, size, table } from './format.js';
+import { migrationAsJson, migrationsOf, migrationsTable } from './migrations.js';
 
 export function sessionsCommand({ out, err, signal }: CommandContext): Command {
   return new Command('sessions')
     .addOption(formatOption('table', 'json'))
     .addOption(rootOption())
     .action(async ({ root, format }: { root: string; format: 'table' | 'json' }) => {
-      const { sessions, failures } = await statuses(root, signal);
+      const { sessions, failures: first } = await sessionStatuses(root, signal);
+      const { migrations, failures: more } = await migrationsOf(root, signal);
+      const failures = [...first, ...more];
       if (format === 'json') {
-        out(json({ schema_version: 1, sessions: sessions.map(statusAsJson) }));
-      } else if (sessions.length > 0) out(sessionsTable(sessions));
-      else if (failures.length === 0) err('no checkpoint or restore is running\n');
+        const moving = migrations.map(migrationAsJson);
+        out(json({ schema_version: 1, sessions: sessions.map(statusAsJson), migrations: moving }));
+      } else {
+        const tables = [
+          ...(sessions.length > 0 ? [sessionsTable(sessions)] : []),
+          ...(migrations.length > 0 ? [migrationsTable(migrations)] : []),
+        ];
+        if (tables.length > 0) out(tables.join('\n'));
+        else if (failures.length === 0) err('no checkpoint or restore is running\n');
+      }
       // The other sessions are shown first, even if one is stopped and does not answer.
       if (failures.length > 0) throw failures[0];
     });
@@ -27,7 +37,7 @@ export const rootOption = () =>
   new Option('--root <dir>', 'read the system below this folder').default('/');
 
 /** The status of every session, and the errors of sessions that did not answer. Ended sessions are left out. */
-async function statuses(root: string, signal: AbortSignal) {
+export async function sessionStatuses(root: string, signal: AbortSignal) {
   // Another root is looked at, not cleaned: its pids may be another host's.
   if (root === '/') removeDeadFolders();
   const requests = sessionPids(root).map((pid) =>
@@ -90,31 +100,4 @@ export function sessionsTable(sessions: readonly SessionStatus[]): string {
       duration(session.elapsed_us),
     ]),
   );
-}
-
-/** The session of CRIU `pid`, or without `pid` the only session. Throws E_NOT_FOUND, E_USAGE. */
-export async function chosenSession(
-  root: string,
-  pid: string | undefined,
-  signal: AbortSignal,
-): Promise<number> {
-  if (pid !== undefined) {
-    if (sessionPids(root).includes(Number(pid))) return Number(pid);
-    throw new KfdError('E_NOT_FOUND', `session ${pid}: does not exist`, {
-      hint: 'see "kfd-checkpoint sessions"',
-    });
-  }
-  const { sessions, failures } = await statuses(root, signal);
-  if (failures.length > 0) throw failures[0];
-  const [first, ...more] = sessions;
-  if (first === undefined) {
-    throw new KfdError('E_NOT_FOUND', 'sessions: no checkpoint or restore is running', {
-      hint: 'start one; it appears as soon as the container engine has started CRIU',
-    });
-  }
-  if (more.length === 0) return first.criu_pid;
-  const pids = [first, ...more].map(({ criu_pid }) => criu_pid).join(', ');
-  throw new KfdError('E_USAGE', `sessions: several are running: ${pids}`, {
-    hint: 'name one of them',
-  });
 }

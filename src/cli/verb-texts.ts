@@ -165,10 +165,11 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
   [
     'sessions',
     text(
-      'list the running checkpoints and restores',
+      'list the running checkpoints, restores and migrations',
       [
         'Each checkpoint or restore of a container with a GPU has one session, whichever container',
-        'engine began it.',
+        'engine began it. A second table has migrations of either side, also those whose process has',
+        'ended before them.',
       ],
       ['sessions', 'shows how far each one is'],
     ),
@@ -176,25 +177,28 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
   [
     'watch',
     text(
-      'follow a running checkpoint or restore to its end',
+      'follow a running checkpoint, restore or migration to its end',
       [
         'Draws a bar on a terminal. Elsewhere it prints a line for each phase and for each tenth of',
         "the bytes. The exit status is the one that belongs to the session's error. The session need",
-        'not be named when there is only one.',
+        'not be named when there is only one. A migration is named by its id or by its container.',
       ],
       ['watch', 'follows the only session'],
+      ['watch job', 'follows the migration of the container job'],
       ['watch --format json 4711', 'prints four lines of JSON a second'],
     ),
   ],
   [
     'cancel',
     text(
-      'stop a running checkpoint or restore',
+      'stop a running checkpoint, restore or migration',
       [
         'The container of a cancelled checkpoint goes on. A cancelled restore leaves nothing behind.',
-        'It is too late when the image is complete, or when the restored GPU runs again.',
+        'It is too late when the image is complete, or when the restored GPU runs again. A cancelled',
+        'migration leaves the container on the source. It is too late when the target may run it.',
       ],
       ["cancel 4711 --reason 'host goes down'", 'stops one session; its log has the reason'],
+      ['cancel job', 'stops the migration of the container job'],
     ),
   ],
   [

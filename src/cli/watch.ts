@@ -1,84 +1,80 @@
-/** `kfd-checkpoint watch`: follows a checkpoint or restore to its end, and exits with the code of its result. */
+/**
+ * `kfd-checkpoint watch`: follows a checkpoint, a restore or a migration to its end, and exits with the code of its
+ * result.
+ */
 
-import { Argument, Command } from 'commander';
-import { type ErrorCode, exitCodes, KfdError, printable } from '../errors.js';
+import { Command } from 'commander';
+import { type ErrorCode, exitCodes, KfdError } from '../errors.js';
 import { SessionClient } from '../session/control/client.js';
 import type { SessionResult, SessionStatus } from '../session/control/types.js';
+import { chosen, sessionArgument } from './chosen.js';
 import type { CommandContext } from './context.js';
 import { KnownFailure } from './failure.js';
-import { formatOption, jsonLine, rate, size } from './format.js';
+import { formatOption, jsonLine, size } from './format.js';
 import { type Progress, progressOf } from './progress.js';
-import {
-  chosenSession,
-  operationOf,
-  phaseOf,
-  rateOf,
-  rootOption,
-  statusAsJson,
-} from './sessions.js';
+import { operationOf, phaseOf, rateOf, rootOption, statusAsJson } from './sessions.js';
+import { watchMigration } from './watch-migration.js';
+import { type Step, shownIn } from './watch-step.js';
 
-export const sessionArgument = (syntax: string) =>
-  new Argument(syntax, 'process id of CRIU, as "kfd-checkpoint sessions" lists it');
+interface WatchOptions {
+  readonly root: string;
+  readonly format: 'text' | 'json';
+}
 
 export function watchCommand(context: CommandContext): Command {
-  const { out, signal } = context;
+  const { signal } = context;
   return new Command('watch')
-    .addArgument(sessionArgument('[pid]'))
+    .addArgument(sessionArgument('[session]'))
     .addOption(formatOption('text', 'json'))
     .addOption(rootOption())
-    .action(async (pid: string | undefined, options: { root: string; format: 'text' | 'json' }) => {
-      const criuPid = await chosenSession(options.root, pid, signal).catch((error: unknown) => {
+    .action(async (name: string | undefined, options: WatchOptions) => {
+      const what = await chosen(options.root, name, signal).catch((error: unknown) => {
         throw signal.aborted ? interrupted() : error;
       });
       const progress = progressOf(context);
-      const shown =
-        options.format === 'json'
-          ? (status: SessionStatus) => out(jsonLine({ schema_version: 1, ...statusAsJson(status) }))
-          : textOf(context, progress);
-      const last = await SessionClient.with(options.root, criuPid, async (client) => {
-        let newest: SessionStatus | undefined;
-        for await (const status of client.watch(signal)) {
-          shown(status);
-          newest = status;
-        }
-        return newest;
-      }).finally(progress.end);
+      const end =
+        what.kind === 'session'
+          ? watchSession(what.criuPid, options, context, progress)
+          : watchMigration(what, options.format, context, progress);
+      const fail = await end.finally(progress.end);
       // Whoever ends the watch needs no message.
       if (signal.aborted) throw interrupted();
-      failUnlessDone(criuPid, last);
+      fail();
     });
 }
 
 const interrupted = () => new KnownFailure(1, new KfdError('E_CANCELLED', 'watch: interrupted'));
 
-/** A bar on a terminal. Otherwise a line for each phase and for each tenth of the bytes. */
-function textOf(
-  { out, isTerminal }: CommandContext,
+/** Returns what throws the error of a session that has failed. */
+async function watchSession(
+  criuPid: number,
+  { root, format }: WatchOptions,
+  context: CommandContext,
   progress: Progress,
-): (status: SessionStatus) => void {
-  let printed = '';
-  return (status) => {
-    const { bytes_done: done, bytes_total: total, result } = status;
-    const subject = `${operationOf(status)} ${status.criu_pid}`;
-    if (result !== null) {
-      progress.end();
-      const bytes = result.success ? `, ${size(total)}` : '';
-      out(`${printable(`${subject}: ${result.outcome}${bytes}`)}\n`);
-      return;
+): Promise<() => void> {
+  const { out, signal } = context;
+  const text = shownIn(context, progress);
+  const shown = (status: SessionStatus) =>
+    format === 'json'
+      ? out(jsonLine({ schema_version: 1, ...statusAsJson(status) }))
+      : text(stepOf(status));
+  const last = await SessionClient.with(root, criuPid, async (client) => {
+    let newest: SessionStatus | undefined;
+    for await (const status of client.watch(signal)) {
+      shown(status);
+      newest = status;
     }
-    const name = printable(`${subject}: ${phaseOf(status)}`);
-    const speed = rateOf(status);
-    const pace = speed === 0 ? '' : `, ${rate(speed)}`;
-    if (isTerminal) {
-      if (total === 0) progress.show(name);
-      else progress.update(`${name}${pace}`, done, total);
-      return;
-    }
-    const tenths = total === 0 ? 0 : Math.floor((10 * done) / total);
-    if (printed === `${name} ${tenths}`) return;
-    printed = `${name} ${tenths}`;
-    out(`${name}, ${size(done)} of ${size(total)}${pace}\n`);
-  };
+    return newest;
+  });
+  return () => failUnlessDone(criuPid, last);
+}
+
+function stepOf(status: SessionStatus): Step {
+  const { bytes_done: done, bytes_total: total, result } = status;
+  const subject = `${operationOf(status)} ${status.criu_pid}`;
+  const step = { subject, phase: phaseOf(status), done, total, speed: rateOf(status) };
+  if (result === null) return step;
+  return { ...step, outcome: `${result.outcome}${result.success ? `, ${size(total)}` : ''}` };
 }
 
 /** Throws the error of a failed session. */

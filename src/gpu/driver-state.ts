@@ -53,24 +53,28 @@ async function ifAllowed(path: string): Promise<string | undefined> {
 
 /**
  * The queues of process `pid` with KFD's own ids of GPUs, in the order of their ids. Empty where KFD shows none: the
- * state file has them later. The folders are made by kfd_process.c:kfd_procfs_add_queue@6.12.118 and @7.3.4.
+ * state file has them later. The folders are made by kfd_process.c:kfd_procfs_add_queue@6.12.118 and @7.3.4. Contexts
+ * beside the first have folders of their own (kfd_process.c:kfd_create_process_sysfs@7.2.13).
  */
 export async function queuesOfProcess(pid: number, root = '/'): Promise<AnyQueue[]> {
-  const folder = join(root, `sys/class/kfd/kfd/proc/${pid}/queues`);
+  const own = join(root, `sys/class/kfd/kfd/proc/${pid}`);
   const queues: AnyQueue[] = [];
-  for (const name of await namesIn(folder)) {
-    const type = await readTextIfAny(join(folder, name, 'type'));
-    const gpuId = await readTextIfAny(join(folder, name, 'gpuid'));
-    // A queue may end while this is read.
-    if (type === undefined || gpuId === undefined) continue;
-    queues.push({ id: Number(name), gpuId: Number(gpuId), kind: queueKind(Number(type)) });
+  for (const context of ['.', ...(await namesIn(own, /^context_\d+$/))]) {
+    const folder = join(own, context, 'queues');
+    for (const name of await namesIn(folder)) {
+      const type = await readTextIfAny(join(folder, name, 'type'));
+      const gpuId = await readTextIfAny(join(folder, name, 'gpuid'));
+      // A queue may end while this is read.
+      if (type === undefined || gpuId === undefined) continue;
+      queues.push({ id: Number(name), gpuId: Number(gpuId), kind: queueKind(Number(type)) });
+    }
   }
   return queues.sort((a, b) => a.id - b.id);
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function namesIn(folder: string, wanted = /^\d+$/): Promise<string[]> {
   try {
-    return (await readdir(folder)).filter((name) => /^\d+$/.test(name));
+    return (await readdir(folder)).filter((name) => wanted.test(name));
   } catch (error) {
     if (isMissing(error)) return [];
     throw error;

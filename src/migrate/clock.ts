@@ -1,4 +1,4 @@
-/** The clock of a lease. */
+/** The clock of a lease, and of everything that is waited for. */
 
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
@@ -19,4 +19,23 @@ export async function momentNow(root = '/'): Promise<Moment> {
     });
   }
   return { bootId: bootId.trim(), ms: Math.round(Number(seconds) * 1000) };
+}
+
+/** Whether nothing has happened for too long, by the host's clock. */
+export class Patience {
+  readonly #limitMs: number;
+  readonly #now: () => Promise<Moment>;
+  #since: { readonly sign: unknown; readonly at: Moment } | undefined;
+
+  constructor(limitMs: number, now: () => Promise<Moment>) {
+    this.#limitMs = limitMs;
+    this.#now = now;
+  }
+
+  /** `sign`: another value than before means that something has happened. */
+  async isOver(sign: unknown = undefined): Promise<boolean> {
+    const at = await this.#now();
+    if (this.#since === undefined || this.#since.sign !== sign) this.#since = { sign, at };
+    return at.ms - this.#since.at.ms > this.#limitMs;
+  }
 }

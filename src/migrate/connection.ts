@@ -1,10 +1,16 @@
 /** A connection to the other side: messages over two streams, and the ssh that carries them. */
 
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { asKfdError, KfdError } from '../errors.js';
+import { Patience } from './clock.js';
+import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
 import { FrameReader, greeting } from './wire/frame.js';
 import { decodeMessage, encodeMessage, errorOf, type Message } from './wire/messages.js';
+
+/** Between two looks at the clock. */
+const lookMs = 250;
 
 /** Messages one after the other. Contents have a connection of their own. */
 export class Messages {
@@ -107,6 +113,42 @@ export class SshConnection {
     const { host } = this.#ssh;
     if (message.type === 'failed') throw errorOf(message.failure, host);
     throw new KfdError('E_PROTOCOL', `${host}: says "${message.type}", not "${type}"`);
+  }
+
+  /**
+   * What `work` waits for on this connection, which is closed where the other side does not answer in time. Throws
+   * E_TIMEOUT then, and as `work`.
+   */
+  async inTime<T>(now: () => Promise<Moment>, work: () => Promise<T>): Promise<T> {
+    const patience = new Patience(answerMs, now);
+    let hangs = false;
+    const look = setInterval(() => {
+      patience.isOver().then(
+        (isOver) => {
+          if (!isOver || hangs) return;
+          hangs = true;
+          void this.close();
+        },
+        () => undefined,
+      );
+    }, lookMs);
+    try {
+      return await work();
+    } catch (error) {
+      if (!hangs) throw error;
+      throw new KfdError('E_TIMEOUT', `${this.#ssh.host}: does not answer`, {
+        hint: 'look for a process "migrate-target" there that hangs',
+      });
+    } finally {
+      clearInterval(look);
+    }
+  }
+
+  /** Ends the connection when the other side has heard all and has ended, and after `limitMs` at the latest. */
+  async finish(limitMs: number): Promise<void> {
+    this.messages.end();
+    await Promise.race([this.#ssh.ended, delay(limitMs, undefined, { ref: false })]);
+    await this.close();
   }
 
   /** Ends the connection and waits for ssh. */

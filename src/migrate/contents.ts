@@ -6,10 +6,14 @@ import { promises, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
+import { stage } from '../stages.js';
+import { Patience } from './clock.js';
 import { failureIn } from './failure-text.js';
 import { type JournalRecord, listRecords } from './journal.js';
+import { removeDeadFiles } from './leftovers.js';
 import { Lock } from './lock.js';
 import { archiveName, type Places } from './places.js';
+import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
 
 /** The hidden verb that takes them. */
@@ -18,25 +22,42 @@ const lookMs = 250;
 
 /**
  * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
- * E_CANCELLED after `signal`.
+ * E_TIMEOUT where nothing goes on, E_CANCELLED after `signal`.
  */
 export async function sendContents(
   host: string,
   id: string,
   fd: number,
   signal: AbortSignal,
+  now: () => Promise<Moment>,
   onProgress: (bytes: number) => void = () => undefined,
 ): Promise<void> {
   const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
   ssh.child.stdout?.resume();
-  const look = setInterval(() => onProgress(positionOf(fd)), lookMs);
-  const stop = () => void ssh.child.kill('SIGTERM');
+  let look: NodeJS.Timeout | undefined;
+  const stop = () => {
+    // From now on the caller may close the file.
+    clearInterval(look);
+    ssh.end();
+  };
+  const patience = new Patience(answerMs, now);
+  let hangs = false;
+  look = setInterval(() => {
+    const bytes = positionOf(fd);
+    onProgress(bytes);
+    patience.isOver(bytes).then((isOver) => {
+      hangs ||= isOver;
+      if (isOver) stop();
+    }, stop);
+  }, lookMs);
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   try {
     const status = await ssh.ended;
     if (status === 0) return;
     if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    if (hangs)
+      throw new KfdError('E_TIMEOUT', `${host}: takes no more contents`, { hint: hungHint });
     if (status === 255 || status === 127 || !ssh.said.startsWith('{')) throw await ssh.gone();
     throw failureIn([ssh.said], host);
   } finally {
@@ -44,6 +65,8 @@ export async function sendContents(
     signal.removeEventListener('abort', stop);
   }
 }
+
+const hungHint = 'look at the disk there, and at the connection';
 
 /** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */
 function positionOf(fd: number): number {
@@ -54,6 +77,7 @@ function positionOf(fd: number): number {
 export async function prepareContents(id: string, store: string, places: Places): Promise<string> {
   await promises.mkdir(store, { recursive: true, mode: 0o700 });
   await removeLeftovers(store, places);
+  await removeDeadFiles(places);
   const folder = join(store, id);
   await promises.mkdir(folder, { mode: 0o700 });
   const link = places.contents(id);
@@ -63,7 +87,7 @@ export async function prepareContents(id: string, store: string, places: Places)
 }
 
 /** Contents whose migration has neither a record nor a process. */
-async function removeLeftovers(store: string, places: Places): Promise<void> {
+export async function removeLeftovers(store: string, places: Places): Promise<void> {
   const known = new Set((await listRecords(places.journal)).filter(isTarget).map(({ id }) => id));
   const names = (await promises.readdir(store)).filter((name) => /^[0-9a-f]{32}$/.test(name));
   for (const id of names.filter((name) => !known.has(name))) {
@@ -91,6 +115,7 @@ export async function receiveContents(id: string, places: Places): Promise<void>
     });
   });
   const file = await promises.open(path, 'wx', 0o600);
+  stage('migrate-target', 'taking');
   try {
     const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
     const [status] = (await once(child, 'close').catch((error: Error) => {

@@ -7,8 +7,10 @@ import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describeError } from '../errors.js';
+import { stage } from '../stages.js';
 import { momentNow } from './clock.js';
 import { readRecord } from './journal.js';
+import { guardCgroup, removeFiles, removeIfEmpty } from './leftovers.js';
 import { type Places, placesBelow } from './places.js';
 import { isOverAtTarget } from './protocol/lease.js';
 import { reopenByForce } from './takeover.js';
@@ -31,15 +33,19 @@ export async function watch(
   try {
     for (;;) {
       const left = await leftOf(id, setting.root, places);
+      stage('migrate-guard', 'looked');
       tell();
       tell = () => undefined;
       if (left === undefined) return;
       if (left <= 0) break;
       await delay(Math.min(left, stepMs));
     }
+    stage('migrate-guard', 'over');
     while (!(await hasEnded(id, setting, log))) await delay(againMs);
+    stage('migrate-guard', 'acted');
   } finally {
     await leave();
+    await removeIfEmpty(places.guardLog(id)).catch(() => undefined);
   }
 }
 
@@ -61,7 +67,8 @@ async function hasEnded(
   try {
     const { side, lock } = await reopenByForce(id, setting);
     log(JSON.stringify({ migration: id, msg: 'the lease is over', phase: side.phase }));
-    await lock.release();
+    if (side.phase === 'ended') await removeFiles(id, placesBelow(setting.root));
+    await (side.phase === 'ended' ? lock.remove() : lock.release());
     return true;
   } catch (error) {
     log(JSON.stringify({ migration: id, msg: 'cannot end it yet', err: describeError(error) }));
@@ -75,7 +82,7 @@ async function hasEnded(
  */
 async function enterCgroup(id: string, root: string): Promise<() => Promise<void>> {
   const top = join(root, 'sys/fs/cgroup');
-  const own = join(top, 'kfd-checkpoint', `migrate-${id}`);
+  const own = join(placesBelow(root).guardCgroups, guardCgroup(id));
   try {
     await mkdir(own, { recursive: true });
     await writeFile(join(own, 'cgroup.procs'), '0', { flag: 'r+' });

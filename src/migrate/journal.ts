@@ -119,5 +119,8 @@ export async function removeRecord(
   folder = journalFolder,
 ): Promise<void> {
   await rm(join(folder, nameOf(record)), { force: true });
-  await syncFolder(folder);
+  await syncFolder(folder).catch((error: unknown) => {
+    // Nothing was ever recorded there.
+    if (!isMissing(error)) throw error;
+  });
 }

@@ -8,6 +8,9 @@ import type { Message } from './wire/messages.js';
 /** Between two attempts to connect. */
 const waitMs = { first: 1000, most: 15_000 } as const;
 
+/** How long the other side may take for the last word. */
+const lastWordMs = 5000;
+
 export interface LinkEvents {
   readonly heard: (message: Message) => void;
   /** The connection that was there has gone. */
@@ -56,6 +59,22 @@ export class Link {
     const connection = this.#connection;
     this.#connection = undefined;
     await connection?.close();
+  }
+
+  /** The same, when the last word has been heard there. */
+  async finish(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    await connection?.finish(lastWordMs);
+  }
+
+  /** Gives up a connection whose other side is silent. `lost` follows. */
+  async drop(error: KfdError): Promise<void> {
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    this.#connection = undefined;
+    this.#events.lost(error);
+    await connection.close();
   }
 
   async #open(signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 /** Where a migration has its files. */
 
 import { join } from 'node:path';
-import { journalFolder } from './journal.js';
+import { type JournalRecord, journalFolder } from './journal.js';
 
 /** What a boot ends, a boot forgets. */
 const locksFolder = '/run/kfd-checkpoint/migrations';
@@ -18,6 +18,14 @@ export interface Places {
   readonly work: (name: string) => string;
   /** What that podman prints. */
   readonly log: (name: string) => string;
+  /** What the guard of a migration prints. */
+  readonly guardLog: (id: string) => string;
+  /** The cgroups of guards: with cgroup v2 each has one of its own. */
+  readonly guardCgroups: string;
+  /** The socket of whoever plays a side: control.ts. Both sides may have one /run. */
+  readonly control: (id: string, side: JournalRecord['side']) => string;
+  /** The folder of all but the journal. */
+  readonly run: string;
   /** A link to the file that gets the contents of a migration. */
   readonly contents: (id: string) => string;
 }
@@ -30,6 +38,10 @@ export function placesBelow(root: string): Places {
     lock: (name) => at(name, 'lock'),
     work: (name) => at(name, 'work'),
     log: (name) => at(name, 'log'),
+    guardCgroups: join(root, 'sys/fs/cgroup/kfd-checkpoint'),
+    guardLog: (id) => at(id, 'log.guard'),
+    control: (id, side) => at(id, side),
+    run: join(root, locksFolder),
     contents: (id) => at(id, 'contents'),
   };
 }

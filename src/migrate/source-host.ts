@@ -19,6 +19,8 @@ export interface SourceSetting extends HostSetting {
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
   readonly signal: AbortSignal;
+  /** Cancels the session of the checkpoint as soon as there is one. Resolves after `ended` at the latest. */
+  readonly cancelCheckpoint: (reason: string, ended: AbortSignal) => Promise<void>;
   readonly onProgress: (bytes: number, total: number) => void;
 }
 
@@ -30,6 +32,8 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
   const work = new Work(places.work(containerId));
   const log = places.log(containerId);
   let archive: FileHandle | undefined;
+  const hasStopped = new AbortController();
+  const notSent = new AbortController();
   return {
     now: () => momentNow(root),
     wait: (ms, until) => delay(ms, undefined, { signal: until }),
@@ -40,7 +44,9 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       // Podman leaves the image in the bundle, too: "podman container restore" brings it back from there.
       const words = ['container', 'checkpoint', '--compress', 'none', '--export'];
       const options = { descriptor: archive.fd, log };
-      const status = await work.run('podman', [...words, '/proc/self/fd/4', containerId], options);
+      const status = await work
+        .run('podman', [...words, '/proc/self/fd/4', containerId], options)
+        .finally(() => hasStopped.abort());
       if (status !== 0) throw failureIn(await lastLines(log), 'podman container checkpoint');
       const state = await container.state();
       if (state === 'stopped') return;
@@ -49,22 +55,32 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
         details: { state },
       });
     },
+    cancelStop: ({ message }) => {
+      // Where it fails, the checkpoint comes to its own end. The container is brought back after either.
+      setting.cancelCheckpoint(message, hasStopped.signal).catch(() => undefined);
+    },
     send: async () => {
       if (archive === undefined) throw new KfdError('E_INTERNAL', 'migration: nothing to send');
-      const { size } = await archive.stat();
+      const file = archive;
+      // Whoever brings the container back does not wait for an ssh that hangs.
+      archive = undefined;
+      const { size } = await file.stat();
       const progress = (bytes: number) => setting.onProgress(bytes, size);
+      link.say({ type: 'coming', id, bytes: size });
       try {
-        await sendContents(host, id, archive.fd, signal, progress);
+        const until = AbortSignal.any([signal, notSent.signal]);
+        await sendContents(host, id, file.fd, until, () => momentNow(root), progress);
       } finally {
-        await archive.close();
-        archive = undefined;
+        await file.close();
       }
       progress(size);
       return size;
     },
     say: (message) => link.say(message),
+    drop: (error) => void link.drop(error),
     connect: (until) => link.connect(until),
     bringBack: async () => {
+      notSent.abort();
       await archive?.close();
       archive = undefined;
       await work.settle(() => false);

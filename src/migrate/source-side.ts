@@ -1,8 +1,16 @@
 /** Plays the source of one migration: the machine of protocol/source.ts, with the effects done on this host. */
 
 import { asKfdError, KfdError } from '../errors.js';
+import { stage } from '../stages.js';
+import { Patience } from './clock.js';
 import type { SourceRecord } from './journal.js';
-import { defaultTerms, type Moment, sourceDeadline, waitAtSource } from './protocol/lease.js';
+import {
+  answerMs,
+  defaultTerms,
+  type Moment,
+  sourceDeadline,
+  waitAtSource,
+} from './protocol/lease.js';
 import {
   type SourceEffect,
   type SourceEvent,
@@ -22,10 +30,14 @@ export interface SourceHost {
   readonly removeRecord: () => Promise<void>;
   /** Resolves when the checkpoint is complete and the container stopped. */
   readonly stop: () => Promise<void>;
+  /** Makes `stop` end early, if it still can. */
+  readonly cancelStop: (reason: KfdError) => void;
   /** Resolves with the bytes that the target has got. */
   readonly send: () => Promise<number>;
   /** Without effect where there is no connection. */
   readonly say: (message: Message) => void;
+  /** Gives up a connection that is silent. */
+  readonly drop: (error: KfdError) => void;
   /** Resolves with a new connection. Tries until `signal`. */
   readonly connect: (signal: AbortSignal) => Promise<void>;
   /** Resolves when the container runs here. */
@@ -99,11 +111,9 @@ export class SourceSide {
     }
   }
 
-  /** The reason why it comes too late, if it does. */
-  cancel(error: KfdError): string | undefined {
-    const why = whyTooLate(this.#runner.state);
-    if (why === undefined) this.post({ type: 'cancel', error });
-    return why;
+  /** The reason why a cancel comes too late, if it does. */
+  get tooLate(): string | undefined {
+    return whyTooLate(this.#runner.state);
   }
 
   /** Another process, with a recorded phase. */
@@ -121,14 +131,16 @@ export class SourceSide {
       case 'stop':
         return this.#stopContainer();
       case 'cancel-stop':
-        // A checkpoint has its own end, and the container is brought back after it.
-        return;
+        return host.cancelStop(state.failure ?? givenUp);
       case 'send':
         return this.#send();
       case 'grant':
-      case 'yours':
+      case 'done':
       case 'query':
         return host.say({ type: effect, id });
+      case 'yours':
+        host.say({ type: effect, id });
+        return this.#expectAnswer('given', (error) => host.drop(error));
       case 'revoke':
         return host.say({ type: effect, id, failure: failureOf(state.failure ?? givenUp) });
       case 'connect':
@@ -148,6 +160,7 @@ export class SourceSide {
     const deadline = phase === 'granted' ? sourceDeadline(now, terms) : this.#record.deadline;
     this.#record = { ...this.#record, phase, ...(deadline && { deadline }) };
     await this.#host.write(this.#record);
+    stage('migrate-source', phase);
     this.#onPhase(phase);
     if (phase === 'granted') await this.#watchLease(now);
   }
@@ -157,6 +170,7 @@ export class SourceSide {
     this.#host.stop().then(
       () => {
         this.#mark('stopped');
+        stage('migrate-source', 'stopped');
         this.post({ type: 'stopped' });
       },
       (error: unknown) => {
@@ -170,7 +184,9 @@ export class SourceSide {
     this.#host.send().then(
       (bytes) => {
         this.#mark('sent');
+        stage('migrate-source', 'sent');
         this.#host.say({ type: 'rest', id: this.#record.id, bytes });
+        this.#expectAnswer('sending', (error) => this.post({ type: 'silent', error }));
       },
       (error: unknown) => {
         this.post({ type: 'fail', error: asKfdError(error, this.#record.container) });
@@ -206,6 +222,22 @@ export class SourceSide {
     this.#stop(() => this.#reported(state));
   }
 
+  /** Where the target says nothing for too long, and this side is still in that phase. */
+  #expectAnswer(phase: SourceState['phase'], then: (error: KfdError) => void): void {
+    const { host = 'the target' } = this.#record;
+    const patience = new Patience(answerMs, this.#host.now);
+    const isWaiting = () => this.#runner.state.phase === phase && !this.#over.signal.aborted;
+    const wait = async () => {
+      while (isWaiting()) {
+        if (await patience.isOver()) return then(silent(host));
+        await this.#host.wait(stepMs, this.#over.signal);
+      }
+    };
+    wait().catch((error: unknown) => {
+      if (isWaiting()) this.#stop(() => this.#broken(error));
+    });
+  }
+
   #stop(tell: () => void): void {
     this.#over.abort();
     tell();
@@ -234,5 +266,10 @@ export class SourceSide {
     if (!this.#moments.has(name)) this.#moments.set(name, performance.now());
   }
 }
+
+const silent = (host: string) =>
+  new KfdError('E_TIMEOUT', `${host}: does not answer`, {
+    hint: 'look for a process "migrate-target" there that hangs',
+  });
 
 const givenUp = new KfdError('E_CANCELLED', 'migration: the source has given it up');

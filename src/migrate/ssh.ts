@@ -16,6 +16,8 @@ const maxSaid = 4096;
  * standard error, which never ends then (ssh_config(5)).
  */
 const restMs = 500;
+/** How long it may take to end when it is asked to. */
+const obeyMs = 5000;
 /** How long its standard output is read at most when it has ended. */
 const lastWordsMs = 10_000;
 
@@ -66,9 +68,17 @@ export class Ssh {
     });
   }
 
-  /** Ends it and waits for it. */
-  async close(): Promise<void> {
+  /** Ends it: one that was stopped, or hangs, by SIGKILL. */
+  end(): void {
     this.child.kill('SIGTERM');
+    const limit = setTimeout(() => this.child.kill('SIGKILL'), obeyMs);
+    this.child.once('exit', () => clearTimeout(limit));
+    if (this.child.exitCode !== null || this.child.signalCode !== null) clearTimeout(limit);
+  }
+
+  /** The same, and waits for it. */
+  async close(): Promise<void> {
+    this.end();
     await this.ended;
   }
 

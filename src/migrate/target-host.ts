@@ -75,7 +75,7 @@ export function targetHost(
 /** Resolves when the guard watches. It lives in a session of its own, and does not notice that ssh ends. */
 async function arm(id: string, { root, self }: HostSetting): Promise<void> {
   const [node, ...before] = self;
-  const log = `${placesBelow(root).log(id)}.guard`;
+  const log = placesBelow(root).guardLog(id);
   await mkdir(dirname(log), { recursive: true, mode: 0o700 });
   const file = await open(log, 'a', 0o600);
   try {

@@ -1,6 +1,7 @@
 /** Plays the target of one migration: the machine of protocol/target.ts, with the effects done on this host. */
 
 import { asKfdError, type KfdError } from '../errors.js';
+import { stage } from '../stages.js';
 import type { TargetRecord } from './journal.js';
 import { defaultTerms, isOverAtTarget, type Moment, targetDeadline } from './protocol/lease.js';
 import {
@@ -8,6 +9,7 @@ import {
   type TargetEvent,
   type TargetState,
   transition,
+  whyTooLateThere,
 } from './protocol/target.js';
 import { Runner } from './runner.js';
 import { failureOf, type Message } from './wire/messages.js';
@@ -66,6 +68,21 @@ export class TargetSide {
     return this.#runner.state.phase;
   }
 
+  get record(): TargetRecord {
+    return this.#record;
+  }
+
+  get failure(): KfdError | undefined {
+    return this.#runner.state.failure;
+  }
+
+  /** The reason why it comes too late, if it does. */
+  cancel(error: KfdError): string | undefined {
+    const why = whyTooLateThere(this.#runner.state);
+    if (why === undefined) this.#happen({ type: 'fail', error });
+    return why;
+  }
+
   async post(event: Event): Promise<void> {
     const { deadline } = this.#record;
     const late = deadline === undefined || isOverAtTarget(deadline, await this.#host.now());
@@ -115,18 +132,26 @@ export class TargetSide {
   }
 
   async #write({ phase }: TargetState): Promise<void> {
-    if (phase === 'ended') return this.#host.removeRecord();
+    if (phase === 'ended' || phase === 'settled') {
+      await this.#host.removeRecord();
+      stage('migrate-target', phase);
+      return;
+    }
     // Before the question for the lease: its time begins here.
     const terms = { ...defaultTerms, leaseMs: this.#record.lease_ms };
     const deadline =
       phase === 'ready' ? targetDeadline(await this.#host.now(), terms) : this.#record.deadline;
     this.#record = { ...this.#record, phase, ...(deadline && { deadline }) };
     await this.#host.write(this.#record);
+    stage('migrate-target', phase);
   }
 
   #start(): void {
     this.#host.start().then(
-      () => this.#happen({ type: 'started' }),
+      () => {
+        stage('migrate-target', 'started');
+        this.#happen({ type: 'started' });
+      },
       (error: unknown) => {
         this.#happen({ type: 'start-failed', error: asKfdError(error, 'restore') });
       },

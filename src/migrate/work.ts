@@ -15,9 +15,22 @@ import { Lock } from './lock.js';
 
 /**
  * The shell writes the number of its process group into the lock and keeps the lock for the program. The program and
- * what stays of it (conmon) do not have the descriptor. `exit`: or some shells replace themselves by the program.
+ * what stays of it (conmon) do not have the descriptor. Where podman alone is killed, the runtime and CRIU go on in its
+ * process group (field 5 of proc_pid_stat(5)), and end the container later: they are waited for, too.
  */
-const script = 'echo $$ >&3; "$@" 3>&-; exit $?';
+const script = `others() {
+  for file in /proc/[0-9]*/stat; do
+    read -r line <$file || continue
+    set -- \${line##*) }
+    [ "$3" != $$ ] || [ "$1" = Z ] || [ $file = /proc/$$/stat ] || return 0
+  done 2>/dev/null
+  return 1
+}
+echo $$ >&3
+"$@" 3>&-
+status=$?
+while others; do sleep 0.2; done
+exit $status`;
 
 /** How long a killed program may take to end, and how often it is looked at. */
 const endMs = 5000;

@@ -80,6 +80,10 @@ function withoutTask(victims: readonly Victim[]): readonly Victim[] {
  */
 export const heldWith: Partial<Readonly<Record<Stage, Stage>>> = {
   'session-dump.gate': 'transfer.drain',
+  // So long that the lease is over.
+  'migrate-guard.over': 'migrate-target.starting',
+  'migrate-guard.acted': 'migrate-target.starting',
+  'migrate-target.doubt': 'migrate-target.resumed',
 };
 
 /** Every second one: these differ from another operation in few points. */

@@ -11,7 +11,12 @@ export type ContainerdOperation = (typeof containerdOperations)[number];
 /** Of a container without a GPU, as controls. */
 export const plainOperations = ['plain-export', 'plain-leave', 'plain-import'] as const;
 export type PlainOperation = (typeof plainOperations)[number];
-export type OperationName = PodmanOperation | ContainerdOperation | PlainOperation;
+export const migrateOperation = 'migrate';
+export type OperationName =
+  | PodmanOperation
+  | ContainerdOperation
+  | PlainOperation
+  | typeof migrateOperation;
 
 /** Whether nothing of this product takes part: what goes wrong is others'. */
 export function isControl({ operation }: { readonly operation: string }): boolean {
@@ -21,7 +26,13 @@ export function isControl({ operation }: { readonly operation: string }): boolea
 /** The guest's containerd, and the release that follows it. */
 export const daemons = ['containerd', 'next containerd'] as const;
 export const plainEngines = ['plain crun', 'plain runc'] as const;
-export type RowEngine = Engine | (typeof daemons)[number] | (typeof plainEngines)[number];
+/** From podman to another storage of podman. */
+export const migrateEngines = ['crun to second', 'runc to second'] as const;
+export type RowEngine =
+  | Engine
+  | (typeof daemons)[number]
+  | (typeof plainEngines)[number]
+  | (typeof migrateEngines)[number];
 
 /** SIGSTOP is followed by SIGCONT three seconds later. */
 export const signals = ['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const;

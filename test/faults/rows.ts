@@ -6,6 +6,7 @@
 import { engines } from '../e2e/support/container.js';
 import { containerdRows } from './containerd-rows.js';
 import { namedRows } from './cross-section.js';
+import { migrateRows } from './migrate-rows.js';
 import { momentsOf } from './moments.js';
 import { operations, type PodmanOperation } from './operations.js';
 import {
@@ -125,7 +126,7 @@ export const controlRows: readonly Row[] = plainOperations.flatMap((operation) =
 
 /** All whose names match, or `count` of those that are no controls, spread over the table. */
 export function chosen(names: RegExp, count?: number): readonly Row[] {
-  const table = [...podmanRows, ...containerdRows];
+  const table = [...podmanRows, ...containerdRows, ...migrateRows];
   const known = new Set(table.map(nameOf));
   const more = namedRows.filter((row) => !known.has(nameOf(row)));
   const all = [...table, ...more, ...(count === undefined ? controlRows : [])];

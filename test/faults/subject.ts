@@ -19,6 +19,8 @@ export interface Struck {
 }
 
 export interface Subject {
+  /** For one operation, seconds. Missing: that of most. */
+  readonly limitS?: number;
   /** The container as the operation needs it. Returns the program that is the operation. */
   begin(
     operation: OperationName,

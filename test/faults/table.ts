@@ -4,11 +4,13 @@ import { run } from '../e2e/support/command.js';
 import { engines } from '../e2e/support/container.js';
 import { haveNextRelease } from '../e2e/support/containerd.js';
 import { ContainerdSubject } from './containerd.js';
+import { Migration } from './migration.js';
 import { PlainSubject } from './plain.js';
 import { Podman } from './podman.js';
 import {
   daemons,
   isControl,
+  migrateEngines,
   nameOf,
   plainEngines,
   type Result,
@@ -53,6 +55,8 @@ const subjects: Readonly<Record<RowEngine, () => Subject>> = {
   'next containerd': () => new ContainerdSubject('next containerd'),
   'plain crun': () => new PlainSubject('crun'),
   'plain runc': () => new PlainSubject('runc'),
+  'crun to second': () => new Migration('crun'),
+  'runc to second': () => new Migration('runc'),
 };
 
 /** Why rows of this engine cannot be tried in this guest; undefined if they can. */
@@ -63,7 +67,7 @@ export function absent(engine: RowEngine): string | undefined {
 
 /** Tries those that can be, the rows of an engine on one container as long as nothing is wrong. */
 export async function tryAll(rows: readonly Row[], tell: (result: Result) => void): Promise<void> {
-  for (const engine of [...engines, ...daemons, ...plainEngines]) {
+  for (const engine of [...engines, ...daemons, ...migrateEngines, ...plainEngines]) {
     const mine = rows.filter((row) => row.engine === engine && absent(engine) === undefined);
     if (mine.length === 0) continue;
     const subject = subjects[engine]();

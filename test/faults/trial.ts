@@ -28,11 +28,13 @@ class Trial {
   readonly #subject: Subject;
   readonly problems: string[] = [];
   readonly #undo: (() => Promise<void>)[] = [];
+  readonly #limitS: number;
 
   constructor(row: Row, subject: Subject, job: Job | undefined) {
     this.#row = row;
     this.#subject = subject;
     this.#job = job;
+    this.#limitS = subject.limitS ?? limitS;
   }
 
   async run(words: readonly string[]): Promise<Ended> {
@@ -44,7 +46,7 @@ class Trial {
       for (const step of atOnce) if (typeof step.fault === 'string') await this.#strike(step, -1);
       const [first] = staged;
       if (first?.stage) hold(first.stage);
-      program = new Program(words, limitS, { TMPDIR: temporary });
+      program = new Program(words, this.#limitS, { TMPDIR: temporary });
       for (const step of atOnce)
         if (typeof step.fault !== 'string') await this.#soon(step, program);
       for (const [i, step] of staged.entries()) {
@@ -64,7 +66,7 @@ class Trial {
   async #at(step: Step, next: Step | undefined, program: Program): Promise<boolean> {
     const { stage } = step;
     if (stage === undefined) return true;
-    const here = await reached(stage, () => program.over, limitS).catch(() => false);
+    const here = await reached(stage, () => program.over, this.#limitS).catch(() => false);
     if (!here) {
       this.problems.push(`nobody came to ${stage}`);
       letGo(stage);
@@ -74,7 +76,7 @@ class Trial {
     await this.#strike(step, program.pid);
     // A cancel takes effect at its own pace: it comes to the next point while this one is held.
     if (step.fault === 'cancelled' && next?.stage !== undefined)
-      await reached(next.stage, () => program.over, limitS).catch(() => false);
+      await reached(next.stage, () => program.over, this.#limitS).catch(() => false);
     letGo(stage);
     return true;
   }
@@ -84,7 +86,7 @@ class Trial {
     const { fault } = step;
     if (typeof fault === 'string') return;
     const here = () => program.over || find('criu', program.pid) !== undefined;
-    await until('CRIU', here, limitS, 5).catch(() => undefined);
+    await until('CRIU', here, this.#limitS, 5).catch(() => undefined);
     await this.#strike(step, program.pid);
   }
 
@@ -165,7 +167,7 @@ export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const trial = new Trial(row, subject, job);
   const ended = await trial.run(words);
   const problems = [...trial.problems];
-  if (ended.hung) problems.push(`hangs: ended after ${limitS} s`);
+  if (ended.hung) problems.push(`hangs: ended after ${subject.limitS ?? limitS} s`);
   // CRIU works on when the runtime or the engine has ended.
   await workersEnd(workersS);
   const evidence = new Evidence(job?.container.bundle);

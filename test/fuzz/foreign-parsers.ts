@@ -88,6 +88,7 @@ const migrationDocuments: Parser = {
       obstacles: [],
       manifest: sampleManifest(),
       memoryBytes: 2,
+      rooms: [],
       contentBytes: 2,
     };
     for (const { message, hint } of compare(moving, said).reasons)

@@ -12,6 +12,14 @@ import { cli, errorIn } from './cli-context.js';
 import { FakeSession, fakeSession, running, sealed } from './control-session.js';
 import { temporaryFolder } from './paths.js';
 
+/** A busy host takes its time. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let left = 1200; !isSo(); left -= 1) {
+    assert.ok(left > 0, 'it never comes');
+    await delay(50);
+  }
+}
+
 test('sessions: what runs, and not what was killed', async (t) => {
   const root = await temporaryFolder(t);
   const none = await cli(['sessions', '--root', root]);
@@ -81,32 +89,41 @@ test('sessions: one that does not answer as it should keeps none from being show
 
 test('watch: a line for each step, and the end; exit code 0', async (t) => {
   const { root, session } = await fakeSession(t);
-  const watching = cli(['watch', '--root', root]);
-  await delay(700);
+  let printed = '';
+  const out = (text: string) => {
+    printed += text;
+  };
+  const watching = cli(['watch', '--root', root], { out });
+  await until(() => printed.includes('overlap'));
   session.current = { ...running, bytes_done: running.bytes_total, phase: 'gate' };
-  await delay(400);
+  await until(() => printed.includes('gate'));
   await session.end(sealed);
-  assert.deepEqual(await watching, {
-    code: 0,
-    stdout: [
+  const { code, stderr } = await watching;
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(
+    printed,
+    [
       'checkpoint 4711: overlap, 3.0 MiB of 12.0 MiB, 3.1 MB/s',
       'checkpoint 4711: gate, 12.0 MiB of 12.0 MiB, 12.6 MB/s',
       'checkpoint 4711: sealed, 12.0 MiB',
       '',
     ].join('\n'),
-    stderr: '',
-  });
+  );
 });
 
 test('watch on a terminal: a bar, which is gone at the end', async (t) => {
   const { root, session } = await fakeSession(t);
   session.current = { ...running, bytes_total: 0, bytes_done: 0, phase: 'wait_for_tree' };
-  const watching = cli(['watch', '4711', '--root', root], { isTerminal: true });
-  await delay(400);
+  let stderr = '';
+  const err = (text: string) => {
+    stderr += text;
+  };
+  const watching = cli(['watch', '4711', '--root', root], { isTerminal: true, err });
+  await until(() => stderr.includes('wait_for_tree'));
   session.current = running;
-  await delay(400);
+  await until(() => stderr.includes('(25%)'));
   await session.end(sealed);
-  const { code, stdout, stderr } = await watching;
+  const { code, stdout } = await watching;
   assert.equal(code, 0);
   assert.equal(stdout, 'checkpoint 4711: sealed, 12.0 MiB\n');
   const drawn = stderr.split('\r\u001b[K');
@@ -122,8 +139,12 @@ test('watch on a terminal: a bar, which is gone at the end', async (t) => {
 
 test('watch: the exit code, the reason and the log are those of the session', async (t) => {
   const { root, session } = await fakeSession(t);
-  const watching = cli(['watch', '--root', root, '--format', 'json']);
-  await delay(400);
+  let stdout = '';
+  const out = (text: string) => {
+    stdout += text;
+  };
+  const watching = cli(['watch', '--root', root, '--format', 'json'], { out });
+  await until(() => stdout !== '');
   const result = {
     outcome: 'failed',
     success: false,
@@ -131,7 +152,7 @@ test('watch: the exit code, the reason and the log are those of the session', as
     message: 'upload: not finished',
   } as const;
   await session.end(result);
-  const { code, stdout, stderr } = await watching;
+  const { code, stderr } = await watching;
   assert.equal(code, 6);
   const { code: kind, message, details } = errorIn(stderr);
   assert.deepEqual([kind, message], ['E_TIMEOUT', 'upload: not finished']);
@@ -147,8 +168,12 @@ test('watch: the exit code, the reason and the log are those of the session', as
 
 test('watch: a failure for which the session has no reason is CRIU’s, exit code 1', async (t) => {
   const { root, session } = await fakeSession(t);
-  const watching = cli(['watch', '--root', root]);
-  await delay(400);
+  let printed = '';
+  const out = (text: string) => {
+    printed += text;
+  };
+  const watching = cli(['watch', '--root', root], { out });
+  await until(() => printed !== '');
   await session.end({ outcome: 'abandoned', success: false, code: '', message: '' });
   const { code, stderr } = await watching;
   assert.equal(code, 1);
@@ -169,11 +194,15 @@ test('watch and cancel: a session that is not there is 4', async (t) => {
 test('watch: interrupted, it says nothing more', async (t) => {
   const { root } = await fakeSession(t);
   const interrupted = new AbortController();
+  let stderr = '';
+  const err = (text: string) => {
+    stderr += text;
+  };
   const over = { signal: interrupted.signal, isTerminal: true };
-  const watching = cli(['watch', '--root', root], over);
-  await delay(500);
+  const watching = cli(['watch', '--root', root], { ...over, err });
+  await until(() => stderr.includes('(25%)'));
   interrupted.abort();
-  const { code, stdout, stderr } = await watching;
+  const { code, stdout } = await watching;
   assert.equal(code, 1); // main.ts makes it that of the signal
   assert.equal(stdout, '');
   assert.ok(stderr.endsWith('(25%)\r\u001b[K'), stderr); // the bar, gone

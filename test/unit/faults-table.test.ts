@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerdRows } from '../faults/containerd-rows.js';
 import { crossSection } from '../faults/cross-section.js';
+import { migrateRows } from '../faults/migrate-rows.js';
 import { operations } from '../faults/operations.js';
 import { conditionNames, containerdOperations, nameOf, signals } from '../faults/row.js';
 import { chosen, podmanRows } from '../faults/rows.js';
 import { stages } from '../faults/stages/list.js';
-import { victims } from '../faults/support/victims.js';
+import { migrants, victims } from '../faults/support/victims.js';
 
 const steps = podmanRows.flatMap(({ operation, engine, steps: ofRow }) =>
   ofRow.map((step) => ({ operation, engine, ...step })),
@@ -36,7 +37,8 @@ test('every operation, victim, signal and condition occurs in the table, each wi
     [],
   );
   const pairs = signalled.map(({ victim, engine }) => `${victim} ${engine}`);
-  const ofPodman = victims.filter((name) => !['proxy', 'stock', 'daemon'].includes(name));
+  const others: readonly string[] = ['proxy', 'stock', 'daemon', ...migrants];
+  const ofPodman = victims.filter((name) => !others.includes(name));
   const wanted = ofPodman.flatMap((name) => [`${name} crun`, `${name} runc`]);
   assert.deepEqual(missing(wanted, pairs), []);
   const both = signalled.map(({ victim, signal }) => `${victim} ${signal}`);
@@ -47,7 +49,7 @@ test('every operation, victim, signal and condition occurs in the table, each wi
 });
 
 test('every point of the product is one of the table', () => {
-  const all = [...steps, ...containerdRows.flatMap((row) => row.steps)];
+  const all = [...steps, ...[...containerdRows, ...migrateRows].flatMap((row) => row.steps)];
   assert.deepEqual(
     missing(
       stages,
@@ -55,6 +57,26 @@ test('every point of the product is one of the table', () => {
     ),
     [],
   );
+});
+
+test('a migration is struck at 25 points at least, whoever plays it by each signal', () => {
+  const first = migrateRows.flatMap(({ steps: [step] }) => step ?? []);
+  const pairs = first.map(({ fault }) =>
+    typeof fault === 'string' ? fault : `${fault.victim} ${fault.signal}`,
+  );
+  const wanted = [...migrants, 'engine'].flatMap((name) => signals.map((one) => `${name} ${one}`));
+  assert.deepEqual(missing(wanted, pairs), []);
+  const all = migrateRows.flatMap((row) => row.steps);
+  const own = stages.filter((name) => name.startsWith('migrate-'));
+  assert.deepEqual(
+    missing(
+      own,
+      all.map(({ stage }) => stage),
+    ),
+    [],
+  );
+  assert.ok(new Set(all.map(({ stage }) => stage)).size >= 25);
+  assert.ok(migrateRows.length >= 50);
 });
 
 test('the cross-section has ten rows, and each operation', () => {

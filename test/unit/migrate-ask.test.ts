@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Mismatch } from '../../src/gpu/mismatch.js';
 import { SshConnection } from '../../src/migrate/connection.js';
 import { programs } from './able-host.js';
 import {
+  containerId,
   migrate,
   sourceHost,
   sourcePrograms,
@@ -78,6 +80,32 @@ test('every reason at once, each with code, cause and next step', async (t) => {
   assert.match(error?.message ?? '', /would not move to root@host-b: .* \(and \d+ more\)$/);
 });
 
+test('all contexts of a process count, and memory in a cgroup of another name', async (t) => {
+  const source = await sourceHost(t);
+  const files = {
+    'sys/class/kfd/kfd/proc/4712/context_3/vram_51966': '1048576\n',
+    'sys/class/kfd/kfd/proc/4712/context_3/queues/1/type': '0\n',
+    'proc/4712/cgroup': `0::/own.slice/libpod-${containerId}.scope/container\n`,
+    [`sys/fs/cgroup/own.slice/libpod-${containerId}.scope/memory.stat`]: 'anon 7\n',
+  };
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(source, path)), { recursive: true });
+    await writeFile(join(source, path), text);
+  }
+  await sshTo(t, await targetHost(t));
+  const { stdout } = await migrate(source, dryRun);
+  const report = JSON.parse(stdout) as Report;
+  assert.deepEqual([report.memory_bytes, report.content_bytes], [7, 3 << 20]);
+});
+
+test('the room of the folder that --store names is looked at', async (t) => {
+  const source = await sourceHost(t);
+  await sshTo(t, await targetHost(t));
+  const { stdout } = await migrate(source, [...dryRun, '--store', '/srv/data/none/yet']);
+  const { target } = JSON.parse(stdout) as { target: { store: { path: string } } };
+  assert.equal(target.store.path, '/srv/data/none/yet');
+});
+
 test('a difference that may be ignored is a reason only without the option', async (t) => {
   const source = await sourceHost(t);
   await sshTo(t, await targetHost(t, { 'sys/module/amdgpu/srcversion': 'ABC\n' }));
@@ -115,6 +143,15 @@ test('what the other side has said is not lost when it ends before it is asked',
   // Node.js looks at the streams of a process after it has ended, once.
   await delay(100);
   await assert.rejects(connection.next(), { code: 'E_PROTOCOL', message: /in the middle of/ });
+});
+
+test('an ssh that does not end when it is asked to is killed', { timeout: 300_000 }, async (t) => {
+  const pid = join(await temporaryFolder(t), 'pid');
+  await standInSsh(t, `echo $$ >${pid}; kill -STOP $$; exec sleep 1000`);
+  const connection = await SshConnection.open('host-b');
+  while (!existsSync(pid) || readFileSync(pid, 'utf8') === '') await delay(10);
+  await connection.close();
+  assert.equal(existsSync(`/proc/${readFileSync(pid, 'utf8').trim()}`), false);
 });
 
 test('a process of ssh that stays with its standard error is not waited for', {

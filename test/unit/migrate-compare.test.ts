@@ -18,6 +18,7 @@ const moving: Moving = {
   manifest: sampleManifest(),
   memoryBytes: 1000,
   contentBytes: 500,
+  rooms: [{ folders: ['/var/tmp'], freeBytes: 1500 }],
 };
 
 function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts {
@@ -45,7 +46,13 @@ test('a host is the same after the connection', () => {
     ...hostWith({ free: 7, sdma: [{ pid: 5, queues: 2 }] }, {}),
     cpu: { model: 'a CPU', flags: new Set(['avx2', 'sse4_1']), xsaveBytes: 2440 },
     driver: { srcversion: 'ABC' },
+    gttLimitBytes: 2 ** 34,
   };
+  const [first, ...others] = host.gpus;
+  assert.ok(first);
+  const cards = { ...host, gpus: [{ ...first, cardDevice: { major: 226, minor: 1 } }, ...others] };
+  const { gpus, gttLimitBytes } = hostOfFacts(facts({}, cards).host);
+  assert.deepEqual([gpus[0]?.cardDevice, gttLimitBytes], [{ major: 226, minor: 1 }, 2 ** 34]);
   const back = hostOfFacts(facts({}, host).host);
   for (const gpu of back.gpus) assert.ok(gpu.sdmaUsers.length <= 1);
   assert.deepEqual(JSON.stringify(back), JSON.stringify(host));
@@ -105,6 +112,27 @@ test('an older podman is a warning', () => {
   const { reasons, warnings } = compare(moving, facts({ tools: older }));
   assert.deepEqual(reasons, []);
   assert.match(warnings[0]?.message ?? '', /podman: 5\.4\.2 here is newer than 4\.9\.0 there/);
+});
+
+test('memory that is not known is a warning', () => {
+  const { reasons, warnings } = compare({ ...moving, memoryBytes: undefined }, facts());
+  assert.deepEqual(reasons, []);
+  assert.match(warnings[0]?.message ?? '', /^memory: how much container job uses is not known$/);
+});
+
+test('a checkpoint needs room here for its archive and for the image that podman keeps', () => {
+  const rooms = [
+    { folders: ['/var/tmp'], freeBytes: 1499 },
+    { folders: ['/a', '/b'], freeBytes: 2999 },
+    { folders: ['/c', '/d'], freeBytes: 3000 },
+  ];
+  assert.deepEqual(
+    compare({ ...moving, rooms }, facts()).reasons.map(({ code, message }) => `${code} ${message}`),
+    [
+      'E_IO /var/tmp here: a checkpoint writes up to 1500 bytes, 1499 are free',
+      'E_IO /a and /b here: a checkpoint writes up to 3000 bytes, 2999 are free',
+    ],
+  );
 });
 
 test('documents with other shapes are refused', () => {

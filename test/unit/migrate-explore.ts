@@ -36,7 +36,7 @@ function faultsOf(world: World): World[] {
   // The guard lives longer than what it guards against: the protocol rests on that.
   if (target !== undefined && world.guard !== 'acting') next.push({ ...killed, target: undefined });
   // The target's host starts again. What it owns already is lost with it, as without any migration.
-  if (targetDisk !== 'owned')
+  if (targetDisk !== 'owned' && targetDisk !== 'settled')
     next.push({ ...killed, target: undefined, guard: 'none', targetBox: 'none' });
   return next;
 }

@@ -39,6 +39,12 @@ test('a record comes back as it was written, and the last one counts', async (t)
   await removeRecord(record, folder);
 });
 
+test('a migration that was never recorded leaves nothing to remove', async (t) => {
+  const folder = join(await temporaryFolder(t), 'not/there/yet');
+  await removeRecord(record, folder);
+  assert.deepEqual(await listRecords(folder), []);
+});
+
 test('a damaged record is an error with a next step, and is listed', async (t) => {
   const folder = await temporaryFolder(t);
   const path = join(folder, `${id}.target.json`);

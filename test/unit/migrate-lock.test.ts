@@ -103,6 +103,27 @@ test('a program at work is waited for, and ended when it has had its time', asyn
   await work.settle(() => true);
 });
 
+test('what a killed program has left in its group is waited for', async (t) => {
+  const folder = await temporaryFolder(t);
+  const work = new Work(join(folder, 'x.work'));
+  const go = join(folder, 'go');
+  const left = `(until test -e ${go}; do sleep 0.02; done; echo end) & : >${folder}/left; kill -9 $$`;
+  const ended = work.run('sh', ['-c', left], { log: join(folder, 'log') });
+  await until(() => existsSync(join(folder, 'left')));
+  let isOver = false;
+  const settled = work
+    .settle(() => false)
+    .then(() => {
+      isOver = true;
+    });
+  for (let looks = 0; looks < 20; looks += 1) await delay(50);
+  assert.equal(isOver, false);
+  await writeFile(go, '');
+  await settled;
+  assert.equal(await ended, 128 + 9);
+  assert.match(await readFile(join(folder, 'log'), 'utf8'), /end\n$/);
+});
+
 test('a program keeps the lock when whoever began it is killed, and gets a descriptor', async (t) => {
   const folder = await temporaryFolder(t);
   const path = join(folder, 'x.work');

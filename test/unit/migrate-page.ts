@@ -37,6 +37,7 @@ const targetEvents: readonly TargetEvent[] = [
   { type: 'grant', late: false },
   { type: 'grant', late: true },
   { type: 'yours' },
+  { type: 'done' },
   { type: 'revoke', error },
   { type: 'query' },
   { type: 'started' },

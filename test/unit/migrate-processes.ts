@@ -56,8 +56,9 @@ export class Process {
 /** Posts what the source says. */
 export async function wordFor(side: TargetSide, message: Message): Promise<void> {
   if (message.type === 'rest') return side.post({ type: 'received' });
-  if (message.type === 'grant' || message.type === 'yours' || message.type === 'query')
-    return side.post({ type: message.type });
+  const { type } = message;
+  if (type === 'grant' || type === 'yours' || type === 'query' || type === 'done')
+    return side.post({ type });
   assert.equal(message.type, 'revoke');
   if (message.type === 'revoke')
     return side.post({ type: 'revoke', error: errorOf(message.failure, 'source') });

@@ -31,7 +31,7 @@ for (const limit of limits) {
         const { source, target } = running(world);
         assert.notEqual(source, target, told(world));
       }
-      assert.ok(last.some((world) => world.targetDisk === 'owned'));
+      assert.ok(last.some((world) => world.targetDisk === 'settled' && running(world).target));
       assert.ok(last.some((world) => running(world).source));
     });
 
@@ -62,7 +62,7 @@ test('a migration without faults: checkpoint, lease, the word, the confirmation'
     effects.push(...step.effects);
   }
   assert.equal(state.phase, 'done');
-  const asRun = 'record stop send record grant record yours record forget report';
+  const asRun = 'record stop send record grant record yours record forget done report';
   assert.equal(effects.join(' '), asRun);
 });
 

@@ -57,7 +57,10 @@ function eventOf(word: ToTarget, { over, target: process }: World): TargetEvent 
 /** Another process, which goes on with what is recorded. */
 export function restartedTarget(world: World, over: boolean, link: boolean): World {
   const container = world.targetBox === 'starting' ? 'runs' : world.targetBox;
-  const process = { state: { phase: world.targetDisk ?? 'ended' }, todo: [], link };
+  const { targetDisk: disk } = world;
+  // What is settled has no record.
+  const phase = disk === undefined || disk === 'settled' ? 'ended' : disk;
+  const process = { state: { phase }, todo: [], link };
   const event = { type: 'restarted', container, over, error } as const;
   return happenAtTarget({ ...world, target: process }, event);
 }
@@ -92,6 +95,7 @@ function perform(world: World, effect: TargetEffect): World {
       return { ...done, targetBox: targetBox === 'paused' ? 'runs' : targetBox };
     case 'remove':
       assert.notEqual(world.sourceBox, 'forgotten', 'the last copy is kept');
+      assert.notEqual(world.targetDisk, 'settled', 'what is settled stays');
       return { ...done, targetBox: 'none' };
     case 'ask':
       assert.equal(guard, 'armed', 'no lease without a guard');

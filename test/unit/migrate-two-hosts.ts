@@ -183,6 +183,11 @@ export class TwoHosts {
         act('stop', () => {
           this.sourceBox = 'stopped';
         }),
+      cancelStop: () => undefined,
+      drop: () => {
+        this.#loseSource();
+        this.#loseTarget();
+      },
       send: () => act('send', () => 7),
       say: (message: Message) =>
         void act(`say ${message.type}`, () => this.#toTarget(process, message)),

@@ -11,7 +11,7 @@ import * as target from '../../src/migrate/protocol/target.js';
 
 export const error = new KfdError('E_IO', 'a failure');
 
-export type ToTarget = 'rest' | 'grant' | 'yours' | 'revoke' | 'query';
+export type ToTarget = 'rest' | 'grant' | 'yours' | 'revoke' | 'query' | 'done';
 export type ToSource = 'ready' | 'resumed' | 'taken' | 'failed';
 
 interface Process<State, Effect> {

@@ -48,7 +48,7 @@ _kfd_checkpoint_containers() {
 
 _kfd_checkpoint_sessions() {
 	mapfile -t COMPREPLY < <(
-		compgen -W "$(kfd-checkpoint sessions 2>/dev/null | sed -n 's/^\\([0-9][0-9]*\\) .*/\\1/p')" -- "$current"
+		compgen -W "$(kfd-checkpoint sessions 2>/dev/null | sed -n 's/^\\([0-9a-f][0-9a-f]*\\) .*/\\1/p')" -- "$current"
 	)
 }
 

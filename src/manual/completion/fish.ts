@@ -47,7 +47,7 @@ function __kfd_checkpoint_containers
 end
 
 function __kfd_checkpoint_sessions
-    kfd-checkpoint sessions 2>/dev/null | string replace -rf '^(\\d+) +(\\S+).*' '$1\\t$2'
+    kfd-checkpoint sessions 2>/dev/null | string replace -rf '^([0-9a-f]+) +(\\S+).*' '$1\\t$2'
 end
 
 complete -c kfd-checkpoint -f

@@ -24,7 +24,7 @@ _kfd-checkpoint_sessions() {
   local -a sessions
   local pid operation rest
   _call_program sessions kfd-checkpoint sessions 2>/dev/null | while read -r pid operation rest; do
-    [[ $pid == <-> ]] && sessions+=("$pid:$operation")
+    [[ -n $pid && $pid != [A-Z]* ]] && sessions+=("$pid:$operation")
   done
   _describe session sessions
 }

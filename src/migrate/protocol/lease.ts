@@ -21,6 +21,9 @@ export interface LeaseTerms {
 /** A restore through podman takes its time before the GPU goes on. */
 export const defaultTerms: LeaseTerms = { leaseMs: 120_000, marginMs: 30_000 };
 
+/** How long the source waits for an answer that needs no start of a container. Milliseconds. */
+export const answerMs = 120_000;
+
 /** Clocks of computers differ by less. */
 const drift = 1.01;
 

@@ -76,6 +76,8 @@ export type SourceEffect =
   | 'grant'
   | 'yours'
   | 'revoke'
+  /** The target is never asked again: it need not remember the migration. */
+  | 'done'
   /** Asks a target that was out of reach how far it is. */
   | 'query'
   /** Makes a new connection, again and again; `connected` follows. */
@@ -186,7 +188,7 @@ function granted(state: SourceState, event: GoingEvent): SourceStep {
 function given(state: SourceState, event: GoingEvent): SourceStep {
   switch (event.type) {
     case 'taken':
-      return record(state, 'done', 'forget', 'report');
+      return record(state, 'done', 'forget', 'done', 'report');
     // Its host has started again before it heard that it keeps the container.
     case 'failed':
       return record(because(state, event.error), 'returning', 'bring-back');

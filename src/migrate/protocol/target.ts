@@ -1,7 +1,7 @@
 /**
  * What the target of a migration does next: a pure function of where it is and of what has happened.
  *
- *     receiving -> ready -> starting -> resumed -> owned
+ *     receiving -> ready -> starting -> resumed -> owned -> settled
  *                                          \-> doubt -> owned, ended        any before owned -> ended
  * The target runs the container only with a lease, and only until the lease is over. A guard enforces that: a process
  * of its own, started before the lease is asked for. At the deadline it kills the target's process, if there is one,
@@ -23,6 +23,8 @@ export type TargetPhase =
   | 'doubt'
   /** The source has given it up: it runs for good. */
   | 'owned'
+  /** It runs for good, and the source asks no more: nothing of the migration is recorded. */
+  | 'settled'
   /** There is nothing here, and never will be. */
   | 'ended';
 
@@ -42,6 +44,7 @@ export type TargetEvent =
   /** The source's words. `late`: the deadline had passed when `grant` came. */
   | { readonly type: 'grant'; readonly late: boolean }
   | { readonly type: 'yours' }
+  | { readonly type: 'done' }
   | { readonly type: 'revoke'; readonly error: KfdError }
   | { readonly type: 'query' }
   /** The container runs, or cannot be started. */
@@ -104,9 +107,29 @@ export function transition(state: TargetState, event: TargetEvent): TargetStep {
     case 'doubt':
       return inDoubt(state, event);
     case 'owned':
+      if (event.type === 'done') return record(state, 'settled');
+      return isAsked(event) ? step(state, 'say-taken') : step(state);
+    case 'settled':
       return isAsked(event) ? step(state, 'say-taken') : step(state);
     case 'ended':
       return isAsked(event) || event.type === 'revoke' ? step(state, 'say-failed') : step(state);
+  }
+}
+
+/** The reason why a cancel on the target comes too late, if it does: only the source may stop it then. */
+export function whyTooLateThere({ phase }: TargetState): string | undefined {
+  switch (phase) {
+    case 'receiving':
+    case 'ready':
+      return undefined;
+    case 'starting':
+    case 'resumed':
+    case 'doubt':
+    case 'owned':
+    case 'settled':
+      return 'this host may run the container';
+    case 'ended':
+      return 'the migration has failed';
   }
 }
 
@@ -168,6 +191,7 @@ function restarted(
       return container === 'none' ? end(state, error) : step(state);
     case 'owned':
       return step(state, 'disarm', 'unpause');
+    case 'settled':
     case 'ended':
       return step(state);
   }

@@ -7,6 +7,7 @@ import type { Manifest } from '../../manifest/schema.js';
 import { isOlder, parseVersion } from '../../runtime/versions.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { hostOfFacts } from './host-facts.js';
+import type { Room } from './source-room.js';
 
 /** The source, and what the container holds at this moment. */
 export interface Moving {
@@ -20,9 +21,11 @@ export interface Moving {
   readonly obstacles: readonly Mismatch[];
   /** What a checkpoint would record now, as far as the GPUs of a target matter. */
   readonly manifest: Manifest;
-  /** Bytes of host memory, and of GPU contents. */
-  readonly memoryBytes: number;
+  /** Bytes of host memory, which not every host tells, and of GPU contents. */
+  readonly memoryBytes: number | undefined;
   readonly contentBytes: number;
+  /** Where a checkpoint writes to here. */
+  readonly rooms: readonly Room[];
 }
 
 export interface Answer {
@@ -46,8 +49,9 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
       ...placement.mismatches,
       ...containerReasons(moving, facts),
       ...roomReasons(moving, facts),
+      ...roomReasonsHere(moving),
     ],
-    warnings: [...placement.risks, ...podmanWarnings(moving, facts)],
+    warnings: [...placement.risks, ...podmanWarnings(moving, facts), ...memoryWarnings(moving)],
     ignored: placement.ignored,
     placement,
   };
@@ -144,7 +148,34 @@ function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
 
 const short = (id: string) => id.slice(0, 12);
 
-function roomReasons({ memoryBytes, contentBytes }: Moving, facts: Facts): Mismatch[] {
+function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
+  if (memoryBytes !== undefined) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: `memory: how much container ${question.container} uses is not known`,
+      hint: 'its cgroup does not tell: see "podman stats", and compare by hand',
+    },
+  ];
+}
+
+/** A checkpoint writes all of it into each folder: podman keeps its image, and the archive is sent. */
+function roomReasonsHere({ rooms, memoryBytes = 0, contentBytes }: Moving): Mismatch[] {
+  return rooms.flatMap(({ folders, freeBytes }) => {
+    const needed = folders.length * (memoryBytes + contentBytes);
+    if (needed <= freeBytes) return [];
+    const where = folders.join(' and ');
+    return [
+      {
+        code: 'E_IO' as const,
+        message: `${where} here: a checkpoint writes up to ${needed} bytes, ${freeBytes} are free`,
+        hint: 'make room there, or name a larger folder for the archive in TMPDIR',
+      },
+    ];
+  });
+}
+
+function roomReasons({ memoryBytes = 0, contentBytes }: Moving, facts: Facts): Mismatch[] {
   const reasons: Mismatch[] = [];
   const { memory_free_bytes: free, store } = facts;
   if (memoryBytes > free) {

@@ -21,6 +21,8 @@ const inspected = v.pipe(
       Image: v.string(),
       ImageName: v.string(),
       OCIRuntime: v.string(),
+      /** Where a checkpoint leaves its image. */
+      StaticDir: v.exactOptional(v.string()),
       State: v.object({ Status: v.string(), Pid: v.number() }),
       Mounts: v.array(v.object({ Type: v.string(), Source: v.exactOptional(v.string()) })),
       Pod: v.exactOptional(v.string(), ''),
@@ -48,6 +50,8 @@ export interface LiveContainer {
   readonly image: string;
   readonly imageId: string;
   readonly runtime: 'crun' | 'runc';
+  /** Where podman keeps the image of a checkpoint. */
+  readonly bundle: string | undefined;
   /** Folders of this host that are mounted in it. */
   readonly folders: readonly string[];
   /** What would start or remove it behind the back of a migration. */
@@ -87,6 +91,7 @@ export async function liveContainer(name: string, run: Run): Promise<LiveContain
     image,
     imageId: imageId.replace(/^sha256:/, ''),
     runtime,
+    bundle: one.StaticDir,
     folders,
     obstacles: obstaclesOf(one),
   };
@@ -156,13 +161,19 @@ export async function gpuProcesses(id: string, root: string): Promise<GpuProcess
   return found;
 }
 
+/** Of all its contexts: kfd_process.c:kfd_create_process_sysfs@7.2.13 makes `context_N` for each one but the first. */
 async function vramOf(folder: string): Promise<ReadonlyMap<number, number>> {
   const bytes = new Map<number, number>();
-  for (const name of await names(folder)) {
-    const gpuId = /^vram_(\d{1,10})$/.exec(name)?.[1];
-    if (gpuId === undefined) continue;
-    const text = await readTextIfAny(join(folder, name)).catch(() => undefined);
-    bytes.set(Number(gpuId), /^\d{1,15}\s*$/.test(text ?? '') ? Number(text) : 0);
+  const found = await names(folder);
+  const contexts = found.filter((name) => /^context_\d+$/.test(name));
+  for (const context of ['.', ...contexts]) {
+    for (const name of context === '.' ? found : await names(join(folder, context))) {
+      const id = Number(/^vram_(\d{1,10})$/.exec(name)?.[1]);
+      if (Number.isNaN(id)) continue;
+      const text = await readTextIfAny(join(folder, context, name)).catch(() => undefined);
+      const here = /^\d{1,15}\s*$/.test(text ?? '') ? Number(text) : 0;
+      bytes.set(id, (bytes.get(id) ?? 0) + here);
+    }
   }
   return bytes;
 }
@@ -171,17 +182,27 @@ function names(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
 }
 
-/** Bytes that CRIU would save of its memory: what is not backed by files. 0 where the cgroup tells nothing. */
-export async function memoryOf(id: string, root: string): Promise<number> {
+/**
+ * Bytes that CRIU would save of its memory: what is not backed by files. `pid`: of one of its processes. undefined
+ * where its cgroup tells nothing, as with cgroup v1.
+ */
+export async function memoryOf(id: string, pid: number, root: string): Promise<number | undefined> {
   const folder = join(root, 'sys/fs/cgroup');
-  for (const scope of [`machine.slice/libpod-${id}.scope`, `libpod_parent/libpod-${id}`]) {
+  const own = await readTextIfAny(join(root, `proc/${pid}/cgroup`)).catch(() => undefined);
+  // A process may be in a cgroup below that of the container.
+  const named = new RegExp(`^0::/(.*${id}[^/]*)`, 'm').exec(own ?? '')?.[1];
+  for (const scope of [
+    ...(named === undefined ? [] : [named]),
+    `machine.slice/libpod-${id}.scope`,
+    `libpod_parent/libpod-${id}`,
+  ]) {
     const text = await readTextIfAny(join(folder, scope, 'memory.stat')).catch(() => undefined);
     if (text === undefined) continue;
     const value = (name: string) =>
       Number(new RegExp(`^${name} (\\d{1,15})$`, 'm').exec(text)?.[1] ?? 0);
     return value('anon') + value('shmem');
   }
-  return 0;
+  return undefined;
 }
 
 type SourceHost = Pick<Manifest, 'host' | 'gpus' | 'devices'>;

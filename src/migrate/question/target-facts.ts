@@ -42,7 +42,7 @@ export async function targetFacts(question: Question, context: TargetContext): P
 }
 
 /** Of the folder, or of the one above it where it would be made. */
-async function roomAt(folder: string): Promise<{ bavail: number; bsize: number }> {
+export async function roomAt(folder: string): Promise<{ bavail: number; bsize: number }> {
   return statfs(folder).catch((error: unknown) => {
     if (!isMissing(error) || dirname(folder) === folder) throw error;
     return roomAt(dirname(folder));

@@ -19,6 +19,7 @@ const failure = v.object({
 const id = v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/, 'not the id of a migration'));
 const milliseconds = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000));
 
+const bytes = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
 const path = v.pipe(text(4095), v.regex(/^\/[^\0]*$/, 'not an absolute path'));
 
 /** Words without anything else. */
@@ -41,15 +42,14 @@ const schema = v.variant('type', [
   }),
   /** The target has a place for the contents. */
   word('begun'),
+  /** The connection for contents begins, and will carry so many bytes. */
+  v.object({ type: v.literal('coming'), id, bytes }),
   /** Everything was sent over the connection for contents: so many bytes. */
-  v.object({
-    type: v.literal('rest'),
-    id,
-    bytes: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER)),
-  }),
+  v.object({ type: v.literal('rest'), id, bytes }),
   /** The words of src/migrate/protocol. */
   word('grant'),
   word('yours'),
+  word('done'),
   v.object({ type: v.literal('revoke'), id, failure }),
   word('query'),
   word('ready'),

@@ -5,7 +5,10 @@
 
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { attempt, type Outcome, run } from './command.js';
+
+const relay = fileURLToPath(new URL('./relay.js', import.meta.url));
 
 /** What the stand-in answers instead of a connection, by files in its folder. */
 type Fault = 'no-network' | 'hold-restore' | 'fail-restore';
@@ -17,15 +20,20 @@ export class SecondHost {
 
   /** Calls `body` with one for the lane `name`, which is gone afterwards. */
   static async during(name: string, body: (second: SecondHost) => Promise<void>): Promise<void> {
-    const second = new SecondHost(name);
+    const second = SecondHost.open(name);
     try {
       await body(second);
     } finally {
-      await second.#remove();
+      await second.close();
     }
   }
 
-  private constructor(name: string) {
+  /** `relay`: ssh is a process of its own, between both programs, and can be stopped or killed alone. */
+  static open(name: string, ssh: 'becomes the program' | 'relay' = 'becomes the program') {
+    return new SecondHost(name, ssh === 'relay');
+  }
+
+  private constructor(name: string, isRelayed: boolean) {
     this.folder = join('/var/tmp/second-host', name);
     this.path = `${join(this.folder, 'bin')}:${process.env['PATH']}`;
     rmSync(this.folder, { recursive: true, force: true });
@@ -47,7 +55,7 @@ exec /usr/bin/podman ${roots} "$@"`,
 shift 2
 [ ! -e ${folder}/no-network ] || { echo 'ssh: No route to host' >&2; exit 255; }
 echo "$$ $*" >>${folder}/connections
-PATH=${folder}/there:$PATH exec "$@"`,
+PATH=${folder}/there:$PATH exec ${isRelayed ? `${process.execPath} ${relay} ` : ''}"$@"`,
     );
   }
 
@@ -86,12 +94,17 @@ PATH=${folder}/there:$PATH exec "$@"`,
     return status === 0 ? stdout : 'none';
   }
 
-  migrate(container: string, ...options: string[]): Promise<Outcome> {
-    const words = ['kfd-checkpoint', 'migrate', ...options, container, 'second'];
-    return attempt('env', `PATH=${this.path}`, ...words);
+  /** The command of a migration: a program and its arguments. */
+  words(container: string, ...options: string[]): [string, ...string[]] {
+    const verb = ['kfd-checkpoint', 'migrate', ...options, container, 'second'];
+    return ['env', `PATH=${this.path}`, ...verb];
   }
 
-  async #remove(): Promise<void> {
+  migrate(container: string, ...options: string[]): Promise<Outcome> {
+    return attempt(...this.words(container, ...options));
+  }
+
+  async close(): Promise<void> {
     await this.podman('rm', '-f', '-a', '-t', '0');
     await this.podman('rmi', '-f', '-a');
     await run('umount', '-l', join(this.folder, 'root/overlay')).catch(() => undefined);

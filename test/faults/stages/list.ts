@@ -55,6 +55,34 @@ export const points = {
   shim: ['creating', 'created', 'restoring', 'restored', 'saving', 'saved'],
   /** The program that it starts, by what it is to do. */
   'shim-task': ['preflight', 'explain', 'cancel-restore', 'end-leftover', 'publish'],
+  /** A migration, by what has just been recorded or has ended. `begun`: both sides have agreed. */
+  'migrate-source': [
+    'begun',
+    'stopping',
+    'stopped',
+    'sent',
+    'granted',
+    'given',
+    'done',
+    'returning',
+    'returned',
+  ],
+  /** The same at its target; `taking` is the program for contents, `started` the end of podman's restore. */
+  'migrate-target': [
+    'begun',
+    'taking',
+    'received',
+    'ready',
+    'starting',
+    'started',
+    'resumed',
+    'doubt',
+    'owned',
+    'settled',
+    'ended',
+  ],
+  /** It has read the record and tells that it watches, its lease is over, it has ended what ran under it. */
+  'migrate-guard': ['looked', 'over', 'acted'],
   cli: ['saving', 'saved', 'restoring', 'restored'],
 } as const;
 

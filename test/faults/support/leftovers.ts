@@ -12,7 +12,9 @@ const ownCgroup = '/sys/fs/cgroup/kfd-checkpoint';
 const complaints = /BUG:|WARNING:|Oops|general protection|blocked for more than|refcount_t:|UBSAN:/;
 
 function namesIn(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder).map((name) => `${folder}/${name}`) : [];
+  // Those of migrations are looked at when each has been brought to its end: migration.ts.
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return names.filter((name) => name !== 'migrations').map((name) => `${folder}/${name}`);
 }
 
 function mounts(): string[] {
@@ -29,7 +31,9 @@ function present(): string[] {
   return [
     ...workers().map((text) => `process ${text}`),
     ...namesIn(sockets).map((path) => `socket folder ${path}`),
-    ...sessionCgroups().map((path) => `cgroup ${path}`),
+    ...sessionCgroups()
+      .filter((path) => !/\/migrate-[0-9a-f]+$/.test(path))
+      .map((path) => `cgroup ${path}`),
     ...mounts().map((point) => `mount ${point}`),
     ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
     ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),

@@ -15,8 +15,22 @@ export const victims = [
   'proxy',
   'stock',
   'daemon',
+  'source',
+  'target',
+  'guard',
+  'ssh',
+  'contents',
 ] as const;
 export type Victim = (typeof victims)[number];
+
+/** Who plays a migration, and its two connections. */
+export const migrants = [
+  'source',
+  'target',
+  'guard',
+  'ssh',
+  'contents',
+] as const satisfies readonly Victim[];
 
 interface Process {
   readonly pid: number;
@@ -84,7 +98,16 @@ export function find(victim: Victim, started: number): number | undefined {
     case 'task':
       return one((process) => inContainer(process) && process.pids[1] === 1);
     case 'cli':
+    case 'source':
       return started;
+    case 'target':
+      return one(({ command }) => /\/cli\/main\.js migrate-target/.test(command));
+    case 'guard':
+      return one(({ command }) => /\/cli\/main\.js migrate-guard/.test(command));
+    case 'ssh':
+      return one(({ command }) => /relay\.js .* migrate-target/.test(command));
+    case 'contents':
+      return one(({ command }) => /relay\.js .* migrate-contents/.test(command));
     case 'proxy':
       return one(({ command }) => command.includes('dist/shim/main.js'));
     case 'stock':

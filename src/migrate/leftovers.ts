@@ -1,0 +1,83 @@
+/**
+ * What a migration has in /run, and who removes it: each side at its end, the guard its own log, and the next migration
+ * what killed processes have left. The journal decides who owns a container, and is never touched here.
+ */
+
+import { promises } from 'node:fs';
+import { join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import { statusAt } from './control-client.js';
+import { listRecords } from './journal.js';
+import { Lock } from './lock.js';
+import type { Places } from './places.js';
+
+const never = new AbortController().signal;
+const youngMs = 60_000;
+
+export const guardCgroup = (id: string) => `migrate-${id}`;
+const cgroupName = /^migrate-[0-9a-f]{32}$/;
+
+/**
+ * Everything but the lock of the side, which the caller has. `name`: as in Places.lock. A lock that podman still has
+ * stays. Throws Node's error.
+ */
+export async function removeFiles(name: string, places: Places): Promise<void> {
+  for (const path of [places.log(name), places.contents(name)])
+    await promises.rm(path, { force: true });
+  await (await Lock.tryTake(places.work(name)))?.remove();
+}
+
+/** Of a guard that has ended and has had nothing to say. Throws Node's error. */
+export async function removeIfEmpty(path: string): Promise<void> {
+  const found = await promises.stat(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
+  if (found?.size === 0) await promises.rm(path, { force: true });
+}
+
+/**
+ * What is left on a target of migrations that have neither a record nor a process: nobody will ask for them, and a
+ * source that did would hear "failed". Throws Node's error.
+ */
+export async function removeDeadFiles(places: Places): Promise<void> {
+  const known = new Set((await listRecords(places.journal)).map(({ id }) => id));
+  const names = await namesIn(places.run);
+  const ids = new Set(names.flatMap((name) => /^([0-9a-f]{32})\./.exec(name)?.[1] ?? []));
+  for (const id of [...ids].filter((one) => !known.has(one))) {
+    const lock = await Lock.tryTake(places.lock(id));
+    if (lock === undefined) continue;
+    await removeFiles(id, places);
+    for (const path of [places.guardLog(id), places.control(id, 'target')])
+      await promises.rm(path, { force: true });
+    await lock.remove();
+  }
+  // The kernel keeps those of guards that live.
+  for (const name of (await namesIn(places.guardCgroups)).filter((one) => cgroupName.test(one)))
+    await promises.rmdir(join(places.guardCgroups, name)).catch(() => undefined);
+}
+
+/**
+ * Sockets of sources that were killed: nobody answers there. One that has only just been made may not answer yet. Throws
+ * Node's error.
+ */
+export async function removeDeadSockets(places: Places): Promise<void> {
+  for (const name of (await namesIn(places.run)).filter((one) =>
+    /^[0-9a-f]{32}\.source$/.test(one),
+  )) {
+    const path = join(places.run, name);
+    const found = await promises.stat(path).catch(() => undefined);
+    if (found === undefined || Date.now() - found.mtimeMs < youngMs) continue;
+    const isDead = await statusAt(path, never).then(
+      () => false,
+      (error: unknown) => error instanceof KfdError && error.code === 'E_NOT_FOUND',
+    );
+    if (isDead) await promises.rm(path, { force: true });
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return promises.readdir(folder).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+}

@@ -1,0 +1,85 @@
+/** Files of migrations in /run: what is dead goes, what is undecided or played stays. */
+
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { link, mkdir, rename, utimes, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { Control } from '../../src/migrate/control.js';
+import { writeRecord } from '../../src/migrate/journal.js';
+import {
+  removeDeadFiles,
+  removeDeadSockets,
+  removeFiles,
+  removeIfEmpty,
+} from '../../src/migrate/leftovers.js';
+import { Lock } from '../../src/migrate/lock.js';
+import { placesBelow } from '../../src/migrate/places.js';
+import { firstRecords } from './migrate-processes.js';
+import { temporaryFolder } from './paths.js';
+
+const [dead, played, owned] = ['1a'.repeat(16), '2b'.repeat(16), '3c'.repeat(16)] as const;
+const kinds = ['lock', 'work', 'log', 'log.guard', 'contents', 'target'];
+
+test('a migration without record and process leaves nothing, others keep all', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await removeDeadFiles(places);
+  await mkdir(places.run, { recursive: true });
+  for (const id of [dead, played, owned])
+    for (const kind of kinds) await writeFile(`${places.run}/${id}.${kind}`, 'x');
+  const ofContainer = `${'4d'.repeat(32)}.log`;
+  await writeFile(`${places.run}/${ofContainer}`, 'of a source');
+  await writeRecord({ ...firstRecords.target, id: owned, phase: 'owned' }, places.journal);
+  const lock = await Lock.tryTake(places.lock(played));
+  await removeDeadFiles(places);
+  const kept = [played, owned].flatMap((id) => kinds.map((kind) => `${id}.${kind}`));
+  assert.deepEqual(readdirSync(places.run).sort(), [...kept, ofContainer].sort());
+  await lock?.release();
+});
+
+test('the files of one side go, but for a lock that podman still has', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  const work = await Lock.tryTake(places.work(dead));
+  await writeFile(places.log(dead), 'x');
+  await removeFiles(dead, places);
+  assert.deepEqual(readdirSync(places.run), [`${dead}.work`]);
+  await work?.release();
+  await removeFiles(dead, places);
+  assert.deepEqual(readdirSync(places.run), []);
+});
+
+test('the socket of a source that was killed goes when it is old, and empty cgroups of guards', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await removeDeadSockets(places);
+  const status = () => assert.fail('nobody asks');
+  for (const id of [dead, played]) {
+    const control = await Control.open(places.control(id, 'source'), {
+      status,
+      cancel: () => undefined,
+    });
+    // What a killed process leaves is a name that nobody listens at.
+    const kept = `${places.run}/kept`;
+    await link(places.control(id, 'source'), kept);
+    await control.close();
+    await rename(kept, places.control(id, 'source'));
+  }
+  await utimes(places.control(dead, 'source'), 0, 0);
+  await removeDeadSockets(places);
+  assert.deepEqual(readdirSync(places.run), [`${played}.source`]);
+  await mkdir(`${places.guardCgroups}/migrate-${dead}`, { recursive: true });
+  await mkdir(`${places.guardCgroups}/4711`);
+  await removeDeadFiles(places);
+  assert.deepEqual(readdirSync(places.guardCgroups), ['4711']);
+});
+
+test('a log in which nothing was written goes', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await mkdir(places.run, { recursive: true });
+  const path = places.guardLog(dead);
+  await removeIfEmpty(path);
+  await writeFile(path, '{}\n');
+  await removeIfEmpty(path);
+  assert.deepEqual(readdirSync(places.run), [`${dead}.log.guard`]);
+  await writeFile(path, '');
+  await removeIfEmpty(path);
+  assert.deepEqual(readdirSync(places.run), []);
+});
