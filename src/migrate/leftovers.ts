@@ -57,8 +57,8 @@ export async function removeDeadFiles(places: Places): Promise<void> {
 }
 
 /**
- * Sockets of sources that were killed: nobody answers there. One that has only just been made may not answer yet. Throws
- * Node's error.
+ * Sockets of sources that were killed: nobody answers there. One that has only just been made may not answer yet.
+ * Throws Node's error.
  */
 export async function removeDeadSockets(places: Places): Promise<void> {
   for (const name of (await namesIn(places.run)).filter((one) =>
