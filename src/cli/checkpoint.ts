@@ -8,7 +8,8 @@ import { basename, join, resolve } from 'node:path';
 import { Argument, Command } from 'commander';
 import { imagePrefix } from '../archive/names.js';
 import { verifyCheckpoint } from '../archive/verify.js';
-import { type ParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
+import { commandFolderName } from '../criu/command-folder.js';
+import { type ParentFile, parentFileName } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
 import { KfdError, printable } from '../errors.js';
 import { archiveNamePattern, manifestName } from '../manifest/names.js';
@@ -71,7 +72,7 @@ async function checkpoint(
     });
   }
   removeDeadFolders(run);
-  const folder = join(run, parentFolderName(processName(process.pid)));
+  const folder = join(run, commandFolderName('parent', processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
     const files = await keepIndexes(parent, folder, context, quiet === true);

@@ -57,7 +57,7 @@ const kernel: KernelFolders = { cgroups: '/sys/fs/cgroup', proc: '/proc/self' };
 
 /**
  * Limits this process. Never throws: a host without these limits can checkpoint all the same, and the log
- * says so. `target` is the image directory of a checkpoint.
+ * says so. `target`: where a checkpoint writes its pages files.
  *
  * There is no memory.high: files are written through the page cache, which counts too, and each write
  * above that mark would be delayed. At memory.max the kernel takes back page cache first.
