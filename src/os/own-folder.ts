@@ -14,7 +14,7 @@ export interface OwnFolder {
 const writableByOthers = 0o022;
 
 /**
- * Opens a folder by its real path. Throws E_NOT_FOUND also for anything but a folder; E_IO for a path with a link in it,
+ * Opens a folder by its real path. Throws E_NOT_FOUND, also for what is no folder; E_IO for a path with a link in it,
  * and for a folder of another user or one that others may write to.
  */
 export async function openOwnFolder(name: string): Promise<OwnFolder> {
