@@ -101,8 +101,12 @@ function assertUsage(
       hint: 'name --parent or --contents, or use "podman container checkpoint"',
     });
   }
-  if (parent !== undefined && parentContents !== undefined) {
-    throw new KfdError('E_USAGE', 'checkpoint: --parent and --parent-contents exclude each other');
+  const where = contents === undefined ? '--parent-contents' : '--contents';
+  if (parent !== undefined && (parentContents ?? contents) !== undefined) {
+    // A restore would need both in folders, or both in archives.
+    throw new KfdError('E_USAGE', `checkpoint: --parent and ${where} exclude each other`, {
+      hint: 'unpack the pages files of the parent into a folder, and name it with --parent-contents',
+    });
   }
   if (flags.some((flag) => /^(--pre-checkpoint(=.*)?|-[aklR]*P.*)$/.test(flag))) {
     throw new KfdError('E_USAGE', 'checkpoint: a pre-checkpoint saves no GPU contents', {

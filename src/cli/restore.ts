@@ -102,7 +102,7 @@ async function restoreTo(
   const hasParent = parent.length > 0;
   if (hasParent && contents.length > 0) {
     throw new KfdError('E_USAGE', 'restore: --parent and --contents exclude each other', {
-      hint: 'make one archive of them: "kfd-checkpoint flatten --contents DIR --parent ARCHIVE"',
+      hint: 'unpack the pages files of the parent into a folder, and name it with a further --contents',
     });
   }
   const folders = await realFolders(contents);

@@ -180,6 +180,7 @@ test('a folder that cannot be used is refused before podman is asked', async (t)
   await refused(['--contents', join(top, 'no/where')], 1, /no\/where/);
   await refused([], 2, /neither a parent nor a folder/);
   await refused(['--parent', 'a', '--parent-contents', folder], 2, /exclude each other/);
+  await refused(['--parent', 'a', '--contents', join(top, 'b')], 2, /--parent and --contents excl/);
   await refused(['--parent-contents', join(top, 'none')], 4, /no such folder/);
   await mkdir(join(top, 'open'));
   await chmod(join(top, 'open'), 0o777);
