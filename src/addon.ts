@@ -118,6 +118,11 @@ export interface Native {
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesListing;
   /**
+   * Checks by the indexes that all frames of the first file are stored: in it, in its parent, which is the next one,
+   * and so on, or in others in the folders of these files. Throws KFD_IO, KFD_CORRUPT.
+   */
+  checkChain(paths: readonly string[]): void;
+  /**
    * Writes the new pages file `target` with the contents of `chain`: a pages file, its parent, and so on to the first
    * without parent. A frame that `frames` (the image of `target`) has becomes a reference. Rejects with KFD_CORRUPT
    * when the files do not fit together, KFD_IO.

@@ -51,6 +51,18 @@ std::string to_string(const Napi::Value& value, const char* what) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+std::vector<std::string> to_strings(const Napi::Value& value, const char* what) {
+  if (!value.IsArray()) {
+    throw Napi::TypeError::New(value.Env(), std::string(what) + ": not an array");
+  }
+  const auto array = value.As<Napi::Array>();
+  std::vector<std::string> strings;
+  for (std::uint32_t i = 0; i < array.Length(); ++i) {
+    strings.push_back(to_string(array.Get(i), what));
+  }
+  return strings;
+}
+
 std::span<const std::byte> to_bytes(const Napi::Value& value, const char* what) {
   if (!value.IsBuffer()) {
     throw Napi::TypeError::New(value.Env(), std::string(what) + ": not a Buffer");

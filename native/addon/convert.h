@@ -8,6 +8,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/os/error.h"
 
@@ -26,6 +27,7 @@ Napi::BigInt to_bigint(Napi::Env env, std::uint64_t value);
 std::uint64_t to_uint64(const Napi::Value& value, const char* what);
 std::uint32_t to_uint32(const Napi::Value& value, const char* what);
 std::string to_string(const Napi::Value& value, const char* what);
+std::vector<std::string> to_strings(const Napi::Value& value, const char* what);
 /// The bytes of a Buffer, as long as that lives. Throws TypeError, which names `what`.
 std::span<const std::byte> to_bytes(const Napi::Value& value, const char* what);
 Napi::Object to_object(const Napi::Value& value, const char* what);

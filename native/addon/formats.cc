@@ -15,6 +15,7 @@
 #include "core/kfd/blob_bos.h"
 #include "core/kfd/kfd.h"
 #include "core/kfd/state.h"
+#include "core/pages/chain_files.h"
 #include "core/wire/wire.h"
 
 namespace kfdcp::addon {
@@ -125,6 +126,14 @@ Napi::Value js_list_pages(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value js_check_chain(const Napi::CallbackInfo& info) {
+  const std::vector<std::string> paths = to_strings(info[0], "paths");
+  return guarded(info.Env(), [&] {
+    ChainFiles(paths).chain().check();
+    return info.Env().Undefined();
+  });
+}
+
 }  // namespace
 
 Napi::Object summary_to_js(Napi::Env env, const PagesSummary& summary) {
@@ -173,6 +182,7 @@ void init_formats(Napi::Env env, Napi::Object exports) {
   exports.Set("memfd", Napi::Function::New(env, js_memfd));
   exports.Set("stateForRestore", Napi::Function::New(env, js_state_for_restore));
   exports.Set("listPages", Napi::Function::New(env, js_list_pages));
+  exports.Set("checkChain", Napi::Function::New(env, js_check_chain));
   init_image_facts(env, exports);
   PagesCheckJs::init(env, exports);
   ZstdDecoder::init(env, exports);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -14,7 +13,7 @@
 #include "addon/transfer_options.h"
 #include "core/copy/copy_engine.h"
 #include "core/os/numa.h"
-#include "core/pages/sibling_files.h"
+#include "core/pages/chain_files.h"
 #include "core/transfer/snapshot.h"
 #include "core/transfer/transfer.h"
 
@@ -90,11 +89,12 @@ void run(JobState& job) {
   if (options.operation == Operation::snapshot) return take_snapshot(job);
   const auto engine = make_engine(options, options.ring);
   if (options.operation == Operation::upload) {
-    const UniqueFd file = open_at(options.path, O_RDONLY | O_NOFOLLOW);
-    const PagesReader reader(file.get());
-    SiblingFiles siblings(siblings_in(std::filesystem::path(options.path).parent_path()));
+    std::vector<std::string> paths{options.path};
+    paths.insert(paths.end(), options.parents.begin(), options.parents.end());
+    const ChainFiles files(paths);
+    const PagesReader& reader = files.chain().file();
     job.stats = upload(*engine, options.buffers, reader, options.transfer, job.stop.get_token(),
-                       job.progress, &siblings);
+                       job.progress, &files.chain());
     job.summary = reader.summary();
   } else {
     const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);

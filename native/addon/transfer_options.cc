@@ -59,6 +59,8 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
     options.pages.process = to_uint32(object.Get("process"), "process");
     options.pages.gpu = to_uint32(object.Get("gpu"), "gpu");
   }
+  const Napi::Value parents = object.Get("parents");
+  if (!parents.IsUndefined()) options.parents = to_strings(parents, "parents");
   const auto buffers = object.Get("buffers").As<Napi::Array>();
   for (std::uint32_t i = 0; i < buffers.Length(); ++i) {
     const Napi::Object buffer = to_object(buffers.Get(i), "buffers");

@@ -21,6 +21,7 @@ enum class Operation { drain, upload, snapshot };
 struct TransferJobOptions {
   Operation operation = Operation::drain;
   std::string path;
+  std::vector<std::string> parents;     // of an upload: ancestors of `path`, nearest first
   std::string parent;                   // of a drain; empty: none
   std::shared_ptr<ImageFrames> frames;  // of a drain; may be missing
   std::string render_node;

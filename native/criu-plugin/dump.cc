@@ -15,6 +15,7 @@
 #include "core/os/procfs.h"
 #include "core/os/stage.h"
 #include "core/survey/survey.h"
+#include "core/wire/contents_link.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
@@ -64,9 +65,11 @@ Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 
     return expect_answer(state.session.get(), kSilenceMs);
   } catch (const Error& error) {
     state.session_lost = true;
+    const UniqueFd contents = open_contents(::getpid());
     const LostSession lost = give_up_session(::getpid(), error);
     if (lost.gone) {
-      const std::size_t removed = remove_unsealed_files(image_directory());
+      const std::size_t removed =
+          remove_unsealed_files(image_directory()) + remove_unsealed_files(contents.get());
       if (removed > 0) log_info("removed " + std::to_string(removed) + " unsealed file(s)");
     }
     throw Error(error.code, lost.why, error.err);

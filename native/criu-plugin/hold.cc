@@ -12,6 +12,7 @@
 
 #include "core/os/error.h"
 #include "core/os/stage.h"
+#include "core/wire/contents_link.h"
 #include "core/wire/held_answer.h"
 #include "core/wire/image_files.h"
 #include "core/wire/session_socket.h"
@@ -26,7 +27,8 @@ namespace {
 struct Hold {
   pid_t holder = -1;
   std::optional<HeldAnswer> answer;
-  UniqueFd image;  // CRIU closes its own before it exits
+  UniqueFd image;     // CRIU closes its own before it exits
+  UniqueFd contents;  // of pages files that are not there
   UniqueFd session;
   bool active = false;
   bool lost = false;
@@ -43,7 +45,8 @@ bool image_without_session(bool success) {
     log_info("the session is gone, its image is sealed");
     return true;
   }
-  const std::size_t removed = success ? remove_unsealed_files(image) : remove_image_files(image);
+  const std::size_t removed = (success ? remove_unsealed_files(image) : remove_image_files(image)) +
+                              remove_unsealed_files(hold->contents.get());
   if (removed > 0) log_info("removed " + std::to_string(removed) + " file(s) of this checkpoint");
   return false;
 }
@@ -86,6 +89,7 @@ bool image_is_there(int status) {
 void remove_unheard_image() noexcept {
   try {
     remove_image_files(hold->image.get());
+    remove_unsealed_files(hold->contents.get());
     log_error("the program that asked for this checkpoint has ended: its image is removed");
   } catch (const std::exception& error) {
     log_error(describe(error));
@@ -121,6 +125,7 @@ bool prepare_hold() {
 
 void hold_answer(UniqueFd session, bool lost, bool dies) noexcept {
   if (hold == nullptr) return;
+  hold->contents = open_contents(hold->holder);
   hold->session = std::move(session);
   hold->lost = lost;
   hold->dies = dies;

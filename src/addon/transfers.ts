@@ -45,6 +45,8 @@ export interface UploadOptions extends TransferOptions {
   readonly operation: 'upload';
   /** The pages file. Files in its folder are read when it refers to them. */
   readonly path: string;
+  /** Its parent, the parent's parent and so on, which are read in the same way. */
+  readonly parents?: readonly string[];
 }
 
 export interface SnapshotOptions extends TransferOptions {

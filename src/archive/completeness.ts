@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
-import { renderStatePattern, statePattern } from '../manifest/names.js';
+import { isDetached } from '../manifest/elsewhere.js';
+import { pagesPattern, renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
 import { type CheckpointContents, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
@@ -40,7 +41,7 @@ export async function readComplete(
 }
 
 function problemsOf(
-  { manifest, imageFiles, misplaced, path }: CheckpointContents,
+  { manifest, imageFiles, misplaced, path, contentsFolder }: CheckpointContents,
   digests: ReadonlyMap<string, string>,
 ): Mismatch[] {
   const obstacles = misplaced.map(
@@ -53,7 +54,10 @@ function problemsOf(
   if (manifest === undefined) {
     return imageFiles.size === 0 ? obstacles : [...obstacles, asMismatch(unsealed(path))];
   }
-  const incomplete = manifest.files.flatMap(({ name, size, digest }): Mismatch[] => {
+  // Without their folder the comparison with a host has one reason for all of them.
+  const isUnknown = isDetached(manifest) && contentsFolder === undefined;
+  const files = manifest.files.filter(({ name }) => !(isUnknown && pagesPattern.test(name)));
+  const incomplete = files.flatMap(({ name, size, digest }): Mismatch[] => {
     const hint = 'use another copy of the archive, or take another checkpoint';
     const is = imageFiles.get(name);
     if (is === undefined) {

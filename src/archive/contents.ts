@@ -2,9 +2,11 @@
 
 import { KfdError } from '../errors.js';
 import { decodeManifest } from '../manifest/codec.js';
+import { foldersFor, isDetached } from '../manifest/elsewhere.js';
 import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
 import { type ContainerFacts, containerFacts } from './container.js';
+import { walkContents } from './directory.js';
 import { documentText } from './document.js';
 import { imagePrefix, previousPrefix, rootfsDiff, smallFiles } from './names.js';
 import { walkCheckpoint } from './source.js';
@@ -21,6 +23,8 @@ export interface CheckpointContents extends WalkResult {
   readonly path: string;
   /** undefined: no manifest. Either there is no GPU, or, with `imageFiles`, the image was never finished. */
   readonly manifest: Manifest | undefined;
+  /** The folder in which its pages files were found; undefined: in the image, or nobody has named one. */
+  readonly contentsFolder: string | undefined;
   /** From config.dump and spec.dump; undefined when both are missing. */
   readonly container: ContainerFacts | undefined;
   /** Texts of config.dump and spec.dump, unchanged. */
@@ -32,7 +36,7 @@ export interface CheckpointContents extends WalkResult {
 
 /** Bytes. */
 export interface CheckpointSizes {
-  /** Sum of all files, unpacked. */
+  /** Sum of all files of the archive, unpacked, and of the folder of its contents. */
   readonly total: number;
   /** Host memory: CRIU's `pages-*.img`. */
   readonly memoryPages: number;
@@ -42,9 +46,9 @@ export interface CheckpointSizes {
 }
 
 /**
- * Reads a checkpoint. `also` sees every entry that is not read here, for example to verify it. Throws the errors of
- * `walkCheckpoint` and `decodeManifest`, E_IMAGE_CORRUPT for a file that is no checkpoint, and E_IMAGE_MISSING for a
- * pre-checkpoint.
+ * Reads a checkpoint, and then the folder of its contents where they are detached. `also` sees every entry that is not
+ * read here, for example to verify it. Throws the errors of `walkCheckpoint`, `walkContents` and `decodeManifest`,
+ * E_IMAGE_CORRUPT for a file that is no checkpoint, and E_IMAGE_MISSING for a pre-checkpoint.
  */
 export async function readContents(
   path: string,
@@ -57,7 +61,7 @@ export async function readContents(
   let isCriu = false;
   let isPrevious = false;
 
-  const result = await walkCheckpoint(path, options, async (entry, content) => {
+  const visit: Visit = async (entry, content) => {
     count(entry, sizes, imageFiles);
     isPrevious ||= entry.name.startsWith(previousPrefix);
     const bound = boundOf(entry.name);
@@ -68,7 +72,8 @@ export async function readContents(
     } else {
       await also?.(entry, content);
     }
-  });
+  };
+  const result = await walkCheckpoint(path, options, visit);
 
   if (!isCriu && isPrevious) {
     throw new KfdError('E_IMAGE_MISSING', `${path}: a pre-checkpoint: it has host memory only`, {
@@ -88,16 +93,36 @@ export async function readContents(
     config: documentText(smallFiles.config, texts.get(smallFiles.config)),
     spec: documentText(smallFiles.spec, texts.get(smallFiles.spec)),
   };
-  const manifest = texts.get(imagePrefix + manifestName);
+  const text = texts.get(imagePrefix + manifestName);
+  const manifest = text && decodeManifest(text);
+  if (manifest !== undefined && isDetached(manifest)) assertNoPages(path, imageFiles);
+  const contentsFolder = manifest && foldersFor(manifest, options.contents ?? []).own;
+  const more =
+    contentsFolder === undefined ? [] : await walkContents(contentsFolder, options, visit);
   return {
     ...result,
+    misplaced: [...result.misplaced, ...more],
     path,
-    manifest: manifest && decodeManifest(manifest),
+    manifest,
+    contentsFolder,
     container: containerFacts(documents.config, documents.spec),
     documents,
     imageFiles,
     sizes,
   };
+}
+
+/** Two files of one name: readers could take either. */
+function assertNoPages(path: string, imageFiles: ReadonlyMap<string, number>): void {
+  const name = [...imageFiles.keys()].find((one) => pagesPattern.test(one));
+  if (name === undefined) return;
+  throw new KfdError(
+    'E_IMAGE_CORRUPT',
+    `${path}: ${name}: in an image whose contents are elsewhere`,
+    {
+      hint: 'use another copy of the archive',
+    },
+  );
 }
 
 /** The largest size of a file whose text is kept; undefined for other files. */

@@ -1,8 +1,8 @@
 /** An unpacked checkpoint on disk. */
 
 import { join } from 'node:path';
-import { KfdError } from '../errors.js';
-import { imageFilePattern, manifestName } from '../manifest/names.js';
+import { isMissing, KfdError } from '../errors.js';
+import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
 import { Folder } from '../os/folder.js';
 import { imagePrefix, isOfCheckpoint, isOurFile, rootfsDiff, smallFiles } from './names.js';
 import { FileBytes } from './tar-bytes.js';
@@ -50,6 +50,32 @@ export async function walkDirectory(
     return { kind, compression: undefined, misplaced };
   } finally {
     await top.close();
+  }
+}
+
+/**
+ * Visits the pages files in a folder of contents, as if they were in the image directory. Returns the names of links,
+ * special files and folders that are called like one. Throws E_NOT_FOUND, and as `walkCheckpoint`.
+ */
+export async function walkContents(
+  path: string,
+  options: WalkOptions,
+  visit: Visit,
+): Promise<string[]> {
+  const folder = await Folder.open(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    throw new KfdError('E_NOT_FOUND', `${path}: no such folder`, { cause: error });
+  });
+  try {
+    const misplaced: string[] = [];
+    for (const name of await namesIn(folder, path)) {
+      if (!pagesPattern.test(name)) continue;
+      const place = { folder, path: join(path, name), prefix: imagePrefix, name };
+      if (!(await one(place, options, visit))) misplaced.push(imagePrefix + name);
+    }
+    return misplaced.slice(0, limits.misplaced);
+  } finally {
+    await folder.close();
   }
 }
 

@@ -24,6 +24,8 @@ export type Visit = (entry: CheckpointEntry, content: AsyncIterable<Buffer>) => 
 
 export interface WalkOptions {
   readonly zstdDecoder: ZstdDecoderFactory;
+  /** Folders of GPU contents beside the checkpoint: its own where they are detached, then those of its ancestors. */
+  readonly contents?: readonly string[];
   readonly signal?: AbortSignal;
 }
 

@@ -8,6 +8,7 @@ import { isMissing, printable } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
+import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
 import { type ImageReference, withCheckpoint } from './image-reference.js';
@@ -19,6 +20,7 @@ export interface CheckArchiveOptions {
   readonly root: string;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
+  readonly contents?: readonly string[];
 }
 
 interface Verdict extends Restorability {
@@ -26,6 +28,8 @@ interface Verdict extends Restorability {
   readonly reference: ImageReference | undefined;
   /** The folder is the contents of a checkpoint image that somebody has mounted, and no container in place. */
   readonly isMounted: boolean;
+  /** Of GPU contents, as they were found. */
+  readonly folders: readonly string[];
 }
 
 /** Prints the result. Throws the first reason against a restore, if any. */
@@ -43,16 +47,19 @@ export async function checkArchive(
 async function checkAt(
   path: string,
   { name, reference }: { name: string; reference: ImageReference | undefined },
-  { format, root, gpuMap, ignoreMismatch }: CheckArchiveOptions,
+  { format, root, gpuMap, ignoreMismatch, contents = [] }: CheckArchiveOptions,
   context: CommandContext,
 ): Promise<void> {
-  const found = await restorabilityOf(path, context, { root, gpuMap, ignoreMismatch });
+  const folders = await realFolders(contents);
+  const options = { root, gpuMap, ignoreMismatch, folders };
+  const found = await restorabilityOf(path, context, options);
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;
   const verdict: Verdict = {
     ...found,
     reasons: [...found.reasons, ...missing],
     reference,
+    folders,
     isMounted: reference === undefined && kind === 'bundle' && (await bundleAt(path)) === undefined,
   };
   context.out(format === 'json' ? json(asJson(name, verdict)) : asTable(name, verdict));
@@ -172,19 +179,24 @@ const madeArchive = 'checkpoint.tar';
 /** What comes before `command`: only an archive can be rewritten, a folder cannot. */
 function preparation(
   path: string,
-  { needsRewriting, isMounted }: Verdict,
+  { needsRewriting, isMounted, folders }: Verdict,
 ): readonly string[] | undefined {
-  return needsRewriting && isMounted ? ['tar', '-C', path, '-cf', madeArchive, '.'] : undefined;
+  return (needsRewriting || folders.length > 0) && isMounted
+    ? ['tar', '-C', path, '-cf', madeArchive, '.']
+    : undefined;
 }
 
 /** The command to type. A bundle or image directory belongs to a container that still exists. */
 function command(path: string, verdict: Verdict): string[] {
-  const { contents, needsRewriting, ignoredByOption, isMounted, reference } = verdict;
+  const { contents, needsRewriting, ignoredByOption, isMounted, reference, folders } = verdict;
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
   const isInLayout = reference !== undefined && reference.transport !== 'containers-storage';
-  if (needsRewriting || isInLayout) {
+  if (needsRewriting || isInLayout || folders.length > 0) {
     const target = isMounted ? madeArchive : path;
-    const options = ignoredByOption.length > 0 ? ignore : [];
+    const options = [
+      ...(ignoredByOption.length > 0 ? ignore : []),
+      ...folders.flatMap((folder) => ['--contents', folder]),
+    ];
     return ['kfd-checkpoint', 'restore', ...options, target, ...previous(contents)];
   }
   if (reference?.transport === 'containers-storage') {

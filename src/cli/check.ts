@@ -24,6 +24,7 @@ import { kernel } from './checks/kernel.js';
 import { mendOf } from './checks/mend.js';
 import { podman, runtimes } from './checks/programs.js';
 import { sandboxed } from './checks/sandboxed.js';
+import { contentsOption } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, table } from './format.js';
 import { userFindings } from './rootless.js';
@@ -71,6 +72,7 @@ interface CheckOptions {
   readonly root: string;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
+  readonly contents?: readonly string[];
 }
 
 export const gpuMapOption = () =>
@@ -90,6 +92,7 @@ export function checkCommand(context: CommandContext): Command {
     .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
+    .addOption(contentsOption())
     .option('--prefix <dir>', 'folder of the installation', context.prefix)
     .option('--root <dir>', 'read the system below this folder', '/')
     .action(async (checkpoint: string | undefined, options: CheckOptions) => {
@@ -99,6 +102,9 @@ export function checkCommand(context: CommandContext): Command {
       }
       if (options.ignoreMismatch !== undefined) {
         throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');
+      }
+      if (options.contents !== undefined) {
+        throw new KfdError('E_USAGE', '--contents: needs a checkpoint');
       }
       const { run, native } = context;
       const { root, prefix } = options;

@@ -1,30 +1,31 @@
 /**
- * `kfd-checkpoint checkpoint`: checkpoints a container with podman, without GPU contents that an earlier
- * archive holds.
+ * `kfd-checkpoint checkpoint`: checkpoints a container with podman, without GPU contents that an earlier checkpoint
+ * holds, or with its contents in a folder of their own.
  */
 
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { Argument, Command } from 'commander';
-import { imagePrefix } from '../archive/names.js';
-import { verifyCheckpoint } from '../archive/verify.js';
-import { type ParentFile, parentFileName, parentFolderName } from '../criu/parent-folder.js';
+import { commandFolderName } from '../criu/command-folder.js';
+import { parentFileName } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
-import { KfdError, printable } from '../errors.js';
-import { archiveNamePattern, manifestName } from '../manifest/names.js';
+import { KfdError } from '../errors.js';
 import { processName } from '../os/ancestors.js';
 import { removeDeadFolders } from '../session/control/folders.js';
 import { stage } from '../stages.js';
+import { afterFailure, folderForContents } from './checkpoint-contents.js';
+import { withRequest } from './command-request.js';
+import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
-import { podman, podmanFailure } from './podman.js';
-import { progressOf } from './progress.js';
-import { containerOf } from './restore-target.js';
+import { keepIndexes, type Parent, recordedName } from './parent-indexes.js';
+import { type PodmanResult, podman, podmanFailure } from './podman.js';
 import { assertHostRoot } from './rootless.js';
-import { failOnProblems } from './verify.js';
 
 interface CheckpointOptions {
-  readonly parent: string;
+  readonly parent?: string;
+  readonly parentContents?: string;
+  readonly contents?: string;
   readonly quiet?: boolean;
   readonly format: 'text' | 'json';
   readonly run: string;
@@ -32,14 +33,23 @@ interface CheckpointOptions {
 
 export function checkpointCommand(context: CommandContext): Command {
   return new Command('checkpoint')
-    .requiredOption('--parent <archive>', 'the earlier archive; a restore will need it too')
+    .option('--parent <archive>', 'the earlier archive; a restore will need it too')
+    .option('--parent-contents <dir>', 'the earlier contents, where they are in a folder')
+    .option('--contents <dir>', 'folder for the GPU contents, which the archive will lack')
     .addArgument(new Argument('<container>', 'name or id of a podman container'))
     .addArgument(
-      new Argument('[flags...]', 'flags for "podman container checkpoint"; --export is required'),
+      new Argument(
+        '[flags...]',
+        'flags for "podman container checkpoint"; --export is required, except with --contents',
+      ),
     )
     .option('--quiet', 'print no progress')
     .addOption(formatOption('text', 'json'))
-    .option('--run <dir>', 'folder in which sessions look for the parent', runFolder)
+    .option(
+      '--run <dir>',
+      'folder in which sessions look for the parent and the contents',
+      runFolder,
+    )
     .passThroughOptions()
     .action((container: string, flags: string[], options: CheckpointOptions) =>
       checkpoint(container, flags, options, context),
@@ -49,101 +59,110 @@ export function checkpointCommand(context: CommandContext): Command {
 async function checkpoint(
   container: string,
   flags: readonly string[],
-  { parent, quiet, format, run }: CheckpointOptions,
+  options: CheckpointOptions,
   context: CommandContext,
 ): Promise<void> {
   await assertHostRoot('checkpoint', context);
+  assertUsage(flags, options);
+  const { run, format, quiet } = options;
+  const parent = await parentOf(options);
+  if (parent !== undefined) recordedName(parent);
+  removeDeadFolders(run);
+  const contents =
+    options.contents === undefined ? undefined : await folderForContents(options.contents);
+  const { files, result } = await withParent(run, parent, quiet === true, context, () => {
+    const work = () => podman(['checkpoint', container, ...flags], undefined, format, context);
+    const saved = () => staged(work);
+    return contents === undefined
+      ? saved()
+      : withRequest(run, { operation: 'dump', folder: contents }, saved);
+  });
+  if (result.status !== 0) {
+    await afterFailure({ container, options: restoreOptions(parent, contents), contents }, context);
+    throw podmanFailure(result);
+  }
+  if (format !== 'json') return;
+  const report = {
+    container,
+    parent: options.parent ?? options.parentContents,
+    ...(parent && { parent_files: files }),
+    contents,
+    podman_output: result.printed,
+  };
+  context.out(json({ schema_version: 1, ...report }));
+}
+
+function assertUsage(
+  flags: readonly string[],
+  { parent, parentContents, contents }: CheckpointOptions,
+): void {
+  if (parent === undefined && parentContents === undefined && contents === undefined) {
+    throw new KfdError('E_USAGE', 'checkpoint: neither a parent nor a folder for the contents', {
+      hint: 'name --parent or --contents, or use "podman container checkpoint"',
+    });
+  }
+  const where = contents === undefined ? '--parent-contents' : '--contents';
+  if (parent !== undefined && (parentContents ?? contents) !== undefined) {
+    // A restore would need both in folders, or both in archives.
+    throw new KfdError('E_USAGE', `checkpoint: --parent and ${where} exclude each other`, {
+      hint: 'unpack the pages files of the parent into a folder, and name it with --parent-contents',
+    });
+  }
   if (flags.some((flag) => /^(--pre-checkpoint(=.*)?|-[aklR]*P.*)$/.test(flag))) {
     throw new KfdError('E_USAGE', 'checkpoint: a pre-checkpoint saves no GPU contents', {
       hint: 'run "podman container checkpoint --pre-checkpoint"; --parent is for the one that follows it',
     });
   }
-  // A checkpoint in place cannot get its parent's contents back, because podman restores the container's folder.
-  if (!flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag))) {
-    throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {
-      hint: 'to checkpoint in place, use "podman container checkpoint"',
-    });
-  }
-  const archive = basename(resolve(parent));
-  if (!archiveNamePattern.test(archive)) {
-    throw new KfdError('E_USAGE', `${parent}: this file name cannot be recorded`, {
-      hint: 'rename the file: restores look for the parent by its name',
-    });
-  }
-  removeDeadFolders(run);
-  const folder = join(run, parentFolderName(processName(process.pid)));
+  // Podman restores the container's folder, which gets contents of an archive only with difficulty.
+  const isExported = flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag));
+  if (isExported || (contents !== undefined && parent === undefined)) return;
+  throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {
+    hint: 'to checkpoint in place, use "podman container checkpoint"',
+  });
+}
+
+async function parentOf({
+  parent,
+  parentContents,
+}: CheckpointOptions): Promise<Parent | undefined> {
+  if (parent !== undefined) return { path: parent, isFolder: false };
+  if (parentContents === undefined) return undefined;
+  const [path = ''] = await realFolders([parentContents]);
+  return { path, isFolder: true };
+}
+
+/** Calls `work` while sessions find the indexes of the parent. Returns their names, too. */
+async function withParent(
+  run: string,
+  parent: Parent | undefined,
+  quiet: boolean,
+  context: CommandContext,
+  work: () => Promise<PodmanResult>,
+): Promise<{ readonly files: readonly string[]; readonly result: PodmanResult }> {
+  if (parent === undefined) return { files: [], result: await work() };
+  const folder = join(run, commandFolderName('parent', processName(process.pid)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
-    const files = await keepIndexes(parent, folder, context, quiet === true);
-    const list: ParentFile = { archive, files };
+    const list = await keepIndexes(parent, folder, context, quiet);
     writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
-    stage('cli', 'saving');
-    const result = await podman(['checkpoint', container, ...flags], undefined, format, context);
-    stage('cli', 'saved');
-    if (result.status !== 0) {
-      await explainInPlace(container, parent, context);
-      throw podmanFailure(result);
-    }
-    if (format === 'json') {
-      const report = { container, parent, parent_files: files, podman_output: result.printed };
-      context.out(json({ schema_version: 1, ...report }));
-    }
+    return { files: list.files, result: await work() };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/**
- * Podman may have stopped the container before it failed to write the archive. Then the only checkpoint is in the
- * container's own folder, and podman cannot restore it without the parent.
- */
-async function explainInPlace(
-  container: string,
-  parent: string,
-  { run, err }: CommandContext,
-): Promise<void> {
-  const found = await containerOf(container, run).catch(() => undefined);
-  if (found === undefined || !existsSync(join(found.path, imagePrefix, manifestName))) return;
-  const command = `kfd-checkpoint restore --parent ${resolve(parent)} ${container}`;
-  err(`if the container has stopped, this brings it back: ${printable(command)}\n`);
+async function staged(work: () => Promise<PodmanResult>): Promise<PodmanResult> {
+  stage('cli', 'saving');
+  const result = await work();
+  stage('cli', 'saved');
+  return result;
 }
 
-/**
- * Reads the whole parent and keeps the indexes of its contents. Returns the names of its pages files.
- * An error comes before anything is paused:
- * - E_IMAGE_CORRUPT and E_IMAGE_UNSEALED: the parent is not sound
- * - E_IMAGE_MISSING: the parent has no GPU contents
- * - E_UNSUPPORTED_STATE: the parent has no digests
- */
-async function keepIndexes(
-  parent: string,
-  folder: string,
-  context: CommandContext,
-  quiet: boolean,
-): Promise<string[]> {
-  const { native, signal } = context;
-  const progress = progressOf(context);
-  const report = await verifyCheckpoint(parent, {
-    zstdDecoder: native.zstdDecoder,
-    verifier: native.verifier(),
-    keepIndexes: folder,
-    signal,
-    ...(!quiet && { onProgress: progress.update }),
-  }).finally(progress.end);
-  failOnProblems(parent, report);
-  const pages = report.files.filter(({ frames }) => frames !== undefined);
-  if (pages.length === 0) {
-    throw new KfdError('E_IMAGE_MISSING', `${parent}: has no GPU contents`, {
-      hint: 'name an archive of the same container with GPU state',
-    });
-  }
-  const withoutDigests = pages.find(({ digests }) => digests === false);
-  if (withoutDigests !== undefined) {
-    throw new KfdError(
-      'E_UNSUPPORTED_STATE',
-      `${parent}: ${withoutDigests.name} has no digests, so its contents cannot be compared`,
-      { hint: 'take a checkpoint without a parent; that one can be the parent of later ones' },
-    );
-  }
-  return pages.map(({ name }) => name);
+/** What a restore of the checkpoint needs. */
+function restoreOptions(parent: Parent | undefined, contents: string | undefined): string[] {
+  const folders = [contents, parent?.isFolder === true ? parent.path : undefined];
+  return [
+    ...(parent?.isFolder === false ? ['--parent', resolve(parent.path)] : []),
+    ...folders.flatMap((folder) => (folder === undefined ? [] : ['--contents', folder])),
+  ];
 }

@@ -3,6 +3,7 @@
 import type { CopyTrialOptions, CopyTrialResult, Native, PauseTrialResult } from '../addon.js';
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
+import type { ListPages } from '../manifest/ancestors.js';
 import type { Run, RunThrough } from '../os/exec.js';
 
 export interface CommandContext {
@@ -31,6 +32,7 @@ export interface CommandContext {
 export interface NativeServices {
   readonly verifier: () => ImageVerifier;
   readonly zstdDecoder: ZstdDecoderFactory;
+  readonly listPages: ListPages;
   /** A function for the pages files of one image. */
   readonly imageFlattener: () => FlattenPages;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */

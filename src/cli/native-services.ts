@@ -30,6 +30,13 @@ export const nativeServices: NativeServices = {
     };
     return verifier;
   },
+  listPages: (path) => {
+    try {
+      return native().listPages(path);
+    } catch (error) {
+      throw fromNative(error, path);
+    }
+  },
   zstdDecoder: () => Duplex.from(decode) as Transform,
   imageFlattener: () => {
     const frames = new (native().ImageFrames)();

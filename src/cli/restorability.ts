@@ -13,6 +13,8 @@ import { type Host, readHost } from '../gpu/host.js';
 import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
+import { foldersFor, supplied } from '../manifest/elsewhere.js';
+import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 
 export interface Restorability extends CompleteContents {
@@ -36,6 +38,8 @@ export interface RestorabilityOptions {
   readonly ignoreMismatch: string | undefined;
   /** The contents of the parent will be added to the archive. */
   readonly hasParent?: boolean;
+  /** Real paths of the folders of its contents and of those of its ancestors. */
+  readonly folders?: readonly string[];
   /** Gets all files that are not read here. */
   readonly also?: Visit;
 }
@@ -46,7 +50,7 @@ export async function restorabilityOf(
   { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const { gpuMap, ignoreMismatch } = options;
+  const { gpuMap, ignoreMismatch, folders = [] } = options;
   const asked: Choices = {
     ...(gpuMap !== undefined && { gpu_map: parseGpuMap(gpuMap) }),
     ...(ignoreMismatch !== undefined && { ignore_mismatch: parseDifferences(ignoreMismatch) }),
@@ -58,7 +62,7 @@ export async function restorabilityOf(
   }
   const complete = await readComplete(
     path,
-    { zstdDecoder: native.zstdDecoder, signal },
+    { zstdDecoder: native.zstdDecoder, signal, contents: folders },
     options.also,
   );
   const look = () =>
@@ -67,8 +71,11 @@ export async function restorabilityOf(
       kfdVersion: ifKnown(native.kfdVersion),
       xsaveBytes: ifKnown(native.xsaveBytes),
     });
+  const { manifest } = complete.contents;
+  const ancestors = manifest ? await ancestorProblems(manifest, folders, native.listPages) : [];
+  const problems = [...complete.problems, ...ancestors];
   const known = options.hasParent === true ? withParent(complete) : complete;
-  return judge(known, look, asked, config);
+  return judge({ ...known, problems }, folders, look, asked, config);
 }
 
 function withParent({ contents, problems }: CompleteContents): CompleteContents {
@@ -78,6 +85,7 @@ function withParent({ contents, problems }: CompleteContents): CompleteContents 
 
 async function judge(
   { contents, problems }: CompleteContents,
+  folders: readonly string[],
   look: () => Promise<Host>,
   asked: Choices,
   config: Config,
@@ -97,7 +105,8 @@ async function judge(
     ignore_mismatch: [...config.ignore_mismatch, ...ignore],
   };
   const place = canRewrite ? placeOnHost : placeAsIs;
-  const { host, placement } = await placeWhenFree(look, (now) => place(manifest, now, choices));
+  const here = supplied(manifest, foldersFor(manifest, folders));
+  const { host, placement } = await placeWhenFree(look, (now) => place(here, now, choices));
   const known: readonly Difference[] = [...config.ignore_mismatch, ...(manifest.ignored ?? [])];
   const ignoredByOption = kindsOf(placement.ignored).filter((one) => !known.includes(one));
   // The session would use the configuration, because it does not know the options of this command.

@@ -8,18 +8,23 @@ import { Argument, Command } from 'commander';
 import { type Flattened, flattened } from '../archive/flatten.js';
 import { readBundleSpec, replaceInPlace, replaceSpec } from '../archive/in-place.js';
 import { exchangeImage, recoverImage } from '../archive/in-place-image.js';
-import { type Replacements, relocate, tmpfsCollector } from '../archive/relocate.js';
+import { type Replacements, tmpfsCollector } from '../archive/relocate.js';
 import type { Contents } from '../archive/rewrite.js';
+import { runFolder } from '../criu/state-folder.js';
 import { KfdError, printable } from '../errors.js';
+import { rootsOf } from '../manifest/elsewhere.js';
 import { inWorkFolder } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
+import { withRequest } from './command-request.js';
+import { contentsOption, realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { appendParent, chainOf } from './flatten.js';
 import { formatOption, json } from './format.js';
 import { packed } from './image-reference.js';
 import { podman, podmanFailure } from './podman.js';
 import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
+import { changes } from './restore-changes.js';
 import { type RestoreTarget, withRestoreTarget } from './restore-target.js';
 import { rewriteTo, temporaryFile } from './rewrite-archive.js';
 import { assertHostRoot } from './rootless.js';
@@ -32,6 +37,8 @@ interface RestoreOptions {
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
   readonly parent?: readonly string[];
+  readonly contents?: readonly string[];
+  readonly run: string;
   readonly quiet?: boolean;
   readonly format: 'text' | 'json';
 }
@@ -52,9 +59,11 @@ export function restoreCommand(context: CommandContext): Command {
       'archive that holds the missing GPU contents; repeat the option for its own parent',
       appendParent,
     )
+    .addOption(contentsOption())
     .option('--quiet', 'print no progress')
     .addOption(formatOption('text', 'json'))
     .option('--root <dir>', 'read the system below this folder', '/')
+    .option('--run <dir>', 'folder in which sessions look for --contents', runFolder)
     .passThroughOptions()
     .action((path: string, flags: string[], options: RestoreOptions) =>
       restore(path, flags, options, context),
@@ -84,14 +93,20 @@ async function restoreTo(
   name: string,
   target: RestoreTarget,
   flags: readonly string[],
-  { root, gpuMap, ignoreMismatch, parent = [], quiet, format }: RestoreOptions,
+  { root, gpuMap, ignoreMismatch, parent = [], contents = [], run, quiet, format }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
   if (target.kind === 'container') await recoverImage(path);
   const hasParent = parent.length > 0;
-  const options = { root, gpuMap, ignoreMismatch, hasParent, also: tmpfsCollector(tmpfs) };
+  if (hasParent && contents.length > 0) {
+    throw new KfdError('E_USAGE', 'restore: --parent and --contents exclude each other', {
+      hint: 'unpack the pages files of the parent into a folder, and name it with a further --contents',
+    });
+  }
+  const folders = await realFolders(contents);
+  const options = { root, gpuMap, ignoreMismatch, hasParent, folders, also: tmpfsCollector(tmpfs) };
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
@@ -103,8 +118,15 @@ async function restoreTo(
     context.err(`warning: ${printable(message)} (${hint})\n`);
   }
   const how = { parents: parent, flags, quiet: quiet === true, format };
-  const printed = await restoreBy(target, verdict, tmpfs, how, context);
-  if (format === 'json') context.out(json(asJson(target, verdict, parent, printed)));
+  const work = () => restoreBy(target, verdict, tmpfs, how, context);
+  const { manifest } = verdict.contents;
+  const roots = manifest === undefined ? [] : rootsOf(manifest);
+  const isAsked = folders.length > 0 && roots.length > 0;
+  const printed = isAsked
+    ? await withRequest(run, { operation: 'restore', roots, folders }, work)
+    : await work();
+  const given = { parents: parent, contents: folders };
+  if (format === 'json') context.out(json(asJson(target, verdict, given, printed)));
 }
 
 /** Throws E_USAGE for an archive whose host memory is in part in that of a pre-checkpoint, which nobody has named. */
@@ -209,35 +231,6 @@ async function putParentsIn(
   });
 }
 
-interface Documents {
-  readonly config: string | undefined;
-  readonly spec: string | undefined;
-  readonly tmpfs: ReadonlyMap<string, Buffer>;
-}
-
-/** Returns the files that must change, and prints the device numbers that change. */
-async function changes(
-  path: string,
-  { contents, placement, host }: Restorability,
-  { config, spec, tmpfs }: Documents,
-  { err }: CommandContext,
-  manifest = contents.manifest,
-): Promise<Replacements> {
-  if (config === undefined || spec === undefined) {
-    const missing = config === undefined ? 'config.dump' : 'spec.dump';
-    throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} is missing`, {
-      hint: 'use another copy of the archive',
-    });
-  }
-  if (manifest === undefined || placement === undefined) {
-    throw new KfdError('E_INTERNAL', `${path}: there is nothing to rewrite`);
-  }
-  for (const { what, from, to } of placement.moves) {
-    err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
-  }
-  return relocate({ manifest, config, spec, tmpfs }, placement, host);
-}
-
 async function restored(
   args: readonly string[],
   fd: number | undefined,
@@ -256,14 +249,14 @@ async function restored(
 function asJson(
   target: RestoreTarget,
   { placement, needsRewriting }: Restorability,
-  parents: readonly string[],
+  given: { readonly parents: readonly string[]; readonly contents: readonly string[] },
   printed: string,
 ) {
   return {
     schema_version: 1,
     target,
     rewritten: needsRewriting,
-    parents,
+    ...given,
     moves: placement?.moves ?? [],
     ignored: placement?.ignored ?? [],
     warnings: placement?.risks ?? [],

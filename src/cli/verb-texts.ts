@@ -68,14 +68,20 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
   [
     'checkpoint',
     text(
-      'checkpoint with podman, without GPU contents that an earlier archive holds',
+      'checkpoint with podman, without GPU contents that an earlier checkpoint holds',
       [
         'Runs "podman container checkpoint". Contents that the parent holds are left out of the new',
-        'archive, which names the parent. Keep both. Options of podman follow the container.',
+        'archive, which names the parent. Keep both. With --contents all GPU contents go to a folder,',
+        'on a tmpfs for example, and a restore needs that folder. Options of podman follow the',
+        'container.',
       ],
       [
         'checkpoint --parent job.tar job --export later.tar',
         'saves only what has changed since job.tar',
+      ],
+      [
+        'checkpoint --contents /dev/shm/job job --export job.tar',
+        'keeps GPU contents in memory; the archive is small',
       ],
     ),
   ],
@@ -121,6 +127,10 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
       [
         'restore --parent job.tar later.tar --keep',
         "adds the contents of a parent; --keep is an option of podman's",
+      ],
+      [
+        'restore --contents /dev/shm/job job.tar',
+        'reads GPU contents from the folder where the checkpoint has put them',
       ],
     ),
   ],

@@ -4,6 +4,8 @@ import { Command } from 'commander';
 import { unsealed } from '../archive/completeness.js';
 import { type VerifyReport, verifyCheckpoint } from '../archive/verify.js';
 import { KfdError, printable } from '../errors.js';
+import { contentsMissing } from '../gpu/compare.js';
+import { isDetached } from '../manifest/elsewhere.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, size, table } from './format.js';
 import { withCheckpoint } from './image-reference.js';
@@ -13,12 +15,14 @@ import { progressOf } from './progress.js';
 interface VerifyOptions {
   readonly format: 'table' | 'json';
   readonly quiet?: boolean;
+  readonly contents?: string;
 }
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
     .addArgument(checkpointArgument())
     .addOption(formatOption('table', 'json'))
+    .option('--contents <dir>', 'folder of its GPU contents, where they are detached')
     .option('--quiet', 'print no progress')
     .action((name: string, options: VerifyOptions) =>
       withCheckpoint(name, context, (path) => verify(path, name, options, context)),
@@ -29,7 +33,7 @@ export function verifyCommand(context: CommandContext): Command {
 async function verify(
   path: string,
   name: string,
-  { format, quiet }: VerifyOptions,
+  { format, quiet, contents }: VerifyOptions,
   context: CommandContext,
 ): Promise<void> {
   const { signal, native } = context;
@@ -37,6 +41,7 @@ async function verify(
   const report = await verifyCheckpoint(path, {
     zstdDecoder: native.zstdDecoder,
     verifier: native.verifier(),
+    ...(contents !== undefined && { contents: [contents] }),
     signal,
     ...(quiet !== true && { onProgress: progress.update }),
   }).finally(progress.end);
@@ -79,8 +84,12 @@ function allProblems({ files, problems }: VerifyReport): string[] {
   ];
 }
 
-/** Throws E_IMAGE_CORRUPT or E_IMAGE_UNSEALED when the report has problems. */
+/**
+ * Throws E_IMAGE_CORRUPT or E_IMAGE_UNSEALED when the report has problems, E_IMAGE_MISSING without the folder of
+ * detached contents.
+ */
 export function failOnProblems(path: string, report: VerifyReport): void {
+  assertContents(path, report);
   const problems = allProblems(report);
   if (problems.length === 0) return;
   const { manifest, imageFiles } = report.contents;
@@ -90,4 +99,11 @@ export function failOnProblems(path: string, report: VerifyReport): void {
     hint: 'use another copy of the archive, or take another checkpoint',
     details: { problems },
   });
+}
+
+function assertContents(path: string, { contents }: VerifyReport): void {
+  const { manifest, contentsFolder } = contents;
+  if (manifest === undefined || !isDetached(manifest) || contentsFolder !== undefined) return;
+  const { code, message } = contentsMissing(manifest);
+  throw new KfdError(code, `${path}: ${message}`, { hint: 'name that folder with --contents' });
 }

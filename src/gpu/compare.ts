@@ -1,6 +1,7 @@
 /** Whether an image can be restored on a host. All reasons against it are listed, before any task exists. Pure. */
 
-import { parentFeature } from '../manifest/names.js';
+import { pagesFilesOf } from '../manifest/elsewhere.js';
+import { detachedFeature, parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
 import { driverMismatches } from './driver.js';
@@ -89,9 +90,11 @@ function decidedMap({ gpus }: Manifest, assigned: Assigned): GpuMap {
   );
 }
 
-function featureMismatches({ features, parent }: Manifest): Mismatch[] {
+function featureMismatches(manifest: Manifest): Mismatch[] {
+  const { features, parent } = manifest;
   return features.required.map((feature): Mismatch => {
     if (feature === parentFeature && parent !== null) return parentMissing(parent);
+    if (feature === detachedFeature) return contentsMissing(manifest);
     return {
       code: 'E_UNSUPPORTED_STATE',
       message: `feature ${feature}: the image requires it and this release does not know it`,
@@ -106,6 +109,19 @@ function parentMissing({ archive }: ManifestParent): Mismatch {
     code: 'E_IMAGE_MISSING',
     message: `parent: contents that had not changed are in ${archive}, not in this image`,
     hint: 'run "kfd-checkpoint restore --parent PARENT ARCHIVE|CONTAINER", or "kfd-checkpoint flatten" first',
+  };
+}
+
+/** A restore finds pages files in the image, unless somebody names their folder. */
+export function contentsMissing(manifest: Manifest): Mismatch {
+  const files = pagesFilesOf(manifest);
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  const [first] = files;
+  const more = files.length > 1 ? ` and ${files.length - 1} more` : '';
+  return {
+    code: 'E_IMAGE_MISSING',
+    message: `contents: ${first?.name}${more}, ${bytes} bytes, are in a folder of their own, not in this image`,
+    hint: 'name that folder: "kfd-checkpoint restore --contents DIR ARCHIVE|CONTAINER"',
   };
 }
 

@@ -1,6 +1,12 @@
 /** Checks beyond the schema: the parts of a manifest must agree with each other. */
 
-import { pagesPattern, parentFeature, renderStatePattern, statePattern } from './names.js';
+import {
+  detachedFeature,
+  pagesPattern,
+  parentFeature,
+  renderStatePattern,
+  statePattern,
+} from './names.js';
 import { isRenderFile, type Manifest, type ManifestBuffer, type ManifestShare } from './schema.js';
 
 /** Contradictions in the document, each as "<path>: <reason>", `most` at most; empty when it is sound. */
@@ -28,6 +34,7 @@ const checks: readonly Check[] = [
   fileProblems,
   transferProblems,
   parentProblems,
+  detachedProblems,
 ];
 
 function* ordinals(list: string, items: readonly { ordinal: number }[]): Iterable<string> {
@@ -197,5 +204,12 @@ function* parentProblems({ parent, features, files }: Manifest): Iterable<string
     if (!pagesPattern.test(name) || !names.has(name)) {
       yield `${at}: ${name} is no pages file of the image`;
     }
+  }
+}
+
+function* detachedProblems({ features, files }: Manifest): Iterable<string> {
+  if (!features.required.includes(detachedFeature)) return;
+  if (files.every(({ name }) => !pagesPattern.test(name))) {
+    yield `features.required: "${detachedFeature}" without a pages file`;
   }
 }

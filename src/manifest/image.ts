@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { readBounded, replaceFile, syncFolder } from '../os/files.js';
 import { decodeManifest, encodeManifest } from './codec.js';
-import { imageFilePattern, manifestName } from './names.js';
+import { imageFilePattern, manifestName, pagesPattern } from './names.js';
 import { type Manifest, manifestLimits } from './schema.js';
 
 /** Our files in an image directory. */
@@ -74,11 +74,29 @@ export async function removeImageFiles(directory: string): Promise<string[]> {
     ...names.filter((name) => name === manifestName),
     ...names.filter((name) => imageFilePattern.test(name) || temporary.test(name)).sort(),
   ];
-  for (const name of ours) {
+  await removeFiles(directory, ours);
+  return ours;
+}
+
+/** Whether a folder has pages files of any image. Throws Node's error. */
+export async function hasPagesFiles(directory: string): Promise<boolean> {
+  return (await readdir(directory)).some((name) => pagesPattern.test(name));
+}
+
+/** Removes all pages files from a folder of contents. Other files stay. Throws Node's error. */
+export async function removePagesFiles(directory: string): Promise<void> {
+  const names = await readdir(directory);
+  await removeFiles(
+    directory,
+    names.filter((name) => pagesPattern.test(name)),
+  );
+}
+
+async function removeFiles(directory: string, names: readonly string[]): Promise<void> {
+  for (const name of names) {
     await unlink(join(directory, name)).catch((error: unknown) => {
       if (!isMissing(error)) throw error;
     });
   }
-  if (ours.length > 0) await syncFolder(directory);
-  return ours;
+  if (names.length > 0) await syncFolder(directory);
 }

@@ -5,6 +5,9 @@ export const manifestName = 'kfd-manifest.json';
 /** The feature that an image requires when some of its contents are in its parent. */
 export const parentFeature = 'parent';
 
+/** The feature that an image requires when its pages files are in a folder of their own. */
+export const detachedFeature = 'detached';
+
 /** A safe file name: without folder and control characters. */
 export const archiveNamePattern = /^(?!\.{1,2}$)[^/\p{C}]{1,255}$/u;
 

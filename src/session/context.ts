@@ -1,16 +1,20 @@
 /** What dump and restore sessions share: the CRIU that asked, the image directory, the log. */
 
-import { constants, openSync, rmSync } from 'node:fs';
+import { constants, openSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.js';
 import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
 import { type Delivery, type Listener, native } from '../native.js';
+import type { OwnFolder } from './contents/requests.js';
 import { HostStaging } from './contents/staging.js';
 import { Transfers } from './contents/transfers.js';
 import { claimFolder } from './control/folders.js';
 import { Phases } from './phases.js';
+
+/** native/core/wire/session_socket.cc has it, too. */
+const contentsLink = 'contents';
 
 export type Operation = 'dump' | 'restore';
 
@@ -30,15 +34,20 @@ export class SessionContext {
   readonly logPath: string;
   /** The image directory by the session's own descriptor: CRIU closes its descriptor earlier. */
   readonly image: string;
+  /** As in TransferContext. */
+  readonly contents: string;
   /** The folder of the session's sockets. */
   readonly directory: string;
+  readonly #contents: OwnFolder | undefined;
   #listener: Listener | undefined;
 
-  /** Throws E_IMAGE_MISSING or E_IO. */
-  constructor(request: SessionRequest, config: Config) {
+  /** `contents`: for the pages files of a checkpoint. Throws E_IMAGE_MISSING or E_IO. */
+  constructor(request: SessionRequest, config: Config, contents?: OwnFolder) {
     this.request = request;
     this.config = config;
     this.image = `/proc/self/fd/${openImageDirectory(request.imageDirectory)}`;
+    this.contents = contents?.path ?? this.image;
+    this.#contents = contents;
     const stamp = new Date().toISOString().replace(/[:.]/g, '-');
     this.logPath = join(config.log_dir, `${stamp}-${request.operation}-${request.criuPid}.log`);
     this.log = createLogger({
@@ -52,6 +61,11 @@ export class SessionContext {
   /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */
   listen(onDelivery: (delivery: Delivery) => void): Listener {
     claimFolder(this.directory);
+    // For the plugin, which removes the files of a session that was killed.
+    const { name } = this.#contents ?? {};
+    const link = join(this.directory, contentsLink);
+    rmSync(link, { force: true });
+    if (name !== undefined) symlinkSync(name, link);
     this.#listener = new (native().Listener)(join(this.directory, 'sock'), onDelivery);
     return this.#listener;
   }

@@ -7,6 +7,7 @@ import { closeSync, writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { readConfig } from '../config.js';
 import { native } from '../native.js';
+import { requestedForDump } from './contents/requests.js';
 import { SessionContext, type SessionRequest } from './context.js';
 import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
@@ -67,11 +68,13 @@ function readRequest([operation, criuPid, imageDirectory]: readonly string[]): S
 async function main(): Promise<void> {
   const request = readRequest(process.argv.slice(2));
   const { config, unknownOptions } = await readConfig();
-  const context = new SessionContext(request, config);
+  const isDump = request.operation === 'dump';
+  const contents = isDump ? await requestedForDump(request.criuPid) : undefined;
+  const context = new SessionContext(request, config, contents);
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
-  cgroup.limit(config, context.log, request.operation === 'dump' ? context.image : undefined);
-  const session =
-    request.operation === 'dump' ? new DumpSession(context) : new RestoreSession(context);
+  if (contents !== undefined) context.log.info({ folder: contents.name }, 'contents folder');
+  cgroup.limit(config, context.log, isDump ? context.contents : undefined);
+  const session = isDump ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);
   const control = new ControlSocket(controlled, context.log);
   const criu = native().openPidfd(request.criuPid);

@@ -84,7 +84,7 @@ export class OwnCgroup {
   }
 
   /**
-   * Limits this process. `target` is the image directory of a checkpoint.
+   * Limits this process. `target`: where a checkpoint writes its pages files.
    *
    * There is no memory.high: files are written through the page cache, which counts too, and each write
    * above that mark would be delayed. At memory.max the kernel takes back page cache first.

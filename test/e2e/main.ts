@@ -33,6 +33,7 @@ const moreParts = [
   'chips',
   'pre-checkpoint',
   'image',
+  'contents',
   'held',
   'large',
   'compressed',

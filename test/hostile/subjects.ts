@@ -1,6 +1,7 @@
 /** All subjects by name. A new file of inputs gets a line here. */
 
 import { compression } from './compression.js';
+import { contents } from './contents.js';
 import { documentInputs } from './documents.js';
 import { environment } from './environment.js';
 import { layouts } from './layouts.js';
@@ -17,6 +18,7 @@ import { tar } from './tar.js';
 
 export const subjects: Readonly<Record<string, readonly HostileInput[]>> = {
   compression,
+  contents,
   documents: documentInputs,
   environment,
   layouts,

@@ -12,6 +12,9 @@ export const fakeNative: NativeServices = {
     throw new Error('no test of this asks for it');
   },
   kfdVersion: () => '1.17',
+  listPages: () => {
+    throw new Error('no test of this lists a pages file');
+  },
   xsaveBytes: () => 2440,
   kfdRestoreTakes: () => {
     throw new Error('no GPU of this has several dies');

@@ -65,7 +65,7 @@ async function sample(
   const config = { ...defaultConfig(), engine: 'cpu', freeze_host_mib: freezeHostMib } as const;
   const log = createLogger({ level: 'silent' });
   const transfers = new Transfers(new HostStaging(config, log, join(folder, 'staging')));
-  const context = { config, image: folder, log, transfers };
+  const context = { config, image: folder, contents: folder, log, transfers };
   const overwrite = async () => {
     for (const path of paths) await writeFile(path, Buffer.alloc((await stat(path)).size, 0x5a));
   };

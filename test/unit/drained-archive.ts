@@ -39,6 +39,7 @@ export const services: NativeServices = {
     return { ...fakeVerifier, pagesCheck, siblingCheck };
   },
   imageFlattener: nativeServices.imageFlattener,
+  listPages: nativeServices.listPages,
 };
 export const walk = { zstdDecoder: fakeNative.zstdDecoder };
 

@@ -37,7 +37,13 @@ async function sample(t: TestContext, aside: boolean, bend: Bend = {}) {
   const host = await readHost({ root: join(fixtures, 'sysfs/two-gpus'), kfdVersion });
   const transfers = new Transfers(plenty);
   const config = { ...defaultConfig(), engine: 'sdma', ...bend.config } as const;
-  const context = { config, log: createLogger({ level: 'silent' }), image: '/image', transfers };
+  const context = {
+    config,
+    log: createLogger({ level: 'silent' }),
+    image: '/image',
+    contents: '/image',
+    transfers,
+  };
   const parts = planDrain(host, bend.processes ?? [dumped()], []);
   const contents = new DumpContents(context, parts, bend.parent, aside);
   await turn();

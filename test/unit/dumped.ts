@@ -52,6 +52,7 @@ export function manifestFacts(host: Host) {
     drained: [],
     shares: [],
     parent: undefined,
+    detached: false,
     timings: {},
     nodes: new Set<number>(),
   };

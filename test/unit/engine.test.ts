@@ -37,7 +37,7 @@ async function sample(t: TestContext, bend: Partial<Config>, hidden = false) {
   const log = createLogger({ file: logFile });
   const transfers = new Transfers(new HostStaging(config, log, join(folder, 'staging')));
   transfers.expect(() => [{ name, process: 0, renderNode: '/dev/dri/renderD128', bytes: mib }]);
-  return { context: { config, log, image: folder, transfers }, part, logFile };
+  return { context: { config, log, image: folder, contents: folder, transfers }, part, logFile };
 }
 
 const noSdma = 'SDMA: /dev/dri/renderD128: No such file or directory';

@@ -54,6 +54,7 @@ export interface Asked {
   readonly engine: string;
   readonly hostBytes?: number;
   readonly parent?: string;
+  readonly parents?: readonly string[];
   readonly frames?: object;
   readonly buffers: readonly { readonly id: number; readonly size: number }[];
 }

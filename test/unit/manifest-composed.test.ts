@@ -53,6 +53,14 @@ test('a parent is named with the files that refer to it, and is a feature that r
   }
 });
 
+test('detached contents are a feature that readers need, where there are contents', () => {
+  const required = (more: object) => composeManifest({ ...facts(root), ...more }).features.required;
+  assert.deepEqual(required({ detached: true }), ['detached']);
+  assert.deepEqual(required({ detached: true, parent }), ['detached', 'parent']);
+  const drained: never[] = [];
+  assert.deepEqual(required({ detached: true, drained, shares: [] }), []);
+});
+
 test('a share names the buffer of its owner; bytes count where they are stored', () => {
   const manifest = composeManifest(facts());
   const owner = manifest.buffers.find(({ process, bo_index }) => process === 0 && bo_index === 2);

@@ -157,6 +157,17 @@ test('the golden manifest that tells where SDMA queues are is, too', async () =>
   assert.deepEqual(JSON.parse(encodeManifest(manifest)), JSON.parse(text));
 });
 
+test('the golden manifest of detached contents is, too, and has a pages file', async () => {
+  const manifest = sampleManifest();
+  manifest.features = { required: ['detached'], optional: [] };
+  const text = await readFile(join(fixtures, 'manifest-v1/kfd-manifest-detached.json'), 'utf8');
+  assert.deepEqual(decodeManifest(Buffer.from(text)), manifest);
+  assert.deepEqual(JSON.parse(encodeManifest(manifest)), JSON.parse(text));
+  manifest.files = manifest.files.filter(({ name }) => !name.startsWith('amdgpu'));
+  manifest.buffers = [];
+  assert.deepEqual(problemsOf(manifest), ['features.required: "detached" without a pages file']);
+});
+
 test('a transfer is of a pages file, and each has one', () => {
   const bent = (bend: (transfers: NonNullable<Manifest['transfers']>) => void) => {
     const manifest = withTransfers();

@@ -31,10 +31,15 @@ export interface Sent {
 
 export async function playedSession(
   t: TestContext,
-  request: { readonly operation: Operation; readonly criuPid: number; readonly image: string },
+  request: {
+    readonly operation: Operation;
+    readonly criuPid: number;
+    readonly image: string;
+    readonly contents?: string;
+  },
   bend: Partial<Config> = {},
 ) {
-  const { image } = request;
+  const { image, contents = image } = request;
   const folder = await temporaryFolder(t);
   const logFile = join(folder, 'log');
   const config = { ...defaultConfig(), ...bend };
@@ -47,6 +52,7 @@ export async function playedSession(
   const context = {
     config,
     image,
+    contents,
     log,
     logPath: 'log',
     phases: new Phases('prepare'),

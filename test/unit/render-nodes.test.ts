@@ -23,7 +23,15 @@ function answerFor(files: Manifest['ext_files'], renderVmas: number, which = 0) 
   } as unknown as StateSummary;
   const readState = async () => Buffer.alloc(0);
   const processes = [{ ordinal: 0, summary, kfdBos: 0, renderStates: [], readState }];
-  const plan = { manifest, host, pairs: pairs as GpuPair[], ignored: [], risks: [], processes };
+  const plan = {
+    manifest,
+    host,
+    pairs: pairs as GpuPair[],
+    ignored: [],
+    risks: [],
+    processes,
+    pages: new Map(),
+  };
   const restore = new RestoreFiles(new RestoreImage(plan), new Phases('a'), 1);
   return restore.renderFile({ args: [0, 2, which], fds: [] } as unknown as Message);
 }

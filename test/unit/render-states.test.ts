@@ -87,6 +87,7 @@ test('the manifest of a process without KFD names what its render files hold', a
     drained: [],
     shares: [],
     parent: undefined,
+    detached: false,
     timings: {},
     nodes: new Set<number>(),
   });
@@ -114,6 +115,7 @@ test('preflight: a render state is checked, and its buffers must be in the manif
     drained: [],
     shares: [],
     parent: undefined,
+    detached: false,
     timings: {},
     nodes: new Set<number>(),
   });

@@ -53,7 +53,15 @@ function files(
     renderDevice: { major: 1, minor: 3 + 2 * i },
   }));
   const pairs = manifest.gpus.map((recorded, i) => ({ recorded, present: gpus[i] }) as GpuPair);
-  const plan = { manifest, host: { ...host, gpus }, pairs, ignored: [], risks: [], processes };
+  const plan = {
+    manifest,
+    host: { ...host, gpus },
+    pairs,
+    ignored: [],
+    risks: [],
+    processes,
+    pages: new Map(),
+  };
   const image = new RestoreImage(plan);
   return { image, restore: new RestoreFiles(image, new Phases('a'), 600) };
 }

@@ -27,10 +27,21 @@ test('folders of ended sessions go, with what is in them; others stay', async (t
   await put(4194304, 'nonsense');
   await put(4194305, `${process.ppid}-${processName(process.ppid).split('-')[1]}`);
   await put(process.ppid, ''); // its session was about to write its name; its CRIU lives
-  const parents = [`parent-${processName(process.pid)}`, `parent-${process.pid}-1`, 'parent-0-1'];
+  const parents = [
+    `parent-${processName(process.pid)}`,
+    `contents-${processName(process.pid)}`,
+    `parent-${process.pid}-1`,
+    `contents-${process.pid}-1`,
+    'parent-0-1',
+  ];
   for (const name of [...parents, `parent-${endedPid}-123`]) await mkdir(join(folder, name));
   const sessions = [endedPid, 4194302, 4194303, 4194304].map(String);
-  const dead = [...sessions, `parent-${process.pid}-1`, `parent-${endedPid}-123`];
+  const dead = [
+    ...sessions,
+    `parent-${process.pid}-1`,
+    `contents-${process.pid}-1`,
+    `parent-${endedPid}-123`,
+  ];
   assert.deepEqual(removeDeadFolders(folder).sort(), dead.sort());
   const stay = [
     `${process.pid}`,
@@ -38,6 +49,7 @@ test('folders of ended sessions go, with what is in them; others stay', async (t
     '4194301',
     '4194305',
     `parent-${processName(process.pid)}`,
+    `contents-${processName(process.pid)}`,
     'parent-0-1',
   ];
   assert.deepEqual((await readdir(folder)).sort(), stay.sort());

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { withRequest } from '../../src/cli/command-request.js';
 import { temporaryFolder } from './paths.js';
 import { playedCriu, startSession } from './session-process.js';
 
@@ -39,6 +40,34 @@ test('a session of a checkpoint removes what an earlier one has left in its imag
   // Whether this host has limits for it, or why not.
   assert.equal(lines('limits').length + lines('no limits').length, 1);
   assert.deepEqual(lines('unknown options'), []);
+});
+
+test('a session of a checkpoint takes the folder of contents that its command names, or says why not', async (t) => {
+  const { log_dir, lines } = await logged(t);
+  const folder = await realpath(await temporaryFolder(t));
+  const request = { operation: 'dump', folder } as const;
+  const start = async () => {
+    const images = await temporaryFolder(t);
+    const run = '/run/kfd-checkpoint';
+    return withRequest(run, request, () =>
+      startSession(t, images, { operation: 'dump', config: { log_dir } }),
+    );
+  };
+  const one = await start();
+  one.criu.kill('SIGKILL');
+  assert.equal(await one.status, 0);
+  assert.deepEqual(
+    lines('contents folder').map((line) => line['folder']),
+    [folder],
+  );
+  await writeFile(join(folder, 'amdgpu-pages-0-0000.img'), 'of another checkpoint');
+  const other = await start();
+  assert.match(
+    other.answer,
+    /^E_USAGE: \/\S+: has pages files already \(name a folder for this checkpoint alone\); session log: /,
+  );
+  assert.equal(await other.status, 1);
+  assert.deepEqual(readdirSync(folder), ['amdgpu-pages-0-0000.img'], 'it is not removed');
 });
 
 test('a session keeps the newest logs, and names options that it does not know', async (t) => {

@@ -220,6 +220,7 @@ test('the composed manifest is sound and says what was dumped', async () => {
     drained: planDrain(host, [process], []).map((part) => ({ ...part, result })),
     shares: [],
     parent: undefined,
+    detached: false,
     timings: { total: 5 },
     nodes: new Set<number>(),
   });

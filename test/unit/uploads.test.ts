@@ -30,8 +30,12 @@ function sample(t: TestContext, job: new () => FakeJob = FakeJob) {
   const pairs = manifest.gpus.map((recorded, i) => ({ recorded, present: gpus[i] }) as GpuPair);
   const transfers = new Transfers(plenty);
   const log = createLogger({ level: 'silent' });
-  const context = { config: defaultConfig(), log, image: '/image', transfers };
-  const uploads = new Uploads(context, { manifest, pairs });
+  const context = { config: defaultConfig(), log, image: '/image', contents: '/image', transfers };
+  const pages = new Map([
+    [first, [`/image/${first}`]],
+    [second, [`/image/${second}`, `/parent/${second}`, '/oldest/other.img']],
+  ] as const);
+  const uploads = new Uploads(context, { manifest, pairs, pages });
   return { uploads, transfers, asked, jobs, manifest, pairs };
 }
 
@@ -48,6 +52,11 @@ test('each file of a process goes to its GPU, and the time until the last one co
       ['upload', `/image/${first}`, '/dev/dri/renderD140', 'sdma'],
       ['upload', `/image/${second}`, '/dev/dri/renderD141', 'sdma'],
     ],
+  );
+  const ancestors = [`/parent/${second}`, '/oldest/other.img'];
+  assert.deepEqual(
+    asked.map(({ parents }) => parents),
+    [undefined, ancestors],
   );
   assert.deepEqual(
     asked.map(({ buffers }) => buffers),

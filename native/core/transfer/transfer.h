@@ -13,7 +13,7 @@
 
 namespace kfdcp {
 
-class SiblingFiles;
+class FrameChain;
 
 struct ContentBuffer {
   std::uint32_t id;    // buffer id of the manifest
@@ -70,13 +70,14 @@ TransferStats drain(CopyEngine& engine, const std::vector<ContentBuffer>& buffer
                     const TransferOptions& options, std::stop_token stop,
                     TransferProgress& progress);
 
-/// Fills every buffer from `in`, and from its `siblings` the frames that they have. The workers
-/// read, decode and verify frames. Verified frames are copied in the order of the file. A buffer
-/// that `in` lacks, or holds with another size, is Error{corrupt}, before anything is written. Zero
-/// frames are written as zeros: a fresh buffer may hold anything. Slots must hold a frame, else
-/// Error{unsupported}, as are references to a parent, and to siblings without `siblings`.
+/// Fills every buffer from `in`, and from other files of `chain`, whose first is `in`, the frames
+/// that they have. The workers read, decode and verify frames. Verified frames are copied in the
+/// order of the file. A buffer that `in` lacks, or holds with another size, is Error{corrupt},
+/// before anything is written. Zero frames are written as zeros: a fresh buffer may hold anything.
+/// Slots must hold a frame, else Error{unsupported}, as are references to a parent or siblings
+/// without a `chain` that has them.
 TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffers,
                      const PagesReader& in, const TransferOptions& options, std::stop_token stop,
-                     TransferProgress& progress, SiblingFiles* siblings = nullptr);
+                     TransferProgress& progress, const FrameChain* chain = nullptr);
 
 }  // namespace kfdcp

@@ -6,7 +6,7 @@
 
 #include "core/os/error.h"
 #include "core/os/page_memory.h"
-#include "core/pages/sibling_files.h"
+#include "core/pages/pages_chain.h"
 
 namespace kfdcp {
 namespace {
@@ -46,18 +46,18 @@ Load DrainPlan::next() {
 }
 
 UploadPlan::UploadPlan(const std::vector<ContentBuffer>& buffers, const PagesReader& in,
-                       std::size_t slot_bytes, SiblingFiles* siblings)
-    : in_(in), siblings_(siblings), slot_bytes_(slot_bytes) {
+                       std::size_t slot_bytes, const FrameChain* chain)
+    : in_(in), chain_(chain), slot_bytes_(slot_bytes) {
   const std::uint32_t frame_bytes = in.options().frame_bytes;
   if (frame_bytes > slot_bytes) {
     throw Error(ErrorCode::unsupported, "frames of " + std::to_string(frame_bytes) +
                                             " bytes do not fit in slots of " +
                                             std::to_string(slot_bytes));
   }
-  if (in.summary().references > 0) {
+  if (in.summary().references > 0 && !(chain && chain->files() > 1)) {
     throw Error(ErrorCode::unsupported, "pages file: some of its contents are in the parent image");
   }
-  if (in.summary().siblings > 0 && !siblings) {
+  if (in.summary().siblings > 0 && !chain) {
     throw Error(ErrorCode::unsupported,
                 "pages file: some of its contents are in other files of the image");
   }
@@ -87,8 +87,8 @@ Load UploadPlan::next() {
   while (!done() && load.pieces.size() < kMaxSegments) {
     const auto& [buffer, content] = targets_[next_];
     const std::uint64_t index = content->first_frame + frame_;
-    SiblingFiles::Frame frame{&in_, index, in_.frame(index)};
-    if (frame.entry.codec == Codec::sibling) frame = siblings_->find(frame.entry);
+    const SiblingFiles::Frame frame =
+        chain_ ? chain_->find(index) : SiblingFiles::Frame{&in_, index, in_.frame(index)};
     const std::uint32_t raw = frame.entry.raw;
     if (!add(load, *frame.file, {buffer, offset_, 0, raw, frame.entry, frame.index})) break;
     offset_ += raw;

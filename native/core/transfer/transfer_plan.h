@@ -52,13 +52,13 @@ class DrainPlan {
 /// The frames of buffers in the order of the file, so that it is read front to back.
 class UploadPlan {
  public:
-  /// Throws Error{unsupported} when a frame does not fit in a slot, is in a parent image, or is in
-  /// a sibling and there are no `siblings`; Error{corrupt} for a buffer that `in` lacks or holds
-  /// with another size.
+  /// `chain`: as for upload(). Throws Error{unsupported} when a frame does not fit in a slot, or is
+  /// in a parent or sibling and no `chain` has it; Error{corrupt} for a buffer that `in` lacks or
+  /// holds with another size.
   UploadPlan(const std::vector<ContentBuffer>& buffers, const PagesReader& in,
-             std::size_t slot_bytes, SiblingFiles* siblings);
+             std::size_t slot_bytes, const FrameChain* chain);
   bool done() const { return next_ == targets_.size(); }
-  /// Throws as SiblingFiles.
+  /// Throws as FrameChain.
   Load next();
 
  private:
@@ -70,7 +70,7 @@ class UploadPlan {
   bool add(Load& load, const PagesReader& file, const Piece& piece);
 
   const PagesReader& in_;
-  SiblingFiles* const siblings_;
+  const FrameChain* const chain_;
   std::size_t slot_bytes_;
   std::vector<Target> targets_;
   std::size_t next_ = 0;     // target

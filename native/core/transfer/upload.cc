@@ -7,7 +7,7 @@
 #include "core/os/page_memory.h"
 #include "core/os/stage.h"
 #include "core/pages/frame_codec.h"
-#include "core/pages/sibling_files.h"
+#include "core/pages/pages_chain.h"
 #include "core/transfer/slot_workers.h"
 #include "core/transfer/transfer_run.h"
 
@@ -101,13 +101,11 @@ class Upload {
 
 TransferStats upload(CopyEngine& engine, const std::vector<ContentBuffer>& buffers,
                      const PagesReader& in, const TransferOptions& options, std::stop_token stop,
-                     TransferProgress& progress, SiblingFiles* siblings) {
+                     TransferProgress& progress, const FrameChain* chain) {
   const auto begin = Clock::now();
-  const auto direct_bytes = [&] {
-    return in.direct_bytes() + (siblings ? siblings->direct_bytes() : 0);
-  };
+  const auto direct_bytes = [&] { return chain ? chain->direct_bytes() : in.direct_bytes(); };
   const std::uint64_t direct = direct_bytes();
-  UploadPlan plan(buffers, in, engine.slot_bytes(), siblings);
+  UploadPlan plan(buffers, in, engine.slot_bytes(), chain);
   Upload job(engine, std::clamp<std::size_t>(options.workers, 1, engine.slots()));
   SlotWorkers workers(job.workers(),
                       [&](std::size_t worker, std::size_t slot) { job.work(worker, slot); });

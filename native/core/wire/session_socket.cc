@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/os/error.h"
+#include "core/wire/contents_link.h"
 
 namespace kfdcp {
 
@@ -67,6 +68,7 @@ bool remove_dead_session(int criu_pid) {
   if (!nobody_listens(session_socket(criu_pid))) return false;
   ::unlink(session_socket(criu_pid).c_str());
   ::unlink(control_socket(criu_pid).c_str());
+  ::unlink(contents_link(criu_pid).c_str());
   ::unlink((session_directory(criu_pid) + "/owner").c_str());  // src/session/control/folders.ts
   ::rmdir(session_directory(criu_pid).c_str());
   ::rmdir(("/sys/fs/cgroup/kfd-checkpoint/" + std::to_string(criu_pid)).c_str());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/copy/copy_engine.h"
+#include "core/pages/pages_chain.h"
 #include "core/transfer/transfer.h"
 #include "core/wire/image_files.h"
 #include "test/os/error_code.h"
@@ -48,7 +49,8 @@ TEST_CASE("siblings: an upload reads them where they are") {
     const auto in = both.image.reader(id);
     const auto engine = make_cpu_engine({.slots = 3, .slot_bytes = kSmallFrame});
     TransferProgress progress;
-    upload(*engine, targets, *in, {.workers = 2}, {}, progress, siblings);
+    const FrameChain chain({{in.get(), siblings}});
+    upload(*engine, targets, *in, {.workers = 2}, {}, progress, siblings ? &chain : nullptr);
     for (std::size_t i = 0; i < targets.size(); ++i) {
       CAPTURE(i);
       CHECK(content_of(targets[i].dmabuf.get()) == expected[i].bytes);

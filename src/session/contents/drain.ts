@@ -55,12 +55,12 @@ export async function drain(
   frames?: ImageFrames,
   ofGpu: readonly ManifestBuffer[] = part.buffers,
 ): Promise<DrainedFile> {
-  const { config, image, log, transfers } = context;
+  const { config, contents, log, transfers } = context;
   const gpu = part.gpu.record.ordinal;
   const start = (engine: Engine, ring: StagingRing) =>
     new (native().TransferJob)({
       operation: 'drain',
-      path: join(image, part.name),
+      path: join(contents, part.name),
       renderNode: renderNode(part.gpu),
       engine,
       ...ring,

@@ -1,7 +1,8 @@
 /** The contents of a checkpoint's parent. */
 
 import { join } from 'node:path';
-import { decodeParentFile, parentFileName, parentFolderName } from '../../criu/parent-folder.js';
+import { commandFolderName } from '../../criu/command-folder.js';
+import { decodeParentFile, parentFileName } from '../../criu/parent-folder.js';
 import { runFolder } from '../../criu/state-folder.js';
 import { asKfdError } from '../../errors.js';
 import { lineage } from '../../os/ancestors.js';
@@ -37,7 +38,7 @@ export async function parentIndexes(
   run = runFolder,
 ): Promise<ParentIndexes | undefined> {
   for (const name of lineage(criuPid)) {
-    const folder = join(run, parentFolderName(name));
+    const folder = join(run, commandFolderName('parent', name));
     try {
       const text = await readTextIfAny(join(folder, parentFileName), maxListBytes);
       if (text === undefined) continue;

@@ -9,5 +9,7 @@ export interface TransferContext {
   readonly log: Logger;
   /** The image directory. */
   readonly image: string;
+  /** Where a checkpoint writes its pages files: the image directory, or a folder that somebody has named. */
+  readonly contents: string;
   readonly transfers: Transfers;
 }

@@ -1,6 +1,5 @@
 /** Uploading the contents of all processes. */
 
-import { join } from 'node:path';
 import { KfdError } from '../../errors.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import type { Manifest } from '../../manifest/schema.js';
@@ -14,6 +13,8 @@ import type { TransferFile } from './transfers.js';
 export interface UploadPlan {
   readonly manifest: Manifest;
   readonly pairs: readonly GpuPair[];
+  /** Paths of each pages file and of its ancestors, by its name. */
+  readonly pages: ReadonlyMap<string, readonly [own: string, ...parents: string[]]>;
 }
 
 export class Uploads {
@@ -73,7 +74,7 @@ export class Uploads {
     ordinal: number,
     dmabufs: ReadonlyMap<number, Descriptor>,
   ): Promise<void> {
-    const { log, image } = this.#context;
+    const { log } = this.#context;
     const buffers = this.#plan.manifest.buffers.filter(
       (buffer) => buffer.process === ordinal && buffer.gpu === recorded.ordinal,
     );
@@ -81,6 +82,7 @@ export class Uploads {
     if (first === undefined) return;
     const { pages_file: file, gpu } = first;
     const ofGpu = this.#plan.manifest.buffers.filter((buffer) => buffer.gpu === gpu);
+    const [path, ...parents] = pathsOf(this.#plan, file);
     const copy = { lane: gpu, file, gpu: present, buffers: ofGpu };
     const result = await copyWith(
       this.#context,
@@ -88,7 +90,8 @@ export class Uploads {
       (engine, ring) => {
         return new (native().TransferJob)({
           operation: 'upload',
-          path: join(image, file),
+          path,
+          ...(parents.length > 0 && { parents }),
           renderNode: renderNode(present),
           engine,
           ...ring,
@@ -103,6 +106,12 @@ export class Uploads {
     this.#bytes += result.bytes;
     log.info({ file, result }, 'uploaded');
   }
+}
+
+function pathsOf({ pages }: UploadPlan, file: string) {
+  const paths = pages.get(file);
+  if (paths === undefined) throw new KfdError('E_INTERNAL', `upload: no path of ${file}`);
+  return paths;
 }
 
 /** All files of an image. */

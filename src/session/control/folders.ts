@@ -1,11 +1,11 @@
 /**
- * The sessions' folders, one per CRIU. A killed session leaves its folder, and a killed `checkpoint --parent` that of
- * its parent. The next session removes them.
+ * The sessions' folders, one per CRIU. A killed session leaves its folder, and a killed command the one that it had for
+ * its sessions. The next session removes them.
  */
 
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parentFolderName, parentFolderPid } from '../../criu/parent-folder.js';
+import { commandOf } from '../../criu/command-folder.js';
 import { runFolder } from '../../criu/state-folder.js';
 import { asKfdError, isMissing } from '../../errors.js';
 import { processName, processNameIfAny } from '../../os/ancestors.js';
@@ -48,7 +48,7 @@ export function removeDeadFolders(run: string = runFolder): string[] {
   const dead = namesIn(run).filter((name) => {
     const isDead = sessionName.test(name)
       ? !isOwned(join(run, name), Number(name))
-      : isParentOfDead(name);
+      : isOfDeadCommand(name);
     if (isDead) rmSync(join(run, name), { recursive: true, force: true });
     return isDead;
   });
@@ -65,11 +65,9 @@ function removeEmptyCgroup(name: string): void {
   }
 }
 
-function isParentOfDead(name: string): boolean {
-  const pid = parentFolderPid(name);
-  if (pid === undefined) return false;
-  const living = processNameIfAny(pid);
-  return living === undefined || parentFolderName(living) !== name;
+function isOfDeadCommand(name: string): boolean {
+  const command = commandOf(name);
+  return command !== undefined && processNameIfAny(command.pid) !== command.process;
 }
 
 /** A folder without an owner belongs to a session that is just starting, as long as its CRIU lives. */

@@ -5,7 +5,12 @@ import { KfdError } from '../../errors.js';
 import { withCards } from '../../gpu/container-cards.js';
 import { type Host, hostRecord } from '../../gpu/host.js';
 import { kfdObjectsOf } from '../../gpu/kfd-objects.js';
-import { parentFeature, renderStateFileName, stateFileName } from '../../manifest/names.js';
+import {
+  detachedFeature,
+  parentFeature,
+  renderStateFileName,
+  stateFileName,
+} from '../../manifest/names.js';
 import type {
   Manifest,
   ManifestBuffer,
@@ -31,6 +36,8 @@ export interface DumpFacts {
   readonly drained: readonly DrainedFile[];
   readonly shares: readonly SharedBo[];
   readonly parent: ParentIndexes | undefined;
+  /** The pages files are in a folder of their own. */
+  readonly detached: boolean;
   readonly timings: Readonly<Record<string, number>>;
   /** Device ids of the nodes in the container's `/dev/dri`. */
   readonly nodes: ReadonlySet<number>;
@@ -60,11 +67,21 @@ export function composeManifest(facts: DumpFacts): Manifest {
     buffers,
     ...(facts.shares.length === 0 ? {} : { shares: describeShares(facts.shares, buffers) }),
     files: [...facts.processes.flatMap(stateFiles), ...files],
-    features: { required: parent === null ? [] : [parentFeature], optional: [] },
+    features: { required: requiredFeatures(facts, parent), optional: [] },
     timings_us: { ...facts.timings },
     ...(facts.drained.length === 0 ? {} : { transfers: facts.drained.map(describeTransfer) }),
     parent,
   };
+}
+
+function requiredFeatures(
+  { detached, drained }: DumpFacts,
+  parent: ManifestParent | null,
+): string[] {
+  return [
+    ...(detached && drained.length > 0 ? [detachedFeature] : []),
+    ...(parent === null ? [] : [parentFeature]),
+  ];
 }
 
 /** null when no pages file has a parent. */

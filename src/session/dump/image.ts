@@ -1,6 +1,6 @@
-/** The image directory of a checkpoint: contents, state files, manifest, removal. */
+/** The files of a checkpoint: contents, states, manifest, removal. */
 
-import { removeImageFiles, writeManifest } from '../../manifest/image.js';
+import { removeImageFiles, removePagesFiles, writeManifest } from '../../manifest/image.js';
 import type { SharedBo } from '../buffers/places.js';
 import { checkSiblings } from '../buffers/siblings.js';
 import type { DrainedFile } from '../contents/drain.js';
@@ -68,11 +68,11 @@ export class DumpImage {
 
   /** Writes the manifest. Throws Node's errors, E_IMAGE_CORRUPT. */
   async seal(clock: DumpClock): Promise<void> {
-    const { image, log } = this.#context;
+    const { image, contents, log } = this.#context;
     const { host, processes, extFiles, dmabufs, nodes } = this.#record;
     const drained = this.#drained;
     const files = drained.map(({ name, result }) => ({ name, summary: result }));
-    checkSiblings(image, files);
+    checkSiblings(contents, files);
     const timings = { ...clock.timings(), ...this.#contents?.timings(clock.gateAt) };
     const manifest = composeManifest({
       host,
@@ -81,6 +81,7 @@ export class DumpImage {
       dmabufFiles: dmabufs.files,
       shares: this.#shares,
       parent: this.#parent,
+      detached: contents !== image,
       drained,
       timings,
       nodes,
@@ -98,16 +99,15 @@ export class DumpImage {
 
   /** Removes the image after the transfers have stopped. */
   remove(): void {
-    const { image, log } = this.#context;
+    const { image, contents, log } = this.#context;
+    const stays = (err: unknown) => log.error({ err }, 'the image of a failed checkpoint stays');
     const remove = async () => {
-      try {
-        await this.#contents?.end();
-        await removeImageFiles(image);
-      } catch (err) {
-        log.error({ err }, 'the image of a failed checkpoint stays');
-      }
+      await this.#contents?.end();
+      // Contents of an image that stays would be useless, and the other way round.
+      await removeImageFiles(image).catch(stays);
+      if (contents !== image) await removePagesFiles(contents).catch(stays);
     };
-    this.#removed = remove();
+    this.#removed = remove().catch(stays);
   }
 
   /** Waits for remove(). */

@@ -1,6 +1,6 @@
 /** All checks before a task exists: the image, this host, the index of each file. */
 
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PagesListing } from '../../addon/images.js';
 import { KfdError } from '../../errors.js';
@@ -10,6 +10,7 @@ import type { Mismatch } from '../../gpu/mismatch.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
 import { groupedBy, tableFault } from '../../manifest/buffers.js';
+import { foldersFor, isDetached, rootsOf, supplied } from '../../manifest/elsewhere.js';
 import { imageState } from '../../manifest/image.js';
 import { pagesFileName, pagesPattern, stateFileName } from '../../manifest/names.js';
 import {
@@ -19,8 +20,10 @@ import {
   manifestLimits,
 } from '../../manifest/schema.js';
 import { native } from '../../native.js';
+import type { OwnFolder } from '../../os/own-folder.js';
 import { type BoPlace, waitingCircle } from '../buffers/places.js';
-import { checkSiblings, type NamedPages } from '../buffers/siblings.js';
+import { checkSiblings } from '../buffers/siblings.js';
+import { type PagesPaths, pathsOfPages } from './pages-paths.js';
 import { asFile, corrupt, type PreparedProcess, prepareAll } from './prepare.js';
 
 export interface Preflight {
@@ -32,17 +35,23 @@ export interface Preflight {
   /** What may stop the restore nevertheless. */
   readonly risks: readonly Mismatch[];
   readonly processes: readonly PreparedProcess[];
+  /** Of each pages file and of its ancestors, by its name. */
+  readonly pages: ReadonlyMap<string, PagesPaths>;
 }
+
+/** The folders that somebody has named for the contents with these roots. */
+export type FindContents = (roots: readonly string[]) => Promise<readonly OwnFolder[]>;
 
 /**
  * Checks the consistency of the image in `directory`, and whether it fits this host. Throws E_IMAGE_* or the code of
  * the first mismatch; the message lists all mismatches. `undefined`: the image has no GPU state. `hostOptions`: for a
- * host other than this one.
+ * host other than this one. `find`: its errors are those of the folders.
  */
 export async function preflight(
   directory: string,
   choices: Choices,
   hostOptions?: HostOptions,
+  find: FindContents = async () => [],
 ): Promise<Preflight | undefined> {
   const image = await imageState(directory);
   if (image.state === 'none') return undefined;
@@ -54,10 +63,14 @@ export async function preflight(
     );
   }
   const { manifest } = image;
+  const isElsewhere = isDetached(manifest) || manifest.parent !== null;
+  const given = isElsewhere ? await find(rootsOf(manifest)) : [];
   const options = hostOptions ?? optionsHere();
+  const { own, parents } = foldersFor(manifest, given);
+  const here = supplied(manifest, { own, parents });
   const { host, placement } = await placeWhenFree(
     () => readHost(options),
-    (now) => placeAsIs(manifest, now, choices),
+    (now) => placeAsIs(here, now, choices),
   );
   const { pairs, mismatches, ignored, risks } = placement;
   const [first] = mismatches;
@@ -67,18 +80,48 @@ export async function preflight(
       details: { mismatches },
     });
   }
-  const pages: NamedPages[] = [];
-  const buffers = groupedBy(manifest.buffers, (buffer) => buffer.pages_file);
-  for (const file of manifest.files) {
-    const path = join(directory, file.name);
-    await checkSize(path, file);
-    if (!pagesPattern.test(file.name)) continue;
-    pages.push({ name: file.name, summary: checkPages(path, file, buffers.get(file.name) ?? []) });
-  }
-  checkSiblings(directory, pages);
+  if (own !== undefined) await assertNoPages(directory);
+  const contents = own?.path ?? directory;
+  const files = await checkFiles(manifest, directory, contents);
+  checkSiblings(contents, files);
+  const pages = await pathsOfPages(files, manifest.parent, parents);
   const processes = await prepareAll(directory, manifest);
   checkOrder(manifest, processes);
-  return { manifest, host, pairs, ignored, risks, processes };
+  return { manifest, host, pairs, ignored, risks, processes, pages };
+}
+
+/** Checks sizes, and the indexes of pages files. Returns these. */
+async function checkFiles(
+  manifest: Manifest,
+  directory: string,
+  contents: string,
+): Promise<CheckedPages[]> {
+  const pages: CheckedPages[] = [];
+  const buffers = groupedBy(manifest.buffers, (buffer) => buffer.pages_file);
+  for (const file of manifest.files) {
+    const { name } = file;
+    const isPages = pagesPattern.test(name);
+    const path = join(isPages ? contents : directory, name);
+    await checkSize(path, file, isPages && contents !== directory ? 'its folder' : 'the image');
+    if (!isPages) continue;
+    pages.push({ name, path, summary: checkPages(path, file, buffers.get(name) ?? []) });
+  }
+  return pages;
+}
+
+interface CheckedPages {
+  readonly name: string;
+  readonly path: string;
+  readonly summary: PagesListing;
+}
+
+/** Two files of one name: readers could take either. Throws E_IMAGE_CORRUPT. */
+async function assertNoPages(directory: string): Promise<void> {
+  const name = (await readdir(directory)).find((one) => pagesPattern.test(one));
+  if (name === undefined) return;
+  throw new KfdError('E_IMAGE_CORRUPT', `${name}: in the image, whose contents are elsewhere`, {
+    hint: 'use another copy of the archive',
+  });
 }
 
 /**
@@ -118,10 +161,10 @@ function optionsHere(): HostOptions {
   }
 }
 
-async function checkSize(path: string, file: ManifestFile): Promise<void> {
+async function checkSize(path: string, file: ManifestFile, where: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) {
-    throw new KfdError('E_IMAGE_MISSING', `${file.name}: not in the image`, {
+    throw new KfdError('E_IMAGE_MISSING', `${file.name}: not in ${where}`, {
       hint: 'use another copy of the archive',
     });
   }

@@ -9,6 +9,7 @@ import type { HostOptions } from '../../gpu/host.js';
 import { withRisks } from '../../gpu/sdma-risks.js';
 import { fromNative } from '../../native.js';
 import { stage } from '../../stages.js';
+import { requestedForRestore } from '../contents/requests.js';
 import { Uploads } from '../contents/upload.js';
 import type { SessionContext } from '../context.js';
 import { type Cancellable, resultOf, type SessionResult, tooLate } from '../control/types.js';
@@ -96,7 +97,9 @@ export class RestoreSession implements Cancellable {
       tree.meet(message.pid);
       return handler(message);
     };
-    const plan = await preflight(directory, config, this.#host);
+    const find = (roots: readonly string[]) =>
+      requestedForRestore(this.#context.request.criuPid, roots);
+    const plan = await preflight(directory, config, this.#host, find);
     if (plan !== undefined) {
       const { ignored } = plan;
       if (ignored.length > 0) log.warn({ ignored }, 'restores in spite of differences');

@@ -1,0 +1,102 @@
+/** Folders of GPU contents that a command has asked for: src/criu/contents-request.ts. */
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { commandFolderName, commandOf } from '../../criu/command-folder.js';
+import {
+  type ContentsRequest,
+  decodeRequest,
+  requestFileName,
+} from '../../criu/contents-request.js';
+import { runFolder } from '../../criu/state-folder.js';
+import { asKfdError, isMissing, KfdError } from '../../errors.js';
+import { hasPagesFiles } from '../../manifest/image.js';
+import { lineage, processNameIfAny } from '../../os/ancestors.js';
+import { readTextIfAny } from '../../os/files.js';
+import { type OwnFolder, openOwnFolder } from '../../os/own-folder.js';
+
+export type { OwnFolder };
+
+/** The largest request, bytes. */
+const maxRequestBytes = 4 << 20;
+
+/**
+ * The folder for the pages files of the dump that CRIU `criuPid` makes; undefined when nobody has named one. Throws
+ * E_IO for a request or a folder that cannot be used, E_NOT_FOUND, E_USAGE for a folder with pages files.
+ */
+export async function requestedForDump(
+  criuPid: number,
+  run = runFolder,
+): Promise<OwnFolder | undefined> {
+  for (const process of lineage(criuPid)) {
+    const request = await requestIn(join(run, commandFolderName('contents', process)));
+    if (request?.operation !== 'dump') continue;
+    const folder = await openOwnFolder(request.folder);
+    if (!(await hasPagesFiles(folder.path))) return folder;
+    await folder.close();
+    throw new KfdError('E_USAGE', `${folder.name}: has pages files already`, {
+      hint: 'name a folder for this checkpoint alone',
+    });
+  }
+  return undefined;
+}
+
+/**
+ * The folders with the contents of the image whose pages files have these `roots`, and of its ancestors; empty when
+ * nobody has named them. A request of an ancestor of CRIU comes first, then the newest of a running command. Throws
+ * E_IO, E_NOT_FOUND for a folder that cannot be used.
+ */
+export async function requestedForRestore(
+  criuPid: number,
+  roots: readonly string[],
+  run = runFolder,
+): Promise<readonly OwnFolder[]> {
+  const folderOf = (process: string) => join(run, commandFolderName('contents', process));
+  const open = async (request: ContentsRequest | undefined) => {
+    if (request?.operation !== 'restore') return undefined;
+    const named = new Set(request.roots);
+    if (!roots.every((root) => named.has(root))) return undefined;
+    return Promise.all(request.folders.map(openOwnFolder));
+  };
+  for (const process of lineage(criuPid)) {
+    const folders = await open(await requestIn(folderOf(process)));
+    if (folders !== undefined) return folders;
+  }
+  for (const process of await runningCommands(run)) {
+    // What is wrong with a request for something else is no fault of this restore.
+    const folders = await open(await requestIn(folderOf(process)).catch(() => undefined));
+    if (folders !== undefined) return folders;
+  }
+  return [];
+}
+
+/** The newest first. */
+async function runningCommands(run: string): Promise<string[]> {
+  const names = await readdir(run).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw asKfdError(error, run);
+  });
+  const commands = names.flatMap((name) => {
+    const command = commandOf(name);
+    if (command?.kind !== 'contents') return [];
+    return processNameIfAny(command.pid) === command.process ? [command.process] : [];
+  });
+  const startOf = (process: string) => BigInt(process.slice(process.indexOf('-') + 1));
+  return commands.sort((a, b) => (startOf(a) < startOf(b) ? 1 : -1));
+}
+
+/** undefined where there is none, or where its command has just removed it. */
+async function requestIn(folder: string): Promise<ContentsRequest | undefined> {
+  try {
+    const own = await openOwnFolder(folder);
+    try {
+      const text = await readTextIfAny(join(own.path, requestFileName), maxRequestBytes);
+      return text === undefined ? undefined : decodeRequest(text);
+    } finally {
+      await own.close();
+    }
+  } catch (error) {
+    if (error instanceof KfdError && error.code === 'E_NOT_FOUND') return undefined;
+    throw asKfdError(error, `${folder}: the folders of GPU contents`);
+  }
+}
