@@ -157,7 +157,7 @@ export class ContainerdSubject implements Subject {
   async #restore(image: string, otherwise: string, problems: string[]): Promise<void> {
     const { status, stderr } = await attempt(...words(restoreFrom(image)));
     if (status === 0) await this.#verify(problems);
-    else problems.push(`${otherwise}: ${stderr.slice(-200)}`);
+    else problems.push(`${otherwise}: ${stderr.slice(-200)}; ${image}: ${await partsOf(image)}`);
   }
 
   async #verify(problems: string[]): Promise<void> {
@@ -172,4 +172,12 @@ export class ContainerdSubject implements Subject {
     );
     return [...(await shimsLeft()), ...bundlesLeft()].map((what) => `left: ${what}`);
   }
+}
+
+/** Media types of what a checkpoint image has. */
+async function partsOf(image: string): Promise<string> {
+  const listed = await attempt('ctr', 'images', 'ls', `name==${image}`);
+  const digest = /sha256:[0-9a-f]{64}/.exec(listed.stdout)?.[0] ?? '';
+  const index = await attempt('ctr', 'content', 'get', digest);
+  return index.stdout.match(/"mediaType": ?"[^"]+"/g)?.join(' ') ?? listed.stdout + index.stderr;
 }
