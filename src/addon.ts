@@ -18,8 +18,11 @@ import type {
 } from './addon/images.js';
 import type { Delivery, Descriptor, Listener } from './addon/messages.js';
 import type {
+  ContentsSender,
   DrainOptions,
   ImageFrames,
+  ReceivedContents,
+  ReceiveJob,
   Snapshot,
   SnapshotOptions,
   StagingClaim,
@@ -53,6 +56,7 @@ export interface Native {
   ) => PagesCheck;
   readonly SiblingCheck: new () => SiblingCheck;
   readonly ImageFrames: new () => ImageFrames;
+  readonly ContentsSender: new (path: string) => ContentsSender;
   readonly ZstdDecoder: new () => ZstdDecoder;
   openPidfd(pid: number): Descriptor;
   isAlive(pidfd: Descriptor): boolean;
@@ -115,6 +119,8 @@ export interface Native {
   ): Descriptor;
   /** The buffers behind `dmabufs`, as the GPU of `renderNode` calls them. Throws KFD_GPU, KFD_IO. */
   buffersBehind(renderNode: string, dmabufs: readonly Descriptor[]): readonly BufferName[];
+  /** Makes the pages files of a stream that `descriptor` reads in `folder`, where none of them may be. */
+  receiveContents(descriptor: number, folder: string, limits: ReceivedContents): ReceiveJob;
   /** The index of a pages file, checked; frames are not read. */
   listPages(path: string): PagesListing;
   /**

@@ -6,6 +6,7 @@
 namespace kfdcp::addon {
 
 struct Instance {
+  Napi::FunctionReference contents_sender;
   Napi::FunctionReference descriptor;
   Napi::FunctionReference image_frames;
   Napi::FunctionReference sibling_check;

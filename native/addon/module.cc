@@ -1,6 +1,7 @@
 // kfd_checkpoint.node: a thin layer over native/core. Only src/native.ts loads it.
 #include <napi.h>
 
+#include "addon/contents_js.h"
 #include "addon/descriptor.h"
 #include "addon/flatten_job.h"
 #include "addon/formats.h"
@@ -28,6 +29,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   init_process(env, exports);
   init_formats(env, exports);
   init_flatten(env, exports);
+  init_contents(env, exports);
   init_trials(env, exports);
   init_gem(env, exports);
   return exports;

@@ -14,6 +14,7 @@
 #include "core/copy/copy_engine.h"
 #include "core/os/numa.h"
 #include "core/pages/chain_files.h"
+#include "core/pages/pages_sink.h"
 #include "core/transfer/snapshot.h"
 #include "core/transfer/transfer.h"
 
@@ -97,12 +98,15 @@ void run(JobState& job) {
                        job.progress, &files.chain());
     job.summary = reader.summary();
   } else {
-    const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
+    const UniqueFd file =
+        options.stream ? UniqueFd() : open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
     const UniqueFd parent_file =
         options.parent.empty() ? UniqueFd() : open_at(options.parent, O_RDONLY);
     std::optional<PagesReader> parent;
     if (parent_file) parent.emplace(parent_file.get());
-    PagesWriter writer(file.get(), options.pages, parent ? &*parent : nullptr,
+    auto sink = options.stream ? options.stream->file(options.pages.process, options.pages.gpu)
+                               : file_sink(file.get());
+    PagesWriter writer(std::move(sink), options.pages, parent ? &*parent : nullptr,
                        options.frames.get());
     job.stats = drain(*engine, options.buffers, writer, options.transfer, job.stop.get_token(),
                       job.progress);
@@ -191,8 +195,9 @@ TransferJob::TransferJob(const Napi::CallbackInfo& info)
     job->wall_us = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                                   std::chrono::steady_clock::now() - start)
                                                   .count());
-    // GPU memory must not outlive the transfer through these descriptors.
+    // Neither GPU memory nor a stream may outlive the transfer through this job.
     job->options.buffers.clear();
+    job->options.stream.reset();
     settle.BlockingCall([this, job, deferred](Napi::Env env, Napi::Function) {
       Unref();
       try {

@@ -1,5 +1,6 @@
 #include "addon/transfer_options.h"
 
+#include "addon/contents_js.h"
 #include "addon/convert.h"
 #include "addon/descriptor.h"
 #include "addon/image_frames_js.h"
@@ -42,8 +43,11 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
   options.transfer.workers = to_uint32(object.Get("workers"), "workers");
+  const Napi::Value stream = object.Get("stream");
   if (options.operation == Operation::snapshot) {
     options.host_bytes = to_uint64(object.Get("hostBytes"), "hostBytes");
+  } else if (options.operation == Operation::drain && !stream.IsUndefined()) {
+    options.stream = ContentsSenderJs::shared(stream, "stream");
   } else {
     options.path = to_string(object.Get("path"), "path");
   }

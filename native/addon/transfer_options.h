@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/copy/copy_engine.h"
+#include "core/pages/contents_stream.h"
 #include "core/pages/image_frames.h"
 #include "core/pages/pages.h"
 #include "core/transfer/transfer.h"
@@ -20,10 +21,11 @@ enum class Operation { drain, upload, snapshot };
 /// What a transfer is to do, and with what.
 struct TransferJobOptions {
   Operation operation = Operation::drain;
-  std::string path;
-  std::vector<std::string> parents;     // of an upload: ancestors of `path`, nearest first
-  std::string parent;                   // of a drain; empty: none
-  std::shared_ptr<ImageFrames> frames;  // of a drain; may be missing
+  std::string path;                        // unless there is a stream
+  std::vector<std::string> parents;        // of an upload: ancestors of `path`, nearest first
+  std::shared_ptr<ContentsSender> stream;  // of a drain; may be missing
+  std::string parent;                      // of a drain; empty: none
+  std::shared_ptr<ImageFrames> frames;     // of a drain; may be missing
   std::string render_node;
   std::string engine;  // "sdma" or "cpu"
   EngineOptions ring;

@@ -26,8 +26,10 @@ interface TransferOptions {
 
 export interface DrainOptions extends TransferOptions {
   readonly operation: 'drain';
-  /** The pages file. */
-  readonly path: string;
+  /** The pages file, unless there is a stream. */
+  readonly path?: string;
+  /** Takes the pages file instead: it is written nowhere on this host. */
+  readonly stream?: ContentsSender;
   readonly process: number;
   readonly gpu: number;
   readonly compress: 'none' | 'auto' | 'lz4' | 'zstd';
@@ -36,6 +38,37 @@ export interface DrainOptions extends TransferOptions {
   readonly parent?: string;
   /** The frames of the image. A frame of another file is not stored again. */
   readonly frames?: ImageFrames;
+}
+
+/**
+ * A FIFO with pages files on their way to another host (docs/image-format.md). It is open until finish() or stop(), and
+ * as long as a job has it. Throws KFD_IO without a reader, KFD_PROTOCOL for what is no FIFO.
+ */
+export interface ContentsSender {
+  /** The totals, when all files are written. Rejects with KFD_IO when the reader has gone, KFD_CANCELLED. */
+  finish(): Promise<void>;
+  /** Ends all waits for the reader. Nothing may follow. */
+  stop(): void;
+  /** Bytes of pages files so far. */
+  bytes(): number;
+}
+
+export interface ReceivedContents {
+  readonly files: number;
+  /** Of all files. */
+  readonly bytes: number;
+}
+
+/** Pages files that arrive. */
+export interface ReceiveJob {
+  /**
+   * Rejects with KFD_CORRUPT for what is no whole stream, KFD_UNSUPPORTED beyond the limits, KFD_IO, KFD_CANCELLED.
+   * What has arrived stays.
+   */
+  readonly done: Promise<ReceivedContents>;
+  /** Bytes so far. */
+  progress(): number;
+  cancel(): void;
 }
 
 /** The frames stored by the pages files of one image. All jobs that write them share it. */

@@ -96,6 +96,7 @@ struct EncodedFrame;
 class FrameEncoder;
 class ImageFrames;
 class PagesReader;
+class PagesSink;
 
 /// Where a frame goes, and what the index says of it.
 struct PlacedFrame {
@@ -117,6 +118,9 @@ class PagesWriter {
   /// Error{protocol}.
   PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent = nullptr,
               ImageFrames* image = nullptr);
+  /// The same, to wherever `sink` brings them.
+  PagesWriter(std::unique_ptr<PagesSink> sink, const PagesOptions& options,
+              const PagesReader* parent = nullptr, ImageFrames* image = nullptr);
   ~PagesWriter();
   PagesWriter(const PagesWriter&) = delete;
   PagesWriter& operator=(const PagesWriter&) = delete;

@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,9 +7,9 @@
 #include <mutex>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "core/os/direct_file.h"
 #include "core/os/error.h"
 #include "core/os/file_io.h"
 #include "core/pages/frame_bytes.h"
@@ -22,6 +19,7 @@
 #include "core/pages/pages.h"
 #include "core/pages/pages_encode.h"
 #include "core/pages/pages_layout.h"
+#include "core/pages/pages_sink.h"
 
 namespace kfdcp {
 
@@ -40,17 +38,12 @@ void check_options(const PagesOptions& options) {
           "bad frame size");
 }
 
-void check_empty_file(int fd) {
-  struct stat st;
-  if (::fstat(fd, &st) != 0) throw io_error(kSubject);
-  require(S_ISREG(st.st_mode) && st.st_size == 0, "not an empty regular file");
-}
-
 }  // namespace
 
 struct PagesWriter::State {
-  State(int fd, const PagesOptions& options, const PagesReader* parent, ImageFrames* image)
-      : file(fd, O_RDWR),
+  State(std::unique_ptr<PagesSink> out, const PagesOptions& options, const PagesReader* parent,
+        ImageFrames* image)
+      : sink(std::move(out)),
         options(options),
         header(layout::make_header(options, parent ? parent->summary().root : Digest128{},
                                    image != nullptr)),
@@ -64,7 +57,7 @@ struct PagesWriter::State {
   /// Writes `parts` at `offset`. After a failed write nobody knows what the file holds.
   void put(std::span<iovec> parts, std::uint64_t offset) {
     try {
-      file.write(parts, offset, kSubject);
+      sink->write(parts, offset);
     } catch (...) {
       {
         const std::lock_guard lock(mutex);
@@ -84,7 +77,7 @@ struct PagesWriter::State {
     require(false, "written to after it ended");
   }
 
-  DirectFile file;
+  const std::unique_ptr<PagesSink> sink;
   const PagesOptions options;
   const layout::Header header;
   WriteCost cost;
@@ -104,14 +97,17 @@ struct PagesWriter::State {
 };
 
 PagesWriter::PagesWriter(int fd, const PagesOptions& options, const PagesReader* parent,
-                         ImageFrames* image) {
+                         ImageFrames* image)
+    : PagesWriter(file_sink(fd), options, parent, image) {}
+
+PagesWriter::PagesWriter(std::unique_ptr<PagesSink> sink, const PagesOptions& options,
+                         const PagesReader* parent, ImageFrames* image) {
   check_options(options);
   require(options.share || !parent, "a parent without digests of this file");
   require(options.share || !image, "siblings without digests of this file");
   require(!image || (options.process <= kMaxSiblingOrdinal && options.gpu <= kMaxSiblingOrdinal),
           "ordinals that siblings cannot have");
-  check_empty_file(fd);
-  state_ = std::make_unique<State>(fd, options, parent, image);
+  state_ = std::make_unique<State>(std::move(sink), options, parent, image);
   iovec part = write_part(bytes_of(state_->header));
   state_->put({&part, 1}, 0);
 }
@@ -205,7 +201,7 @@ void PagesWriter::write(std::span<const PlacedFrame> placed, std::span<const Enc
   put();
 }
 
-std::uint64_t PagesWriter::direct_bytes() const { return state_->file.direct_bytes(); }
+std::uint64_t PagesWriter::direct_bytes() const { return state_->sink->direct_bytes(); }
 
 PagesSummary PagesWriter::finish() {
   State& s = *state_;

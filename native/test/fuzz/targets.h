@@ -26,10 +26,11 @@ struct FuzzTarget {
 std::vector<FuzzTarget> state_targets();
 std::vector<FuzzTarget> pages_targets();
 std::vector<FuzzTarget> text_targets();
+std::vector<FuzzTarget> contents_targets();
 
 inline std::vector<FuzzTarget> all_targets() {
   std::vector<FuzzTarget> all;
-  for (auto targets : {state_targets(), pages_targets(), text_targets()}) {
+  for (auto targets : {state_targets(), pages_targets(), text_targets(), contents_targets()}) {
     all.insert(all.end(), targets.begin(), targets.end());
   }
   return all;
