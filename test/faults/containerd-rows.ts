@@ -32,7 +32,7 @@ const wrongs: readonly Wrong[] = [
   ['ctr-restore', 'plugin-restore.made', 'runtime', 'SIGKILL'],
   ['ctr-restore', 'transfer.upload', 'session', 'SIGKILL'],
   // containerd tells nobody that a client has gone, but its own end is seen.
-  ['ctr-restore', 'transfer.upload', 'daemon', 'SIGKILL'],
+  ['ctr-restore', 'transfer.upload', 'daemon', 'SIGKILL', ['shim-task.cancel-restore', 'stock']],
   ['ctr-restore', 'session-restore.gate', 'proxy', 'SIGKILL'],
   ['ctr-restore', 'session-restore.resumed', 'session', 'SIGSTOP'],
   [
