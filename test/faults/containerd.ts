@@ -81,8 +81,8 @@ export class ContainerdSubject implements Subject {
     this.#daemon = undefined;
   }
 
-  async restartDaemon(): Promise<void> {
-    await this.#daemon?.restart();
+  async restartDaemon(whileDown: () => Promise<unknown>): Promise<void> {
+    await this.#daemon?.restartAfter(whileDown);
   }
 
   /** The container runs, and there is a checkpoint of it. */

@@ -29,6 +29,6 @@ export interface Subject {
   judge(operation: OperationName, ended: Ended, struck: Struck): Promise<Judged>;
   /** Takes it away, with all that later rows would use: something is wrong with it. */
   forget(): Promise<void>;
-  /** Kills the engine's daemon and starts it again. */
-  restartDaemon?(): Promise<void>;
+  /** Kills the engine's daemon and starts it again, after `whileDown`. */
+  restartDaemon?(whileDown: () => Promise<unknown>): Promise<void>;
 }

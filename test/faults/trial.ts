@@ -21,6 +21,8 @@ const limitS = 75;
 const stopMs = 3000;
 const workersS = 45;
 const leftoverS = 10;
+/** For what a killed daemon causes elsewhere. */
+const daemonS = 20;
 
 class Trial {
   readonly #row: Row;
@@ -73,7 +75,7 @@ class Trial {
       return false;
     }
     if (next?.stage !== undefined) hold(next.stage);
-    await this.#strike(step, program.pid);
+    await this.#strike(step, program.pid, next?.stage);
     // A cancel takes effect at its own pace: it comes to the next point while this one is held.
     if (step.fault === 'cancelled' && next?.stage !== undefined)
       await reached(next.stage, () => program.over, this.#limitS).catch(() => false);
@@ -90,14 +92,16 @@ class Trial {
     await this.#strike(step, program.pid);
   }
 
-  async #strike({ fault, stage }: Step, started: number): Promise<void> {
+  async #strike({ fault, stage }: Step, started: number, next?: Stage): Promise<void> {
     if (typeof fault === 'string') {
       if (this.#job === undefined) throw new Error(`${fault}: for podman's containers alone`);
       this.#undo.push(await conditions[fault](this.#job));
       return;
     }
     if (fault.victim === 'daemon' && fault.signal === 'SIGKILL') {
-      await this.#subject.restartDaemon?.();
+      // What its end causes comes before another daemon does.
+      const caused = async () => next !== undefined && reached(next, () => false, daemonS);
+      await this.#subject.restartDaemon?.(() => caused().catch(() => false));
       return;
     }
     const pid = find(fault.victim, started);

@@ -116,9 +116,15 @@ export class Containerd {
    * continue meanwhile. The next restart uses the same folders, if it names none.
    */
   async restart(...folders: string[]): Promise<void> {
+    await this.restartAfter(async () => undefined, ...folders);
+  }
+
+  /** The same, with `body` while there is no daemon. */
+  async restartAfter(body: () => Promise<unknown>, ...folders: string[]): Promise<void> {
     const ended = once(this.#daemon, 'close');
     this.#daemon.kill('SIGKILL');
     await ended;
+    await body();
     if (folders.length > 0) process.env['PATH'] = [...folders, usualPath].join(':');
     this.#daemon = startDaemon();
     await answers();
