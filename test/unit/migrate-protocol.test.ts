@@ -87,3 +87,13 @@ test('the target asks for the lease when the guard watches, and starts nothing a
   const late = atTarget(ready.state, { type: 'grant', late: true });
   assert.deepEqual([late.state.phase, late.effects.includes('start')], ['ready', false]);
 });
+
+test('a target that has started nothing removes no container: one with that id is not its own', () => {
+  const events = ['lost', 'fail', 'revoke', 'expired'] as const;
+  const removes = (phase: 'receiving' | 'ready' | 'resumed', type: (typeof events)[number]) =>
+    atTarget({ phase }, { type, error }).effects.includes('remove');
+  for (const phase of ['receiving', 'ready'] as const) {
+    for (const type of events) assert.equal(removes(phase, type), false, `${type} while ${phase}`);
+  }
+  assert.equal(removes('resumed', 'revoke'), true);
+});

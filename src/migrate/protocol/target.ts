@@ -204,9 +204,9 @@ function isWorking({ phase }: TargetState): boolean {
 
 /** Without a lease nothing can become of it. With one, the recorded phase is for the next process. */
 function lost(state: TargetState, error: KfdError): TargetStep {
-  if (state.phase !== 'receiving' && state.phase !== 'ready') return step(state, 'leave');
+  if (hasBegun(state)) return step(state, 'leave');
   const { state: ended } = end(state, error);
-  return step(ended, 'remove', 'record', 'disarm', 'leave');
+  return step(ended, 'record', 'disarm', 'leave');
 }
 
 /** First it stands still, then that is recorded: until then it counts as running, and the guard watches. */
@@ -218,7 +218,13 @@ function doubt(state: TargetState): TargetStep {
 function end(state: TargetState, error: KfdError): TargetStep {
   const ended: TargetState = { ...state, phase: 'ended', failure: state.failure ?? error };
   const last = state.alone === true ? 'leave' : 'say-failed';
-  return step(ended, 'remove', 'record', 'disarm', last);
+  const begun = hasBegun(state) ? (['remove'] as const) : [];
+  return step(ended, ...begun, 'record', 'disarm', last);
+}
+
+/** Whether there may be a container of ours. Of another one with this id nothing may be removed. */
+function hasBegun({ phase }: TargetState): boolean {
+  return phase !== 'receiving' && phase !== 'ready';
 }
 
 function isAsked({ type }: Event): boolean {
