@@ -68,8 +68,7 @@ Message ask(DumpState& state, MessageType type, const std::array<std::uint64_t, 
     const UniqueFd contents = open_contents(::getpid());
     const LostSession lost = give_up_session(::getpid(), error);
     if (lost.gone) {
-      const std::size_t removed =
-          remove_unsealed_files(image_directory()) + remove_unsealed_files(contents.get());
+      const std::size_t removed = remove_unsealed_files(image_directory(), contents.get());
       if (removed > 0) log_info("removed " + std::to_string(removed) + " unsealed file(s)");
     }
     throw Error(error.code, lost.why, error.err);

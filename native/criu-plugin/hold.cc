@@ -45,8 +45,9 @@ bool image_without_session(bool success) {
     log_info("the session is gone, its image is sealed");
     return true;
   }
-  const std::size_t removed = (success ? remove_unsealed_files(image) : remove_image_files(image)) +
-                              remove_unsealed_files(hold->contents.get());
+  const int contents = hold->contents.get();
+  const std::size_t removed =
+      success ? remove_unsealed_files(image, contents) : remove_image_files(image, contents);
   if (removed > 0) log_info("removed " + std::to_string(removed) + " file(s) of this checkpoint");
   return false;
 }
@@ -88,8 +89,7 @@ bool image_is_there(int status) {
 /// The tree runs, and nobody knows of an image that only gets older.
 void remove_unheard_image() noexcept {
   try {
-    remove_image_files(hold->image.get());
-    remove_unsealed_files(hold->contents.get());
+    remove_image_files(hold->image.get(), hold->contents.get());
     log_error("the program that asked for this checkpoint has ended: its image is removed");
   } catch (const std::exception& error) {
     log_error(describe(error));

@@ -80,7 +80,7 @@ std::string pages_file_name(std::uint32_t process, std::uint32_t gpu) {
   return name;
 }
 
-std::size_t remove_unsealed_files(int directory_fd) {
+std::size_t remove_unsealed_files(int directory_fd, int contents_fd) {
   if (has_manifest(directory_fd)) return 0;
   std::size_t removed = 0;
   for (const std::string& name : unsealed_names(directory_fd)) {
@@ -89,12 +89,12 @@ std::size_t remove_unsealed_files(int directory_fd) {
                       S_ISREG(info.st_mode);
     if (file && ::unlinkat(directory_fd, name.c_str(), 0) == 0) ++removed;
   }
-  return removed;
+  return contents_fd < 0 ? removed : removed + remove_unsealed_files(contents_fd);
 }
 
-std::size_t remove_image_files(int directory_fd) {
+std::size_t remove_image_files(int directory_fd, int contents_fd) {
   const bool removed = ::unlinkat(directory_fd, kManifestName, 0) == 0;
-  return remove_unsealed_files(directory_fd) + (removed ? 1 : 0);
+  return remove_unsealed_files(directory_fd, contents_fd) + (removed ? 1 : 0);
 }
 
 bool has_manifest(int directory_fd) {

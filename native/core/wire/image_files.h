@@ -19,12 +19,13 @@ bool is_unsealed_name(std::string_view name);
 std::string pages_file_name(std::uint32_t process, std::uint32_t gpu);
 
 /// Removes what a session that was killed has written so far into the image directory open as
-/// `directory_fd`, and returns the number of files. Nothing where there is a manifest; nothing but
-/// regular files. What cannot be removed stays: no restore takes it, for there is no manifest.
-std::size_t remove_unsealed_files(int directory_fd);
+/// `directory_fd`, and into the folder of its pages files open as `contents_fd`, if it has one.
+/// Returns the number of files. Nothing where there is a manifest, which the folder never has;
+/// nothing but regular files. What cannot be removed stays: no restore takes it.
+std::size_t remove_unsealed_files(int directory_fd, int contents_fd = -1);
 
 /// The same with the manifest, which goes first: for a checkpoint that has failed after its seal.
-std::size_t remove_image_files(int directory_fd);
+std::size_t remove_image_files(int directory_fd, int contents_fd = -1);
 
 /// Whether the image is sealed. A file that cannot be examined counts as present.
 bool has_manifest(int directory_fd);

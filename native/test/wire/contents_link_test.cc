@@ -2,6 +2,7 @@
 #include "core/wire/contents_link.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -35,6 +36,21 @@ TEST_CASE("contents link: leads to the files after the session's folder has gone
   CHECK_FALSE(std::filesystem::exists(session_directory(::getpid())));
   CHECK(remove_unsealed_files(folder.get()) == 1);
   CHECK(std::filesystem::exists(contents.path() + "/other"));
+}
+
+TEST_CASE("contents link: contents of a sealed image stay, and go with it") {
+  const Folder image, contents;
+  const std::string pages = contents.path() + "/amdgpu-pages-0-0000.img";
+  contents.write("amdgpu-pages-0-0000.img", "x");
+  image.write(kManifestName, "{}");
+  const UniqueFd directory(::open(image.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd folder(::open(contents.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  CHECK(remove_unsealed_files(directory.get(), folder.get()) == 0);
+  CHECK(std::filesystem::exists(pages));
+  CHECK(remove_image_files(directory.get(), folder.get()) == 2);
+  CHECK_FALSE(std::filesystem::exists(pages));
+  contents.write("amdgpu-pages-0-0000.img", "x");
+  CHECK(remove_unsealed_files(directory.get(), folder.get()) == 1);
 }
 
 TEST_CASE("contents link: a session without one has nothing to remove") {
