@@ -6,10 +6,13 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { KfdError } from '../../src/errors.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
 import { rootsOf } from '../../src/manifest/elsewhere.js';
-import type { OwnFolder } from '../../src/os/own-folder.js';
+import { type OwnFolder, openOwnFolder } from '../../src/os/own-folder.js';
 import { messageType } from '../../src/session/plugin/wire.js';
 import { preflight } from '../../src/session/restore/preflight.js';
 import { coded, FakeJob, fakeJobs } from './fake-job.js';
@@ -92,6 +95,7 @@ test('a cancel, and a failure of CRIU after the seal, leave no pages file in the
   const cancelled = await detached(t);
   await read(cancelled.all);
   await ok(cancelled.all.ask(messageType.dumpBegin, [1, 0]));
+  await writeFile(join(cancelled.folder, names.second), 'half of it');
   cancelled.all.session.cancel(new KfdError('E_CANCELLED', 'session: cancelled: enough'));
   assert.equal((await cancelled.all.stage('post-dump')).type, messageType.error);
   assert.deepEqual(await end(cancelled.all, -1), [0]);
@@ -138,4 +142,18 @@ test('a restore needs the folder, and takes no other files for those of the imag
   });
   await rename(join(all.image, names.second), join(swapped, 'away'));
   assert.equal((await check(folder))?.pages.size, 2);
+  // Whoever has the plan keeps the folders open; Node.js closes what nobody has.
+  const plan = await preflight(all.image, {}, all.hostOptions, async () => [
+    await openOwnFolder(folder),
+  ]);
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let i = 0; i < 3; i++) {
+    collect();
+    await nextTurn(); // finalizers run in one of their own
+  }
+  const [path = ''] = [...(plan?.pages.values() ?? [])][0] ?? [];
+  assert.ok(existsSync(path), path);
+  for (const one of plan?.folders ?? []) await one.close();
+  assert.ok(!existsSync(path));
 });

@@ -56,7 +56,7 @@ export async function requestedForRestore(
     if (request?.operation !== 'restore') return undefined;
     const named = new Set(request.roots);
     if (!roots.every((root) => named.has(root))) return undefined;
-    return Promise.all(request.folders.map(openOwnFolder));
+    return openAll(request.folders);
   };
   for (const process of lineage(criuPid)) {
     const folders = await open(await requestIn(folderOf(process)));
@@ -68,6 +68,18 @@ export async function requestedForRestore(
     if (folders !== undefined) return folders;
   }
   return [];
+}
+
+/** All of them or none. */
+async function openAll(names: readonly string[]): Promise<readonly OwnFolder[]> {
+  const open: OwnFolder[] = [];
+  try {
+    for (const name of names) open.push(await openOwnFolder(name));
+    return open;
+  } catch (error) {
+    for (const folder of open) await folder.close();
+    throw error;
+  }
 }
 
 /** The newest first. */

@@ -37,6 +37,8 @@ export interface Preflight {
   readonly processes: readonly PreparedProcess[];
   /** Of each pages file and of its ancestors, by its name. */
   readonly pages: ReadonlyMap<string, PagesPaths>;
+  /** Paths in `pages` lead through these, as long as somebody keeps them and does not close them. */
+  readonly folders: readonly OwnFolder[];
 }
 
 /** The folders that somebody has named for the contents with these roots. */
@@ -87,7 +89,7 @@ export async function preflight(
   const pages = await pathsOfPages(files, manifest.parent, parents);
   const processes = await prepareAll(directory, manifest);
   checkOrder(manifest, processes);
-  return { manifest, host, pairs, ignored, risks, processes, pages };
+  return { manifest, host, pairs, ignored, risks, processes, pages, folders: given };
 }
 
 /** Checks sizes, and the indexes of pages files. Returns these. */

@@ -253,6 +253,7 @@ export class RestoreSession implements Cancellable {
 
   async #release(): Promise<void> {
     await this.#uploads?.cancel();
+    for (const folder of this.#image?.plan.folders ?? []) await folder.close();
     for (const process of this.processes) {
       // The rest goes with the container's cgroup.
       await leaveFilter(process).catch((err: unknown) => {
