@@ -9,6 +9,7 @@ import { isDetached, pagesFilesOf } from '../manifest/elsewhere.js';
 import { hasPagesFiles, readManifest, removePagesFiles } from '../manifest/image.js';
 import type { Manifest } from '../manifest/schema.js';
 import { openOwnFolder } from '../os/own-folder.js';
+import { isWrittenTo } from '../session/control/folders.js';
 import type { CommandContext } from './context.js';
 import { containerOf } from './restore-target.js';
 
@@ -41,15 +42,17 @@ export interface Failed {
   readonly options: readonly string[];
   /** The folder of its contents, if it has one. */
   readonly contents: string | undefined;
+  /** The folder of the sessions. */
+  readonly sessions: string;
 }
 
 /**
  * Podman may have stopped the container before it failed to write the archive. Then the only checkpoint is in the
  * container's own folder, and podman alone cannot restore it. Only where this is known not to be so, contents are
- * removed: those of a session that was killed together with CRIU.
+ * removed: those of a session that was killed together with CRIU. One that lives may outlive podman, and seal.
  */
 export async function afterFailure(
-  { container, options, contents }: Failed,
+  { container, options, contents, sessions }: Failed,
   { run, err, native }: CommandContext,
 ): Promise<void> {
   const found = await containerOf(container, run).catch(() => undefined);
@@ -61,7 +64,7 @@ export async function afterFailure(
   if (isOurs) {
     const command = ['kfd-checkpoint', 'restore', ...options, container].join(' ');
     err(`if the container has stopped, this brings it back: ${printable(command)}\n`);
-  } else if (contents !== undefined) {
+  } else if (contents !== undefined && !isWrittenTo(contents, sessions)) {
     await removePagesFiles(contents);
   }
 }

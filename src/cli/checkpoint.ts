@@ -78,7 +78,8 @@ async function checkpoint(
       : withRequest(run, { operation: 'dump', folder: contents }, saved);
   });
   if (result.status !== 0) {
-    await afterFailure({ container, options: restoreOptions(parent, contents), contents }, context);
+    const options = restoreOptions(parent, contents);
+    await afterFailure({ container, options, contents, sessions: run }, context);
     throw podmanFailure(result);
   }
   if (format !== 'json') return;

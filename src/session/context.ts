@@ -10,11 +10,8 @@ import { type Delivery, type Listener, native } from '../native.js';
 import type { OwnFolder } from './contents/requests.js';
 import { HostStaging } from './contents/staging.js';
 import { Transfers } from './contents/transfers.js';
-import { claimFolder } from './control/folders.js';
+import { claimFolder, contentsLink } from './control/folders.js';
 import { Phases } from './phases.js';
-
-/** native/core/wire/session_socket.cc has it, too. */
-const contentsLink = 'contents';
 
 export type Operation = 'dump' | 'restore';
 

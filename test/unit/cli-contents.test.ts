@@ -1,14 +1,15 @@
 /** Verbs of checkpoints whose GPU contents are in folders of their own. podman and the session are played. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, symlinkSync } from 'node:fs';
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import { rootsOf } from '../../src/manifest/elsewhere.js';
 import { type ParentIndexes, parentIndexes } from '../../src/session/contents/parent.js';
 import { requestedForDump, requestedForRestore } from '../../src/session/contents/requests.js';
+import { claimFolder, contentsLink } from '../../src/session/control/folders.js';
 import { entriesOf, type Files, tarOf, unpackTo } from './archive-builder.js';
 import { cli, fakeRun } from './cli-context.js';
 import { type Contents, checkpoint, frame, names, noise, services } from './drained-archive.js';
@@ -217,4 +218,30 @@ test('a failed checkpoint leaves nothing, unless the container stopped and needs
     },
   });
   assert.equal(restored.code, 0, restored.stderr);
+});
+
+test('a podman that ends alone takes no contents from a session that still writes them', async (t) => {
+  const { top, run, programs } = await world(t);
+  const session = join(run, String(process.pid));
+  for (const lives of [true, false]) {
+    const folder = join(top, `lives-${lives}`);
+    const pages = join(folder, names[0]);
+    await cli(
+      ['checkpoint', '--run', run, '--contents', folder, 'job', '--export', join(top, 'a.tar')],
+      {
+        native: services,
+        run: programs,
+        runThrough: async () => {
+          await writeFile(pages, 'half of it');
+          if (lives) {
+            claimFolder(session);
+            symlinkSync(folder, join(session, contentsLink));
+          }
+          return 143;
+        },
+      },
+    );
+    assert.equal(existsSync(pages), lives);
+    await rm(session, { recursive: true, force: true });
+  }
 });

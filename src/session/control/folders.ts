@@ -3,7 +3,15 @@
  * its sessions. The next session removes them.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { commandOf } from '../../criu/command-folder.js';
 import { runFolder } from '../../criu/state-folder.js';
@@ -12,6 +20,8 @@ import { processName, processNameIfAny } from '../../os/ancestors.js';
 
 /** Names the session's process by pid and start time. native/core/wire/session_socket.cc has it, too. */
 const ownerFile = 'owner';
+/** A link to the folder of the pages files, when the image has it. native/core/wire/contents_link.cc has it, too. */
+export const contentsLink = 'contents';
 /** CRIU's pid. */
 const sessionName = /^[1-9]\d{0,8}$/;
 /** native/launcher/cgroup.cc makes one for each session, with the same name. */
@@ -54,6 +64,18 @@ export function removeDeadFolders(run: string = runFolder): string[] {
   });
   if (run === runFolder) for (const name of dead) removeEmptyCgroup(name);
   return dead;
+}
+
+/** Whether a session that lives writes its pages files to `folder`, a real path. Throws as `removeDeadFolders`. */
+export function isWrittenTo(folder: string, run: string = runFolder): boolean {
+  removeDeadFolders(run);
+  return namesIn(run).some((name) => {
+    try {
+      return readlinkSync(join(run, name, contentsLink)) === folder;
+    } catch {
+      return false; // it has none, or has just ended
+    }
+  });
 }
 
 /** A kernel keeps the cgroup of a process that lives. */
