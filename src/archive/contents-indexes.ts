@@ -43,6 +43,8 @@ export async function keepContentsIndexes(
       }
       kept.push({ name, listing: check.finish() });
     } catch (error) {
+      // An interruption is no damage.
+      if (walk.signal?.aborted === true) throw error;
       throw corrupt(name, error instanceof Error ? error.message : String(error), error);
     }
   });

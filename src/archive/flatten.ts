@@ -6,6 +6,7 @@ import type { ChainPart, PagesPart } from '../addon.js';
 import { isMissing, KfdError } from '../errors.js';
 import { type BufferTable, groupedBy, tableFault } from '../manifest/buffers.js';
 import { encodeManifest } from '../manifest/codec.js';
+import { isDetached } from '../manifest/elsewhere.js';
 import { manifestName, pagesPattern, parentFeature } from '../manifest/names.js';
 import type { Manifest, ManifestFile, ManifestParent } from '../manifest/schema.js';
 import { imagePrefix } from './names.js';
@@ -68,6 +69,7 @@ export async function findChain(
     const one = await readWithPlaces(at, options);
     const child = found.at(-1)?.contents.manifest?.parent;
     if (child) assertParent(child, one, at);
+    assertComplete(one);
     found.push(one);
     const parent = one.contents.manifest?.parent;
     if (!parent) break;
@@ -112,6 +114,13 @@ async function beside(child: string, { archive }: ManifestParent): Promise<strin
       hint: 'name it with --parent; one that has a parent itself needs a further --parent for that',
     });
   }
+}
+
+function assertComplete({ contents: { manifest, path } }: CheckpointWithPlaces): void {
+  if (manifest === undefined || !isDetached(manifest)) return;
+  throw new KfdError('E_IMAGE_MISSING', `${path}: its GPU contents are in a folder of their own`, {
+    hint: 'only archives with contents have a parent in an archive: name all folders with "restore --contents"',
+  });
 }
 
 /** Compares the roots of its pages files, which cover all contents. */

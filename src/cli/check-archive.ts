@@ -192,7 +192,9 @@ function command(path: string, verdict: Verdict): string[] {
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
   const isInLayout = reference !== undefined && reference.transport !== 'containers-storage';
   if (needsRewriting || isInLayout || folders.length > 0) {
-    const target = isMounted ? madeArchive : path;
+    // An image directory does not say whose it is.
+    const stored = contents.kind === 'image' ? 'CONTAINER' : path;
+    const target = isMounted ? madeArchive : stored;
     const options = [
       ...(ignoredByOption.length > 0 ? ignore : []),
       ...folders.flatMap((folder) => ['--contents', folder]),

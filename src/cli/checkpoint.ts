@@ -9,7 +9,8 @@ import { Argument, Command } from 'commander';
 import { commandFolderName } from '../criu/command-folder.js';
 import { parentFileName } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
-import { KfdError } from '../errors.js';
+import { KfdError, printable } from '../errors.js';
+import { hasPagesFiles } from '../manifest/image.js';
 import { processName } from '../os/ancestors.js';
 import { removeDeadFolders } from '../session/control/folders.js';
 import { stage } from '../stages.js';
@@ -40,7 +41,7 @@ export function checkpointCommand(context: CommandContext): Command {
     .addArgument(
       new Argument(
         '[flags...]',
-        'flags for "podman container checkpoint"; --export is required, except with --contents',
+        'flags for "podman container checkpoint"; --parent needs --export',
       ),
     )
     .option('--quiet', 'print no progress')
@@ -82,6 +83,9 @@ async function checkpoint(
     await afterFailure({ container, options, contents, sessions: run }, context);
     throw podmanFailure(result);
   }
+  if (contents !== undefined && !(await hasPagesFiles(contents))) {
+    context.err(`${printable(contents)}: stays empty: no GPU contents were saved\n`);
+  }
   if (format !== 'json') return;
   const report = {
     container,
@@ -116,7 +120,7 @@ function assertUsage(
   }
   // Podman restores the container's folder, which gets contents of an archive only with difficulty.
   const isExported = flags.some((flag) => /^(--export(=.*)?|-[aklRP]*e.*)$/.test(flag));
-  if (isExported || (contents !== undefined && parent === undefined)) return;
+  if (isExported || parent === undefined) return;
   throw new KfdError('E_USAGE', 'checkpoint: --parent needs --export FILE', {
     hint: 'to checkpoint in place, use "podman container checkpoint"',
   });

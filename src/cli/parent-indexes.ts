@@ -5,6 +5,8 @@ import { keepContentsIndexes } from '../archive/contents-indexes.js';
 import { type VerifyOptions, verifyCheckpoint } from '../archive/verify.js';
 import type { ParentFile } from '../criu/parent-folder.js';
 import { KfdError } from '../errors.js';
+import { contentsMissing } from '../gpu/compare.js';
+import { isDetached } from '../manifest/elsewhere.js';
 import { archiveNamePattern } from '../manifest/names.js';
 import type { CommandContext } from './context.js';
 import { progressOf } from './progress.js';
@@ -32,7 +34,7 @@ export function recordedName({ path, isFolder }: Parent): string {
 /**
  * Reads the whole parent and keeps the indexes of its contents in `folder`. An error comes before anything is paused:
  * - E_IMAGE_CORRUPT and E_IMAGE_UNSEALED: the parent is not sound
- * - E_IMAGE_MISSING: the parent has no GPU contents
+ * - E_IMAGE_MISSING: the parent has no GPU contents, or has them elsewhere
  * - E_UNSUPPORTED_STATE: the parent has no digests
  */
 export async function keepIndexes(
@@ -80,6 +82,12 @@ type Options = VerifyOptions & { readonly keepIndexes: string };
 
 async function indexesOfArchive(path: string, options: Options): Promise<Indexed[]> {
   const report = await verifyCheckpoint(path, options);
+  const { manifest } = report.contents;
+  if (manifest !== undefined && isDetached(manifest)) {
+    throw new KfdError('E_IMAGE_MISSING', `${path}: ${contentsMissing(manifest).message}`, {
+      hint: 'name that folder with --parent-contents, in place of --parent',
+    });
+  }
   failOnProblems(path, report);
   return report.files.filter(({ frames }) => frames !== undefined);
 }

@@ -108,7 +108,7 @@ function parentMissing({ archive }: ManifestParent): Mismatch {
   return {
     code: 'E_IMAGE_MISSING',
     message: `parent: contents that had not changed are in ${archive}, not in this image`,
-    hint: 'run "kfd-checkpoint restore --parent PARENT ARCHIVE|CONTAINER", or "kfd-checkpoint flatten" first',
+    hint: 'run "kfd-checkpoint restore --parent PARENT ARCHIVE|CONTAINER", or --contents DIR for a parent in a folder',
   };
 }
 

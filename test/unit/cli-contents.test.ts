@@ -147,7 +147,7 @@ async function manifestOf(archive: string): Promise<Buffer> {
 }
 
 test('a parent whose contents are in a folder: saved by its indexes, restored with both folders', async (t) => {
-  const { root, take, verb } = await world(t);
+  const { top, root, take, verb } = await world(t);
   const base = await take('base', { contents: first });
   const options = ['--parent-contents', base.folder];
   const later = await take('later', { contents: second, options });
@@ -162,6 +162,44 @@ test('a parent whose contents are in a folder: saved by its indexes, restored wi
   const whole = await check(later.folder, base.folder);
   assert.equal(whole.code, 0, whole.stderr);
   assert.match(whole.stdout, /--contents \S+\/later --contents \S+\/base \S+\/later\.tar/);
+  // Hints name what will be accepted.
+  assert.match(alone.stderr, /--contents DIR for a parent in a folder/);
+  const flat = await verb('flatten', later.archive, '--parent', base.archive, '-o', `${top}/flat`);
+  assert.deepEqual([flat.code, /restore --contents/.test(flat.stderr)], [4, true], flat.stderr);
+  const parent = ['checkpoint', '--parent', base.archive, 'job', '--export', join(top, 'x.tar')];
+  const archive = await cli(parent, { native: services });
+  assert.deepEqual([archive.code, /with --parent-contents/.test(archive.stderr)], [4, true]);
+});
+
+test('a parent in a folder serves a checkpoint in place, and an interruption is no damage', async (t) => {
+  const { run, take } = await world(t);
+  const { folder } = await take('base', { contents: first });
+  const words = ['checkpoint', '--run', run, '--parent-contents', folder, 'job'];
+  const asked: (readonly string[])[] = [];
+  const through = async (_: string, args: readonly string[]) => asked.push(args) - 1;
+  const done = await cli(words, { native: services, runThrough: through });
+  assert.deepEqual([done.code, asked], [0, [['container', 'checkpoint', 'job']]], done.stderr);
+  const cancel = new AbortController();
+  cancel.abort();
+  const cut = await cli(words, { native: services, runThrough: through, signal: cancel.signal });
+  assert.match(cut.stderr, /reading was interrupted/);
+  assert.deepEqual([cut.code, asked.length], [1, 1]);
+});
+
+test('a folder that stays empty is told', async (t) => {
+  const { top, run } = await world(t);
+  const words = ['checkpoint', '--run', run, '--contents', join(top, 'a'), 'job'];
+  const done = await cli(words, { native: services, runThrough: async () => 0 });
+  assert.equal(done.code, 0);
+  assert.match(done.stderr, /\/a: stays empty: no GPU contents were saved\n/);
+});
+
+test('an image directory is restored by the name of its container', async (t) => {
+  const { root, bundle, take, verb } = await world(t);
+  const { folder } = await take('a', { contents: first, status: 125, inPlace: true });
+  const image = join(bundle, 'checkpoint');
+  const checked = await verb('check', '--root', root, '--contents', folder, image);
+  assert.match(checked.stdout, /restore --contents \S+\/a CONTAINER\n/, checked.stderr);
 });
 
 test('a folder that cannot be used is refused before podman is asked', async (t) => {
