@@ -26,7 +26,9 @@ export class PlainSubject implements Subject {
   async begin(operation: OperationName): Promise<{ words: string[] }> {
     await this.forget();
     const words = ['--runtime', this.#engine, 'run', '-d', '--name', this.#name];
-    await run('podman', ...words, '--network', 'none', image, 'sleep', '1000000');
+    // CRIU ends a sleep early (compel/arch/x86/src/lib/infect.c:compel_get_task_regs@v4.2).
+    const program = ['sh', '-c', 'while :; do sleep 1; done'];
+    await run('podman', ...words, '--network', 'none', image, ...program);
     const leave = operation === 'plain-leave' ? ['--leave-running'] : [];
     const save = ['container', 'checkpoint', ...leave, ...flags, this.#archive, this.#name];
     if (operation !== 'plain-import') return { words: ['podman', ...save] };
@@ -39,12 +41,20 @@ export class PlainSubject implements Subject {
     const { stdout } = await attempt('podman', 'inspect', '-f', state, this.#name);
     const [status = 'none', bundle = ''] = stdout.split(' ');
     const image = existsSync(join(bundle, 'checkpoint/inventory.img')) ? ', an image stays' : '';
-    const outcome = `status ${ended.status}, container ${status || 'none'}${image}`;
     await attempt('podman', 'rm', '-f', '-t', '0', this.#name);
+    const unknown = (await this.#endUnknown()) ? ', runs on when podman has removed it' : '';
+    const outcome = `status ${ended.status}, container ${status || 'none'}${image}${unknown}`;
     if (operation !== 'plain-import') return { outcome, problems: [] };
     const again = await attempt('podman', 'container', 'restore', '--import', this.#archive);
     if (again.status === 0) return { outcome, problems: [] };
     return { outcome, problems: [`a retry fails: ${again.stderr.slice(-200)}`] };
+  }
+
+  /** Whether the runtime has a container that podman does not know. It is ended. */
+  async #endUnknown(): Promise<boolean> {
+    const ids = (await run(this.#engine, 'list', '-q')).split('\n').filter(Boolean);
+    for (const id of ids) await run(this.#engine, 'delete', '--force', id);
+    return ids.length > 0;
   }
 
   async forget(): Promise<void> {

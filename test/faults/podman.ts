@@ -196,6 +196,10 @@ export class Podman implements Subject {
       if (problems.length === 0) return { outcome: 'failed, runs', problems };
     }
     if (operation.to !== 'place') await job.remove();
+    if (await job.runsUnknown()) {
+      problems.push('it runs on, and podman does not know it');
+      await job.endUnknown();
+    }
     problems.push(...(await objectsLeft()));
     const [program = '', ...args] = operation.words(job);
     const again = await attempt(program, ...args);

@@ -49,6 +49,13 @@ const known: readonly Known[] = [
       'docs/containerd.md has the way out',
   },
   {
+    when: (row) => strikes(row, 'engine'),
+    problem: /^it runs on, and podman does not know it$/,
+    reason:
+      'runtime and conmon go on when podman is killed in a restore, and nobody tells podman: the control ' +
+      'plain-import with a killed engine; docs/troubleshooting.md has the way out, which the row takes',
+  },
+  {
     when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),
     problem: /^left: mount \S+\/criu-root$/,
     reason:

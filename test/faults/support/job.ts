@@ -1,9 +1,9 @@
 /** The container that podman's operations work on: small, and what it holds can be judged. */
 
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
-import { attempt, until } from '../../e2e/support/command.js';
+import { attempt, run, until } from '../../e2e/support/command.js';
 import { Container, counter, type Engine } from '../../e2e/support/container.js';
 import { gpuObjects, steadyObjects } from '../../e2e/support/gpu.js';
 import { imageFiles } from '../../e2e/support/image-files.js';
@@ -107,6 +107,22 @@ export class Job {
     await until(`the end of ${name}`, gone, secondsToRemove).catch(() => {
       throw new Error(`podman rm: ${said}`);
     });
+  }
+
+  /** The runtime has the container, and podman says that it has stopped or is not there. */
+  async runsUnknown(): Promise<boolean> {
+    const { engine } = this.container;
+    if ((await this.status()) === 'running') return false;
+    return (await run(engine, 'list', '-q')).split('\n').includes(this.#id);
+  }
+
+  /** The way out that docs/troubleshooting.md has. */
+  async endUnknown(): Promise<void> {
+    await run(this.container.engine, 'delete', '--force', this.#id);
+  }
+
+  get #id(): string {
+    return basename(dirname(this.container.bundle));
   }
 
   #ask(command: string): Promise<string> {
