@@ -28,7 +28,7 @@ case "$1 $2" in
 'container checkpoint')
   echo exited >container
   while [ $# -gt 0 ]; do [ "$1" != --export ] || echo archive >"$2"; shift; done ;;
-'save '*) while [ "$1" != --output ]; do shift; done; mkdir "$2" && echo '{}' >"$2/oci-layout" ;;
+'save '*) while [ "$1" != --output ]; do shift; done; mkdir -p "$2" && echo '{}' >"$2/oci-layout" ;;
 esac`,
   'kfd-checkpoint': `echo "kfd-checkpoint $*" >>log
 [ "$1" != restore ] || echo running >container

@@ -1,7 +1,7 @@
 /** `kfd-ci save` and `kfd-ci migrate`: what is run, what is kept, and the verdict. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -34,6 +34,7 @@ test('save: a layout takes the place of the earlier one, and its image is not ke
   await writeFile(join(dir, 'oci-layout'), 'earlier');
   assert.equal(world.summary(['save', `oci:${dir}`, ...words]).status, 0);
   assert.equal(readFileSync(join(dir, 'oci-layout'), 'utf8'), '{}\n');
+  assert.equal(statSync(dir).mode & 0o777, 0o700, 'memory is in it');
   assert.ok(!existsSync(`${dir}.old`) && !existsSync(`${dir}.new`));
   const [, image] = /--create-image (localhost\/kfd-ci:\d+) /.exec(world.read('log')) ?? [];
   assert.deepEqual(world.commands().slice(-3), [
