@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CiWorld } from './ci-programs.js';
@@ -47,6 +47,30 @@ test('save: a layout takes the place of the earlier one, and its image is not ke
   assert.deepEqual([failed.status, failed.reason], [1, 'publish-failed']);
   assert.equal(readFileSync(join(dir, 'oci-layout'), 'utf8'), '{}\n', 'the earlier one stays');
   assert.match(world.commands().at(-1) ?? '', /^podman rmi localhost\/kfd-ci:/);
+});
+
+test('save: what one that failed or was killed has begun is not in the way of the next', async (t) => {
+  for (const [image, reason, word] of [
+    ['oci:warm', 'publish-failed', 'save'],
+    ['./warm', 'checkpoint-failed', 'checkpoint'],
+  ] as const) {
+    const world = (await CiWorld.make(t)).put(`fail-${word}`, 'Error: no space left on device\n');
+    assert.equal(world.summary(['save', image, ...words]).reason, reason);
+    assert.ok(!world.has('warm.new'), image);
+    await rm(join(world.folder, `fail-${word}`));
+    assert.equal(world.summary(['save', image, ...words]).status, 0);
+    assert.ok(world.has('warm') && !world.has('warm.new'), image);
+  }
+  for (const begun of ['warm.new', 'warm.new/blobs']) {
+    const world = await CiWorld.make(t);
+    await mkdir(join(world.folder, begun), { recursive: true });
+    assert.equal(world.summary(['save', 'oci:warm', ...words]).status, 0, begun);
+    assert.equal(statSync(join(world.folder, 'warm')).mode & 0o777, 0o700);
+  }
+  const used = (await CiWorld.make(t)).put('container', 'running');
+  await mkdir(join(used.folder, 'warm.new/blobs'), { recursive: true });
+  assert.equal(used.summary(['save', 'oci:warm', ...words]).reason, 'name-in-use');
+  assert.ok(used.has('warm.new'), 'another save may be writing it');
 });
 
 test('save: an archive has its name when it is whole; a folder of others is not touched', async (t) => {
