@@ -126,7 +126,8 @@ const failed = (code: string) => ({
 test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', async (t) => {
   const cases = [
     [moved(900), 'exited', 0, 'moved'],
-    [moved(null), 'exited', 0, 'moved'],
+    [moved(1000), 'exited', 0, 'moved'],
+    [moved(null), 'exited', 22, 'too-slow'],
     [moved(1001), 'exited', 22, 'too-slow'],
     [failed('E_GPU_MISMATCH'), 'running', 20, 'not-moved'],
     [failed('E_IO'), 'exited', 21, 'not-running'],
