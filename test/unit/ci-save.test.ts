@@ -145,6 +145,15 @@ test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', asy
   }
 });
 
+test('migrate --dry-run: status 0 does not mean that it has moved', async (t) => {
+  const world = (await CiWorld.make(t)).answer('migrate', moved(null)).put('container', 'running');
+  const able = world.summary(['migrate', 'job', 'b', '--max-downtime', '1000', '--dry-run']);
+  assert.deepEqual([able.status, able.reason], [0, 'able']);
+  world.answer('migrate', failed('E_GPU_MISMATCH'));
+  const summary = world.summary(['migrate', 'job', 'b', '--dry-run']);
+  assert.deepEqual([summary.status, summary.reason], [20, 'not-moved']);
+});
+
 test('JUnit: steps are cases, and text of others is escaped', async (t) => {
   const world = (await CiWorld.make(t)).put('fail-checkpoint', 'Error: <a> & "b" \\\u0007\n');
   const files = ['--junit', 'junit.xml', '--summary', 'summary.json'];
@@ -185,6 +194,8 @@ test('wrong command lines run nothing', async (t) => {
     ['start', 'oci:/x', '--name', 'j', '--nope', 'x'],
     ['start', 'oci:/x', '--name', 'j', '--wait', 'long'],
     ['start', 'oci:/x', '--name', 'j', 'worker'],
+    ['start', 'oci:/x', '--name', 'j', '--dry-run'],
+    ['save', 'oci:/x', '--with-image', ...words],
     ['save', 'oci:/x', '--name', 'j'],
     ['save', 'oci:/x:tag', ...words],
     ['migrate', 'job'],
