@@ -9,7 +9,10 @@ import { repository, temporaryFolder } from './paths.js';
 
 export const script = join(repository, 'examples/ci/kfd-ci');
 
-/** `fail-WORD` makes the command with that word fail; `VERB.out`, `.err` and `.status` are answers of a verb. */
+/**
+ * `fail-WORD` makes the command with that word fail; `VERB.out`, `.err` and `.status` are answers of a verb. With
+ * `exits`, what is run has ended when it is asked.
+ */
 const programs = {
   podman: `echo "podman $*" >>log
 [ "$1" != --runtime ] || shift 2
@@ -25,7 +28,7 @@ for word; do
   [ ! -e "fail-$word" ] || { : >container; echo working >&2; cat "fail-$word" >&2; exit 125; }
 done
 case "$1 $2" in
-'run --detach') echo running >container ;;
+'run --detach') [ -e exits ] && echo exited >container || echo running >container ;;
 'logs '*) cat logs ;;
 'exec '*) [ -e ready ] || exit 1 ;;
 'rm '*) rm -f container ;;
