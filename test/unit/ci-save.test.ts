@@ -193,6 +193,8 @@ test('wrong command lines run nothing', async (t) => {
     ['start', 'oci:/x', '--name', 'j', '--ready'],
     ['start', 'oci:/x', '--name', 'j', '--nope', 'x'],
     ['start', 'oci:/x', '--name', 'j', '--wait', 'long'],
+    ['start', 'oci:/x', '--name', 'j', '--wait', '08'],
+    ['start', 'oci:/x', '--name', 'j', '--wait', '1,2'],
     ['start', 'oci:/x', '--name', 'j', 'worker'],
     ['start', 'oci:/x', '--name', 'j', '--dry-run'],
     ['save', 'oci:/x', '--with-image', ...words],
@@ -200,6 +202,7 @@ test('wrong command lines run nothing', async (t) => {
     ['save', 'oci:/x:tag', ...words],
     ['migrate', 'job'],
     ['migrate', 'job', 'b', '--max-downtime', '1s'],
+    ['migrate', 'job', 'b', '--max-downtime', '010'],
   ];
   for (const args of wrong) {
     const { status, stdout, stderr } = world.run(args);
