@@ -135,7 +135,7 @@ test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', asy
   ] as const;
   for (const [answer, state, status, reason] of cases) {
     const world = (await CiWorld.make(t)).answer('migrate', answer).put('container', state);
-    const options = ['--with-image', '--max-downtime', '1000', '--gpu-map', '0=1'];
+    const options = ['--with-image', '--fail-above', '1000', '--gpu-map', '0=1'];
     const summary = world.summary(['migrate', 'job', 'root@b', ...options]);
     assert.deepEqual([summary.status, summary.reason], [status, reason]);
     assert.deepEqual(world.commands(), [
@@ -147,7 +147,7 @@ test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', asy
 
 test('migrate --dry-run: status 0 does not mean that it has moved', async (t) => {
   const world = (await CiWorld.make(t)).answer('migrate', moved(null)).put('container', 'running');
-  const able = world.summary(['migrate', 'job', 'b', '--max-downtime', '1000', '--dry-run']);
+  const able = world.summary(['migrate', 'job', 'b', '--fail-above', '1000', '--dry-run']);
   assert.deepEqual([able.status, able.reason], [0, 'able']);
   world.answer('migrate', failed('E_GPU_MISMATCH'));
   const summary = world.summary(['migrate', 'job', 'b', '--dry-run']);
@@ -201,8 +201,8 @@ test('wrong command lines run nothing', async (t) => {
     ['save', 'oci:/x', '--name', 'j'],
     ['save', 'oci:/x:tag', ...words],
     ['migrate', 'job'],
-    ['migrate', 'job', 'b', '--max-downtime', '1s'],
-    ['migrate', 'job', 'b', '--max-downtime', '010'],
+    ['migrate', 'job', 'b', '--fail-above', '1s'],
+    ['migrate', 'job', 'b', '--fail-above', '010'],
   ];
   for (const args of wrong) {
     const { status, stdout, stderr } = world.run(args);
