@@ -1,5 +1,6 @@
 /** Where large temporary files go. */
 
+import { randomUUID } from 'node:crypto';
 import { constants, promises } from 'node:fs';
 import { join } from 'node:path';
 import { asKfdError } from '../errors.js';
@@ -31,11 +32,16 @@ export async function inWorkFolder<T>(
   }
 }
 
-/** Opens a new file without a name: nothing is left of it, however this process ends. Throws Node's error. */
+/** Opens a new file and takes its name away: no more than an empty file can be left of it. Throws Node's error. */
 export async function unnamedFile(folder: string): Promise<promises.FileHandle> {
-  const name = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
+  const name = join(folder, `.kfd-checkpoint-${randomUUID()}.tmp`);
   const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   const handle = await promises.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  await promises.unlink(name);
-  return handle;
+  try {
+    await promises.unlink(name);
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }

@@ -204,7 +204,7 @@ scenario('ci: a migration and its verdict', ({ engine }) =>
     const stays = await ci([...migrate, '--with-image'], path);
     assert.deepEqual([stays.status, stays.reason], [20, 'not-moved']);
     second.unset('fail-restore');
-    const slow = await ci([...migrate, '--max-downtime', '1'], path);
+    const slow = await ci([...migrate, '--fail-above', '1'], path);
     assert.deepEqual([slow.status, slow.reason], [22, 'too-slow']);
     assert.equal(await second.state(job.name), 'running');
     assert.match(await job.control.ask('verify'), /^verified /);

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stagingFile } from '../../src/criu/state-folder.js';
 import { native } from '../../src/native.js';
+import { pieceMib } from '../../src/session/contents/staging.js';
 import { attemptWithin, until } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
@@ -13,9 +14,8 @@ import { keptLogs } from './chain.js';
 import type { Progress } from './progress.js';
 import { gpuSample, hostSample, type Sample, settled } from './sample.js';
 
-/** For all sessions together, MiB: every one of them gets its turn. Locks are on pieces of it. */
+/** For all sessions together, MiB: every one of them gets its turn. */
 const stagingMib = 64;
-const pieceMib = 8;
 const limit = 3600;
 /** Without SDMA: a GPU does not have a queue of it for each of so many programs. */
 const program = ['kfd-worker', '--ordered'];
@@ -120,7 +120,7 @@ async function timed(
  * when it waits for other podmans for 100 s, as it does when all of them start at once on a slow machine.
  */
 async function allAtOnce(jobs: readonly Container[], verb: 'checkpoint' | 'restore') {
-  const memory = allStaging();
+  const memory = await allStaging();
   const ends: Promise<void>[] = [];
   try {
     for (const job of jobs) {
@@ -144,11 +144,16 @@ async function sessions(count: number): Promise<void> {
   await until(`${count} sessions`, async () => (await sessionPids()).length >= count, 300, 500);
 }
 
-/** Takes all memory that sessions could get, until it is closed. */
-function allStaging(): { close(): void } {
+/** Takes all memory that sessions could get, until it is closed. Another process may look at the locks at first. */
+async function allStaging(): Promise<{ close(): void }> {
   const pieces = stagingMib / pieceMib;
   const request = { file: stagingFile, total: pieces, wanted: pieces, transfers: 1 };
   const claim = new (native().StagingClaim)({ ...request, session: process.pid });
-  assert.equal(claim.poll(), pieces);
+  try {
+    assert.equal(await until('all staging memory', () => claim.poll() || false), pieces);
+  } catch (error) {
+    claim.close();
+    throw error;
+  }
   return claim;
 }

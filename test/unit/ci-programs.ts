@@ -9,7 +9,10 @@ import { repository, temporaryFolder } from './paths.js';
 
 export const script = join(repository, 'examples/ci/kfd-ci');
 
-/** `fail-WORD` makes the command with that word fail; `VERB.out`, `.err` and `.status` are answers of a verb. */
+/**
+ * `fail-WORD` makes the command with that word fail; `VERB.out`, `.err` and `.status` are answers of a verb. With
+ * `exits`, what is run has ended when it is asked.
+ */
 const programs = {
   podman: `echo "podman $*" >>log
 [ "$1" != --runtime ] || shift 2
@@ -18,17 +21,19 @@ case "$1 $2" in
 'container inspect') [ -e container ] && cat container && exit 0 || exit 125 ;;
 esac
 for word; do
+  case $option in --output) layout=$word && mkdir -p "$word/blobs" ;; --export) echo archive >"$word" ;; esac
+  option=$word
+done
+for word; do
   [ ! -e "fail-$word" ] || { : >container; echo working >&2; cat "fail-$word" >&2; exit 125; }
 done
 case "$1 $2" in
-'run --detach') echo running >container ;;
+'run --detach') [ -e exits ] && echo exited >container || echo running >container ;;
 'logs '*) cat logs ;;
 'exec '*) [ -e ready ] || exit 1 ;;
 'rm '*) rm -f container ;;
-'container checkpoint')
-  echo exited >container
-  while [ $# -gt 0 ]; do [ "$1" != --export ] || echo archive >"$2"; shift; done ;;
-'save '*) while [ "$1" != --output ]; do shift; done; mkdir "$2" && echo '{}' >"$2/oci-layout" ;;
+'container checkpoint') echo exited >container ;;
+'save '*) echo '{}' >"$layout/oci-layout" ;;
 esac`,
   'kfd-checkpoint': `echo "kfd-checkpoint $*" >>log
 [ "$1" != restore ] || echo running >container

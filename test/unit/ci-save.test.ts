@@ -1,8 +1,8 @@
 /** `kfd-ci save` and `kfd-ci migrate`: what is run, what is kept, and the verdict. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CiWorld } from './ci-programs.js';
@@ -34,6 +34,7 @@ test('save: a layout takes the place of the earlier one, and its image is not ke
   await writeFile(join(dir, 'oci-layout'), 'earlier');
   assert.equal(world.summary(['save', `oci:${dir}`, ...words]).status, 0);
   assert.equal(readFileSync(join(dir, 'oci-layout'), 'utf8'), '{}\n');
+  assert.equal(statSync(dir).mode & 0o777, 0o700, 'memory is in it');
   assert.ok(!existsSync(`${dir}.old`) && !existsSync(`${dir}.new`));
   const [, image] = /--create-image (localhost\/kfd-ci:\d+) /.exec(world.read('log')) ?? [];
   assert.deepEqual(world.commands().slice(-3), [
@@ -46,6 +47,30 @@ test('save: a layout takes the place of the earlier one, and its image is not ke
   assert.deepEqual([failed.status, failed.reason], [1, 'publish-failed']);
   assert.equal(readFileSync(join(dir, 'oci-layout'), 'utf8'), '{}\n', 'the earlier one stays');
   assert.match(world.commands().at(-1) ?? '', /^podman rmi localhost\/kfd-ci:/);
+});
+
+test('save: what one that failed or was killed has begun is not in the way of the next', async (t) => {
+  for (const [image, reason, word] of [
+    ['oci:warm', 'publish-failed', 'save'],
+    ['./warm', 'checkpoint-failed', 'checkpoint'],
+  ] as const) {
+    const world = (await CiWorld.make(t)).put(`fail-${word}`, 'Error: no space left on device\n');
+    assert.equal(world.summary(['save', image, ...words]).reason, reason);
+    assert.ok(!world.has('warm.new'), image);
+    await rm(join(world.folder, `fail-${word}`));
+    assert.equal(world.summary(['save', image, ...words]).status, 0);
+    assert.ok(world.has('warm') && !world.has('warm.new'), image);
+  }
+  for (const begun of ['warm.new', 'warm.new/blobs']) {
+    const world = await CiWorld.make(t);
+    await mkdir(join(world.folder, begun), { recursive: true });
+    assert.equal(world.summary(['save', 'oci:warm', ...words]).status, 0, begun);
+    assert.equal(statSync(join(world.folder, 'warm')).mode & 0o777, 0o700);
+  }
+  const used = (await CiWorld.make(t)).put('container', 'running');
+  await mkdir(join(used.folder, 'warm.new/blobs'), { recursive: true });
+  assert.equal(used.summary(['save', 'oci:warm', ...words]).reason, 'name-in-use');
+  assert.ok(used.has('warm.new'), 'another save may be writing it');
 });
 
 test('save: an archive has its name when it is whole; a folder of others is not touched', async (t) => {
@@ -101,7 +126,8 @@ const failed = (code: string) => ({
 test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', async (t) => {
   const cases = [
     [moved(900), 'exited', 0, 'moved'],
-    [moved(null), 'exited', 0, 'moved'],
+    [moved(1000), 'exited', 0, 'moved'],
+    [moved(null), 'exited', 22, 'too-slow'],
     [moved(1001), 'exited', 22, 'too-slow'],
     [failed('E_GPU_MISMATCH'), 'running', 20, 'not-moved'],
     [failed('E_IO'), 'exited', 21, 'not-running'],
@@ -109,7 +135,7 @@ test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', asy
   ] as const;
   for (const [answer, state, status, reason] of cases) {
     const world = (await CiWorld.make(t)).answer('migrate', answer).put('container', state);
-    const options = ['--with-image', '--max-downtime', '1000', '--gpu-map', '0=1'];
+    const options = ['--with-image', '--fail-above', '1000', '--gpu-map', '0=1'];
     const summary = world.summary(['migrate', 'job', 'root@b', ...options]);
     assert.deepEqual([summary.status, summary.reason], [status, reason]);
     assert.deepEqual(world.commands(), [
@@ -117,6 +143,15 @@ test('migrate: the verdict, by what kfd-checkpoint says and by who runs it', asy
     ]);
     assert.equal(world.read('container'), state, 'the container is left alone');
   }
+});
+
+test('migrate --dry-run: status 0 does not mean that it has moved', async (t) => {
+  const world = (await CiWorld.make(t)).answer('migrate', moved(null)).put('container', 'running');
+  const able = world.summary(['migrate', 'job', 'b', '--fail-above', '1000', '--dry-run']);
+  assert.deepEqual([able.status, able.reason], [0, 'able']);
+  world.answer('migrate', failed('E_GPU_MISMATCH'));
+  const summary = world.summary(['migrate', 'job', 'b', '--dry-run']);
+  assert.deepEqual([summary.status, summary.reason], [20, 'not-moved']);
 });
 
 test('JUnit: steps are cases, and text of others is escaped', async (t) => {
@@ -158,11 +193,16 @@ test('wrong command lines run nothing', async (t) => {
     ['start', 'oci:/x', '--name', 'j', '--ready'],
     ['start', 'oci:/x', '--name', 'j', '--nope', 'x'],
     ['start', 'oci:/x', '--name', 'j', '--wait', 'long'],
+    ['start', 'oci:/x', '--name', 'j', '--wait', '08'],
+    ['start', 'oci:/x', '--name', 'j', '--wait', '1,2'],
     ['start', 'oci:/x', '--name', 'j', 'worker'],
+    ['start', 'oci:/x', '--name', 'j', '--dry-run'],
+    ['save', 'oci:/x', '--with-image', ...words],
     ['save', 'oci:/x', '--name', 'j'],
     ['save', 'oci:/x:tag', ...words],
     ['migrate', 'job'],
-    ['migrate', 'job', 'b', '--max-downtime', '1s'],
+    ['migrate', 'job', 'b', '--fail-above', '1s'],
+    ['migrate', 'job', 'b', '--fail-above', '010'],
   ];
   for (const args of wrong) {
     const { status, stdout, stderr } = world.run(args);

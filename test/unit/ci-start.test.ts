@@ -131,6 +131,21 @@ test('with the words of podman run it starts cold by itself, and says why', asyn
   assert.ok(world.has('container'));
 });
 
+test('a cold start that fails has its own message, and no code of the warm one', async (t) => {
+  const refused = await said(t, 'two-gpus', { [node]: otherModel });
+  const cases = [
+    ['fail-run', [], 'run-failed', 'podman: Error: it is so'],
+    ['logs', ['--wait', '0', '--log', 'never'], 'not-ready', 'not ready in 0 s'],
+    ['exits', ['--ready', 'true'], 'not-ready', 'the container is exited'],
+  ] as const;
+  for (const [file, options, reason, message] of cases) {
+    const world = (await CiWorld.make(t)).answer('check', refused).put(file, 'Error: it is so\n');
+    const summary = world.summary([...start, ...options, ...cold]);
+    assert.deepEqual([summary.status, summary.reason, summary.start], [1, reason, 'cold']);
+    assert.deepEqual([summary.code, summary.message], ['', message]);
+  }
+});
+
 test('an image that cannot be pulled, and a restore that fails', async (t) => {
   const pull = (await CiWorld.make(t)).put('fail-pull', 'Error: unknown\n"manifest"\\\n');
   const missing = pull.summary(['start', 'registry.example/x:1', '--name', 'job']);

@@ -109,8 +109,9 @@ test('GitLab: each job does what its name says', { skip }, async (t) => {
     MIGRATED_CONTAINER: 'job',
     MIGRATION_TARGET: 'root@b',
   };
+  const downtime = '{\n  "downtime_ms": 60000\n}\n';
   const lastOf = async (job: string) => {
-    const world = (await CiWorld.make(t)).put('ready').put('migrate.out', '{}\n');
+    const world = (await CiWorld.make(t)).put('ready').put('migrate.out', downtime);
     for (const line of jobs[job]?.script ?? []) {
       const { status, stderr } = shell(world, line, env);
       assert.equal(status, 0, stderr);

@@ -19,7 +19,7 @@ const maxWorkers = 16;
 /** Frames that a worker may keep beside its slot: compressed content, and content of several buffers. */
 const framesPerWorker = 2;
 /** The unit of the host's staging memory, MiB. It is the least that a transfer works with. */
-const pieceMib = 8;
+export const pieceMib = 8;
 /** How often a waiting transfer looks, ms. A wait shorter than `quietMs` is not logged. */
 const pollMs = 20;
 const quietMs = 100;

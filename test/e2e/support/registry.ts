@@ -34,14 +34,29 @@ export class Registry {
     const http = `http:\n  addr: ${registryHost}\n`;
     writeFileSync(`${folder}/config.yml`, `version: 0.1\n${storage}${http}`);
     const server = spawn(program, ['serve', `${folder}/config.yml`], { stdio: 'ignore' });
-    await until('the registry', () => answers());
-    return new Registry(server);
+    const registry = new Registry(server);
+    try {
+      await until('the registry', () => {
+        if (registry.#ended) throw new Error(`${program} has ended, status ${server.exitCode}`);
+        return answers();
+      });
+    } catch (error) {
+      await registry.stop();
+      throw error;
+    }
+    return registry;
+  }
+
+  get #ended(): boolean {
+    return this.#server.exitCode !== null || this.#server.signalCode !== null;
   }
 
   async stop(): Promise<void> {
-    const ended = once(this.#server, 'exit');
-    this.#server.kill('SIGKILL');
-    await ended;
+    if (!this.#ended) {
+      const ended = once(this.#server, 'exit');
+      this.#server.kill('SIGKILL');
+      await ended;
+    }
     rmSync(folder, { recursive: true, force: true });
     rmSync(trust, { force: true });
   }
