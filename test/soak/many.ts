@@ -10,6 +10,7 @@ import { attemptWithin, until } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
 import { sessionPids } from '../e2e/support/session.js';
+import { Evidence } from '../faults/support/evidence.js';
 import { keptLogs } from './chain.js';
 import type { Progress } from './progress.js';
 import { gpuSample, hostSample, type Sample, settled } from './sample.js';
@@ -135,8 +136,9 @@ async function allAtOnce(jobs: readonly Container[], verb: 'checkpoint' | 'resto
   await Promise.all(ends);
 }
 
-async function podman(verb: 'checkpoint' | 'restore', { name }: Container): Promise<void> {
+async function podman(verb: 'checkpoint' | 'restore', { name, bundle }: Container): Promise<void> {
   const done = await attemptWithin(limit, 'podman', 'container', verb, name);
+  if (done.status !== 0) new Evidence(bundle).keep(name);
   assert.equal(done.status, 0, `${name}: ${done.stderr}`);
 }
 
