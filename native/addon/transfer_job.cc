@@ -98,14 +98,16 @@ void run(JobState& job) {
                        job.progress, &files.chain());
     job.summary = reader.summary();
   } else {
-    const UniqueFd file =
-        options.stream ? UniqueFd() : open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
+    const UniqueFd file = open_at(options.path, O_RDWR | O_CREAT | O_EXCL);
     const UniqueFd parent_file =
         options.parent.empty() ? UniqueFd() : open_at(options.parent, O_RDONLY);
     std::optional<PagesReader> parent;
     if (parent_file) parent.emplace(parent_file.get());
-    auto sink = options.stream ? options.stream->file(options.pages.process, options.pages.gpu)
-                               : file_sink(file.get());
+    auto sink = file_sink(file.get());
+    if (options.stream) {
+      sink = both_sinks(std::move(sink),
+                        options.stream->file(options.pages.process, options.pages.gpu));
+    }
     PagesWriter writer(std::move(sink), options.pages, parent ? &*parent : nullptr,
                        options.frames.get());
     job.stats = drain(*engine, options.buffers, writer, options.transfer, job.stop.get_token(),

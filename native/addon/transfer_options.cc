@@ -43,11 +43,8 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
   options.ring.slots = to_uint32(object.Get("slots"), "slots");
   options.ring.slot_bytes = to_uint32(object.Get("slotBytes"), "slotBytes");
   options.transfer.workers = to_uint32(object.Get("workers"), "workers");
-  const Napi::Value stream = object.Get("stream");
   if (options.operation == Operation::snapshot) {
     options.host_bytes = to_uint64(object.Get("hostBytes"), "hostBytes");
-  } else if (options.operation == Operation::drain && !stream.IsUndefined()) {
-    options.stream = ContentsSenderJs::shared(stream, "stream");
   } else {
     options.path = to_string(object.Get("path"), "path");
   }
@@ -62,6 +59,8 @@ TransferJobOptions read_transfer_options(const Napi::Value& value) {
     if (!frames.IsUndefined()) options.frames = ImageFramesJs::shared(frames, "frames");
     options.pages.process = to_uint32(object.Get("process"), "process");
     options.pages.gpu = to_uint32(object.Get("gpu"), "gpu");
+    const Napi::Value stream = object.Get("stream");
+    if (!stream.IsUndefined()) options.stream = ContentsSenderJs::shared(stream, "stream");
   }
   const Napi::Value parents = object.Get("parents");
   if (!parents.IsUndefined()) options.parents = to_strings(parents, "parents");

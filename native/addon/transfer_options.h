@@ -21,9 +21,9 @@ enum class Operation { drain, upload, snapshot };
 /// What a transfer is to do, and with what.
 struct TransferJobOptions {
   Operation operation = Operation::drain;
-  std::string path;                        // unless there is a stream
+  std::string path;                        // unless it is a snapshot
   std::vector<std::string> parents;        // of an upload: ancestors of `path`, nearest first
-  std::shared_ptr<ContentsSender> stream;  // of a drain; may be missing
+  std::shared_ptr<ContentsSender> stream;  // of a drain, beside `path`; may be missing
   std::string parent;                      // of a drain; empty: none
   std::shared_ptr<ImageFrames> frames;     // of a drain; may be missing
   std::string render_node;

@@ -26,9 +26,9 @@ interface TransferOptions {
 
 export interface DrainOptions extends TransferOptions {
   readonly operation: 'drain';
-  /** The pages file, unless there is a stream. */
-  readonly path?: string;
-  /** Takes the pages file instead: it is written nowhere on this host. */
+  /** The pages file. */
+  readonly path: string;
+  /** Takes the same bytes, while they are written. */
   readonly stream?: ContentsSender;
   readonly process: number;
   readonly gpu: number;

@@ -1,6 +1,6 @@
 /**
- * How `kfd-checkpoint checkpoint --contents` and `restore --contents` pass folders of GPU contents to a session. The
- * request lies in the command's folder (command-folder.ts).
+ * How `kfd-checkpoint checkpoint --contents`, `restore --contents` and `migrate` pass folders of GPU contents to a
+ * session. The request lies in the command's folder (command-folder.ts).
  *
  * A dump finds it by its ancestors. A restore cannot: podman starts conmon, which leaves podman before it starts the
  * OCI runtime. So the request of a restore says by digests which contents it is for.
@@ -19,6 +19,8 @@ const schema = v.variant('operation', [
     operation: v.literal('dump'),
     /** Where pages files are written. */
     folder,
+    /** A FIFO that gets them, too, while they are written. */
+    stream: v.exactOptional(folder),
   }),
   v.strictObject({
     operation: v.literal('restore'),

@@ -6,8 +6,14 @@ import type { Config } from '../config.js';
 import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
-import { type Delivery, type Listener, native } from '../native.js';
-import type { OwnFolder } from './contents/requests.js';
+import {
+  type ContentsSender,
+  type Delivery,
+  fromNative,
+  type Listener,
+  native,
+} from '../native.js';
+import type { DumpRequest } from './contents/requests.js';
 import { HostStaging } from './contents/staging.js';
 import { Transfers } from './contents/transfers.js';
 import { claimFolder, contentsLink } from './control/folders.js';
@@ -35,16 +41,18 @@ export class SessionContext {
   readonly contents: string;
   /** The folder of the session's sockets. */
   readonly directory: string;
-  readonly #contents: OwnFolder | undefined;
+  readonly stream?: ContentsSender;
+  readonly #contents: DumpRequest['folder'] | undefined;
   #listener: Listener | undefined;
 
   /** `contents`: for the pages files of a checkpoint. Throws E_IMAGE_MISSING or E_IO. */
-  constructor(request: SessionRequest, config: Config, contents?: OwnFolder) {
+  constructor(request: SessionRequest, config: Config, contents?: DumpRequest) {
     this.request = request;
     this.config = config;
     this.image = `/proc/self/fd/${openImageDirectory(request.imageDirectory)}`;
-    this.contents = contents?.path ?? this.image;
-    this.#contents = contents;
+    this.contents = contents?.folder.path ?? this.image;
+    this.#contents = contents?.folder;
+    if (contents?.stream !== undefined) this.stream = openStream(contents.stream);
     const stamp = new Date().toISOString().replace(/[:.]/g, '-');
     this.logPath = join(config.log_dir, `${stamp}-${request.operation}-${request.criuPid}.log`);
     this.log = createLogger({
@@ -71,6 +79,15 @@ export class SessionContext {
   close(): void {
     this.#listener?.close();
     rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** From now on the reader waits for this session. Throws E_IO. */
+function openStream(path: string): ContentsSender {
+  try {
+    return new (native().ContentsSender)(path);
+  } catch (error) {
+    throw fromNative(error, path);
   }
 }
 

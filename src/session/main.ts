@@ -72,7 +72,8 @@ async function main(): Promise<void> {
   const contents = isDump ? await requestedForDump(request.criuPid) : undefined;
   const context = new SessionContext(request, config, contents);
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
-  if (contents !== undefined) context.log.info({ folder: contents.name }, 'contents folder');
+  if (contents !== undefined)
+    context.log.info({ folder: contents.folder.name, stream: contents.stream }, 'contents folder');
   cgroup.limit(config, context.log, isDump ? context.contents : undefined);
   const session = isDump ? new DumpSession(context) : new RestoreSession(context);
   const controlled = new ControlledSession(context, session);

@@ -52,9 +52,13 @@ test('a dump takes the folder of its own command alone', async (t) => {
   assert.equal(await requestedForDump(process.pid, run), undefined, 'a request for a restore');
   await put(processName(process.ppid), { operation: 'dump', folder: path });
   const found = await requestedForDump(process.pid, run);
-  assert.equal(found?.name, path);
-  await writeFile(join(found.path, 'through the open folder'), '');
-  await found.close();
+  assert.deepEqual([found?.folder.name, found?.stream], [path, undefined]);
+  await writeFile(join(found?.folder.path ?? '', 'through the open folder'), '');
+  await found?.folder.close();
+  await put(processName(process.ppid), { operation: 'dump', folder: path, stream: '/a/fifo' });
+  const sent = await requestedForDump(process.pid, run);
+  assert.equal(sent?.stream, '/a/fifo');
+  await sent.folder.close();
   await writeFile(join(path, 'amdgpu-pages-0-0000.img'), 'of another checkpoint');
   await assert.rejects(requestedForDump(process.pid, run), {
     code: 'E_USAGE',

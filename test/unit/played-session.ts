@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, defaultConfig } from '../../src/config.js';
 import { createLogger } from '../../src/log.js';
-import type { Delivery, Descriptor } from '../../src/native.js';
+import type { ContentsSender, Delivery, Descriptor } from '../../src/native.js';
 import { HostStaging } from '../../src/session/contents/staging.js';
 import { Transfers } from '../../src/session/contents/transfers.js';
 import type { Operation, SessionContext } from '../../src/session/context.js';
@@ -36,6 +36,7 @@ export async function playedSession(
     readonly criuPid: number;
     readonly image: string;
     readonly contents?: string;
+    readonly stream?: ContentsSender;
   },
   bend: Partial<Config> = {},
 ) {
@@ -53,6 +54,7 @@ export async function playedSession(
     config,
     image,
     contents,
+    stream: request.stream,
     log,
     logPath: 'log',
     phases: new Phases('prepare'),

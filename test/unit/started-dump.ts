@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config.js';
 import { readHost } from '../../src/gpu/host.js';
-import { type Descriptor, native } from '../../src/native.js';
+import { type ContentsSender, type Descriptor, native } from '../../src/native.js';
 import { DumpSession } from '../../src/session/dump/session.js';
 import { fileKind, messageType } from '../../src/session/plugin/wire.js';
 import { type FindContents, preflight } from '../../src/session/restore/preflight.js';
@@ -34,8 +34,13 @@ const kfdState = stateFile({
 });
 const renderState = renderStateFile({ bos: [renderBo], contexts: [1] });
 
-/** `own`: of the pages files, if not the image directory. */
-export async function started(t: TestContext, config: Partial<Config> = {}, own?: string) {
+/** `own`: of the pages files, if not the image directory; `stream` gets them, too. */
+export async function started(
+  t: TestContext,
+  config: Partial<Config> = {},
+  own?: string,
+  stream?: ContentsSender,
+) {
   const folder = await temporaryFolder(t);
   const image = join(folder, 'image');
   await mkdir(image);
@@ -49,6 +54,7 @@ export async function started(t: TestContext, config: Partial<Config> = {}, own?
   const request = {
     ...({ operation: 'dump', criuPid: process.pid, image } as const),
     ...(own !== undefined && { contents: own }),
+    ...(stream && { stream }),
   };
   const played = await playedSession(t, request, { engine: 'cpu', ...config });
   const root = await bentHost(t, 'two-gpus', {});

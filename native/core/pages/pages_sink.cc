@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <utility>
+#include <vector>
+
 #include "core/os/direct_file.h"
 #include "core/os/error.h"
 
@@ -23,7 +26,30 @@ class FileSink final : public PagesSink {
   DirectFile file_;
 };
 
+class BothSinks final : public PagesSink {
+ public:
+  BothSinks(std::unique_ptr<PagesSink> first, std::unique_ptr<PagesSink> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  void write(std::span<iovec> parts, std::uint64_t offset) override {
+    std::vector<iovec> again(parts.begin(), parts.end());
+    first_->write(parts, offset);
+    second_->write(again, offset);
+  }
+  std::uint64_t direct_bytes() const override {
+    return first_->direct_bytes() + second_->direct_bytes();
+  }
+
+ private:
+  const std::unique_ptr<PagesSink> first_;
+  const std::unique_ptr<PagesSink> second_;
+};
+
 }  // namespace
+
+std::unique_ptr<PagesSink> both_sinks(std::unique_ptr<PagesSink> first,
+                                      std::unique_ptr<PagesSink> second) {
+  return std::make_unique<BothSinks>(std::move(first), std::move(second));
+}
 
 std::unique_ptr<PagesSink> file_sink(int fd) {
   struct stat st;

@@ -25,4 +25,8 @@ class PagesSink {
 /// file.
 std::unique_ptr<PagesSink> file_sink(int fd);
 
+/// All bytes go to `first`, and to `second` then.
+std::unique_ptr<PagesSink> both_sinks(std::unique_ptr<PagesSink> first,
+                                      std::unique_ptr<PagesSink> second);
+
 }  // namespace kfdcp

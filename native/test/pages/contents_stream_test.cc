@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/pages/contents_record.h"
+#include "core/pages/pages_sink.h"
 #include "core/wire/image_files.h"
 #include "test/os/error_code.h"
 #include "test/os/folder.h"
@@ -96,7 +97,7 @@ const Bytes kSome = noise(100, 1);
 
 }  // namespace
 
-TEST_CASE("contents stream: what two writers send at once are the files that they would write") {
+TEST_CASE("contents stream: what two writers send at once are the files that they write") {
   const std::vector<std::vector<Content>> contents{
       {{1, noise((3u << 20) + 7, 1)}, {2, Bytes(2u << 20)}}, {{3, text(5u << 20, 2)}}};
   const auto options_of = [](std::uint32_t gpu) {
@@ -105,29 +106,31 @@ TEST_CASE("contents stream: what two writers send at once are the files that the
     return options;
   };
   auto [reader, writer] = pipe_of_two();
-  std::optional<ContentsSender> sender(std::in_place, std::move(writer));
+  ContentsSender sender(std::move(writer));
   const Store store;
   ReceivedContents result;
   std::thread receiving([&, &fd = reader] { result = received(fd.get(), store); });
+  const std::array kept{memory_file(), memory_file()};
   std::vector<std::thread> writing;
   for (std::uint32_t gpu = 0; gpu < 2; ++gpu) {
     writing.emplace_back([&, gpu] {
-      PagesWriter out(sender->file(0, gpu), options_of(gpu));
+      PagesWriter out(both_sinks(file_sink(kept[gpu].get()), sender.file(0, gpu)),
+                      options_of(gpu));
       write_buffers(out, options_of(gpu), contents[gpu]);
     });
   }
   for (std::thread& one : writing) one.join();
-  sender->finish();
-  const std::uint64_t sent = sender->bytes();
-  sender.reset();
+  sender.finish();
+  // The writer's end is still open.
   receiving.join();
 
   CHECK(result.files == 2);
-  CHECK(result.bytes == sent);
+  CHECK(result.bytes == sender.bytes());
   for (std::uint32_t gpu = 0; gpu < 2; ++gpu) {
     const UniqueFd expected = memory_file();
     write_pages(expected.get(), options_of(gpu), contents[gpu]);
     CHECK(store.file(pages_file_name(0, gpu)) == content_of(expected.get()));
+    CHECK(content_of(kept[gpu].get()) == content_of(expected.get()));
   }
 }
 

@@ -55,12 +55,13 @@ export async function drain(
   frames?: ImageFrames,
   ofGpu: readonly ManifestBuffer[] = part.buffers,
 ): Promise<DrainedFile> {
-  const { config, contents, log, transfers } = context;
+  const { config, contents, log, stream, transfers } = context;
   const gpu = part.gpu.record.ordinal;
   const start = (engine: Engine, ring: StagingRing) =>
     new (native().TransferJob)({
       operation: 'drain',
       path: join(contents, part.name),
+      ...(stream && { stream }),
       renderNode: renderNode(part.gpu),
       engine,
       ...ring,

@@ -3,7 +3,7 @@
  * freeze). Copies are made while the tree is stopped. The tree runs while they are coded and written.
  */
 
-import { type ImageFrames, native, type Snapshot } from '../../native.js';
+import { fromNative, type ImageFrames, native, type Snapshot } from '../../native.js';
 import { deferred } from '../deferred.js';
 import { type DrainedFile, type DrainPart, drain, transferFile } from './drain.js';
 import type { ParentIndexes } from './parent.js';
@@ -80,6 +80,7 @@ export class DumpContents {
   /** Called after a cancel, or when everything is drained. */
   async end(): Promise<void> {
     this.treeGoesOn();
+    this.#context.stream?.stop();
     await Promise.allSettled([this.released, this.drained]);
     await Promise.allSettled(this.#running);
     this.#forget(this.#parts);
@@ -112,7 +113,11 @@ export class DumpContents {
     }
     const drains = this.#parts.map((part) => begun.get(part) as Promise<DrainedFile>);
     this.#running.push(...drains);
-    const all = Promise.all(drains).then((files) => {
+    const all = Promise.all(drains).then(async (files) => {
+      // The image is sealed only when all of it has left this host.
+      await this.#context.stream?.finish().catch((error: unknown) => {
+        throw fromNative(error, 'contents on their way');
+      });
       this.#drainedAt = performance.now();
       return files;
     });

@@ -15,24 +15,30 @@ import { lineage, processNameIfAny } from '../../os/ancestors.js';
 import { readTextIfAny } from '../../os/files.js';
 import { type OwnFolder, openOwnFolder } from '../../os/own-folder.js';
 
-export type { OwnFolder };
-
 /** The largest request, bytes. */
 const maxRequestBytes = 4 << 20;
 
+/** Where a dump puts its pages files. */
+export interface DumpRequest {
+  readonly folder: OwnFolder;
+  /** Path of a FIFO that gets them, too. */
+  readonly stream?: string;
+}
+
 /**
- * The folder for the pages files of the dump that CRIU `criuPid` makes; undefined when nobody has named one. Throws
- * E_IO for a request or a folder that cannot be used, E_NOT_FOUND, E_USAGE for a folder with pages files.
+ * What somebody has asked for the pages files of the dump that CRIU `criuPid` makes; undefined: nobody has. Throws E_IO
+ * for a request or a folder that cannot be used, E_NOT_FOUND, E_USAGE for a folder with pages files.
  */
 export async function requestedForDump(
   criuPid: number,
   run = runFolder,
-): Promise<OwnFolder | undefined> {
+): Promise<DumpRequest | undefined> {
   for (const process of lineage(criuPid)) {
     const request = await requestIn(join(run, commandFolderName('contents', process)));
     if (request?.operation !== 'dump') continue;
+    const { stream } = request;
     const folder = await openOwnFolder(request.folder);
-    if (!(await hasPagesFiles(folder.path))) return folder;
+    if (!(await hasPagesFiles(folder.path))) return { folder, ...(stream && { stream }) };
     await folder.close();
     throw new KfdError('E_USAGE', `${folder.name}: has pages files already`, {
       hint: 'name a folder for this checkpoint alone',
