@@ -135,3 +135,11 @@ test('a rate is that of the bytes since the first look, and what is left follows
   assert.equal(leftUs({ bytes_done: 200, bytes_total: 200, bytes_per_s: 100 }), undefined);
   assert.equal(leftUs({ bytes_done: 0, bytes_total: 200, bytes_per_s: 0 }), undefined);
 });
+
+test('what is removed when it has arrived is not taken for a way back', () => {
+  const meter = new Meter();
+  meter.update(500, 1000, 0);
+  meter.update(900, 1000, 1000);
+  meter.update(0, 1000, 2000);
+  assert.deepEqual([meter.rate, meter.done], [400, 900]);
+});
