@@ -60,6 +60,8 @@ export class SourceSide {
   readonly #onPhase: (phase: SourceState['phase']) => void;
   #record: SourceRecord;
   #isConnecting = false;
+  /** How often an answer was expected: only the last question is waited for. */
+  #asked = 0;
   #reported: (state: SourceState) => void = () => undefined;
   #broken: (error: unknown) => void = () => undefined;
   /** The end. Rejects with what an effect has thrown: another process goes on with what is recorded. */
@@ -226,7 +228,10 @@ export class SourceSide {
   #expectAnswer(phase: SourceState['phase'], then: (error: KfdError) => void): void {
     const { host = 'the target' } = this.#record;
     const patience = new Patience(answerMs, this.#host.now);
-    const isWaiting = () => this.#runner.state.phase === phase && !this.#over.signal.aborted;
+    this.#asked += 1;
+    const own = this.#asked;
+    const isWaiting = () =>
+      this.#asked === own && this.#runner.state.phase === phase && !this.#over.signal.aborted;
     const wait = async () => {
       while (isWaiting()) {
         if (await patience.isOver()) return then(silent(host));
