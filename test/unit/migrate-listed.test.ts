@@ -35,3 +35,11 @@ test('one whose process gives no answer is not called interrupted', async (t) =>
   const told = await cli(['cancel', 'job', '--root', root, '--format', 'json']);
   assert.equal(errorIn(told.stderr).code, 'E_PROTOCOL');
 });
+
+test('one whose process has ended on the target names the whole command for the source', async (t) => {
+  const root = await temporaryFolder(t);
+  await writeRecord(firstRecords.target, placesBelow(root).journal);
+  const { code, stderr } = await cli(['cancel', 'job', '--root', root, '--format', 'json']);
+  assert.equal(code, 4);
+  assert.equal(errorIn(stderr).hint, 'run "kfd-checkpoint migrate job HOST" again on the source');
+});
