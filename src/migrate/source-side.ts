@@ -3,6 +3,7 @@
 import { asKfdError, KfdError } from '../errors.js';
 import { stage } from '../stages.js';
 import { Patience } from './clock.js';
+import { silent } from './connection.js';
 import type { SourceRecord } from './journal.js';
 import {
   answerMs,
@@ -271,10 +272,5 @@ export class SourceSide {
     if (!this.#moments.has(name)) this.#moments.set(name, performance.now());
   }
 }
-
-const silent = (host: string) =>
-  new KfdError('E_TIMEOUT', `${host}: does not answer`, {
-    hint: 'look for a process "migrate-target" there that hangs',
-  });
 
 const givenUp = new KfdError('E_CANCELLED', 'migration: the source has given it up');
