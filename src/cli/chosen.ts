@@ -40,7 +40,7 @@ function played({ status, socket }: Migration): Chosen {
     hint:
       side === 'source'
         ? `run "kfd-checkpoint migrate ${container} ${host}": it goes on, or brings it back`
-        : `run "kfd-checkpoint migrate ${container}" again on the source`,
+        : `run "kfd-checkpoint migrate ${container} ${host}" again on the source`,
   });
 }
 

@@ -9,9 +9,13 @@ import { placesBelow } from '../migrate/places.js';
 import { Meter, resultOf } from '../migrate/status.js';
 import type { CommandContext } from './context.js';
 
-async function isRecorded(id: string, root: string): Promise<boolean> {
-  const records = await listRecords(placesBelow(root).journal);
-  return records.some((one) => one.id === id && one.side === 'source');
+/**
+ * Whether nothing is recorded. Where it is, the next process waits for podman at work, and reads what it has printed.
+ * A journal that cannot be read may have a record. Never throws.
+ */
+async function hasEnded(id: string, root: string): Promise<boolean> {
+  const records = await listRecords(placesBelow(root).journal).catch(() => undefined);
+  return records?.every((one) => one.id !== id || one.side !== 'source') ?? false;
 }
 
 type Who = Pick<SourceRecord, 'id' | 'container' | 'container_id' | 'host'>;
@@ -61,8 +65,9 @@ export class Play {
       throw error;
     } finally {
       signal.removeEventListener('abort', interrupt);
-      // The next process waits for podman at work, and reads what it has printed.
-      if (!(await isRecorded(who.id, root))) await removeFiles(who.container_id, places);
+      // What stays here hides no result: the next migration of this container removes it.
+      if (await hasEnded(who.id, root))
+        await removeFiles(who.container_id, places).catch(() => undefined);
       await lock.remove();
     }
   }

@@ -101,7 +101,7 @@ async function begin(
 
 /**
  * With a connection to the target, which `signal` ends, until `keep` is called: whoever calls it ends it in another
- * way. Throws what the signal says.
+ * way. Throws what the signal says, and after `keep` what `work` throws.
  */
 async function connected<T>(
   host: string,
@@ -110,13 +110,18 @@ async function connected<T>(
 ): Promise<T> {
   const connection = await SshConnection.open(host);
   const stop = () => void connection.close();
-  const keep = () => signal.removeEventListener('abort', stop);
+  let isKept = false;
+  const keep = () => {
+    isKept = true;
+    signal.removeEventListener('abort', stop);
+  };
   signal.addEventListener('abort', stop, { once: true });
   try {
     if (signal.aborted) stop();
     return await work(connection, keep);
   } catch (error) {
-    if (!signal.aborted || (error instanceof KfdError && error.code === 'E_CANCELLED')) throw error;
+    const isReason = error instanceof KfdError && error.code === 'E_CANCELLED';
+    if (isKept || !signal.aborted || isReason) throw error;
     const { reason } = signal as { reason: unknown };
     throw reason instanceof KfdError ? reason : new KfdError('E_CANCELLED', 'migrate: interrupted');
   } finally {

@@ -18,11 +18,12 @@ export interface Migration {
 export async function migrationsOf(root: string, signal: AbortSignal) {
   const places = placesBelow(root);
   const running = await runningOf(places, signal);
-  const failures = running.flatMap((one) => (one instanceof Error ? [one] : []));
-  const found = running.flatMap((one) => (one instanceof Error ? [] : [one]));
-  const known = new Set(found.map(({ status }) => `${status.migration} ${status.side}`));
+  const failures = running.flatMap((one) => ('error' in one ? [one.error] : []));
+  const found: Migration[] = running.flatMap((one) => ('error' in one ? [] : [one]));
+  // A process that does not answer is there: its migration is not interrupted.
+  const known = new Set(running.map(({ socket }) => socket));
   for (const { id, side } of await listRecords(places.journal)) {
-    if (known.has(`${id} ${side}`)) continue;
+    if (known.has(places.control(id, side))) continue;
     const record = await readRecord(id, side, places.journal).catch((error: unknown) => {
       failures.push(asKfdError(error, id));
     });
@@ -31,7 +32,13 @@ export async function migrationsOf(root: string, signal: AbortSignal) {
   return { migrations: found, failures };
 }
 
-async function runningOf(places: Places, signal: AbortSignal): Promise<(Migration | KfdError)[]> {
+/** What the process at a socket has said, or why it has not. */
+type Answer = { readonly socket: string } & (
+  | { readonly status: MigrationStatus }
+  | { readonly error: KfdError }
+);
+
+async function runningOf(places: Places, signal: AbortSignal): Promise<Answer[]> {
   const names = await readdir(places.run).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw asKfdError(error, places.run);
@@ -43,13 +50,13 @@ async function runningOf(places: Places, signal: AbortSignal): Promise<(Migratio
   const answers = await Promise.all(
     sockets.map((socket) =>
       statusAt(socket, signal).then(
-        (status) => ({ status, socket }),
-        (error: unknown) => asKfdError(error, socket),
+        (status): Answer => ({ socket, status }),
+        (error: unknown): Answer => ({ socket, error: asKfdError(error, socket) }),
       ),
     ),
   );
   // One that has ended meanwhile, or was killed.
-  return answers.filter((one) => !(one instanceof KfdError && one.code === 'E_NOT_FOUND'));
+  return answers.filter((one) => !('error' in one && one.error.code === 'E_NOT_FOUND'));
 }
 
 /** What is still recorded is only for a source that asks again, or is removed by the next command. */

@@ -68,6 +68,13 @@ async function* messagesOf(input: Readable, greeted: () => void): AsyncGenerator
 /** The hidden verb at the other end. */
 export const targetVerb = 'migrate-target';
 
+/** E_TIMEOUT: the other side lives, and has said nothing for `answerMs`. */
+export function silent(host: string): KfdError {
+  return new KfdError('E_TIMEOUT', `${host}: does not answer`, {
+    hint: 'look for a process "migrate-target" there that hangs',
+  });
+}
+
 /** The system's ssh to HOST, with the hidden verb at its other end. */
 export class SshConnection {
   readonly messages: Messages;
@@ -136,9 +143,7 @@ export class SshConnection {
       return await work();
     } catch (error) {
       if (!hangs) throw error;
-      throw new KfdError('E_TIMEOUT', `${this.#ssh.host}: does not answer`, {
-        hint: 'look for a process "migrate-target" there that hangs',
-      });
+      throw silent(this.#ssh.host);
     } finally {
       clearInterval(look);
     }

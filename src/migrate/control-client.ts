@@ -53,12 +53,15 @@ async function* answers(
   signal: AbortSignal,
 ): AsyncGenerator<unknown> {
   const socket = await connected(path);
+  const lines = createInterface({ input: socket });
+  // By itself readline knows only "end", which a destroyed socket does not emit.
+  socket.once('close', () => lines.close());
   const stop = () => void socket.destroy();
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   socket.write(`${JSON.stringify(request)}\n`);
   try {
-    for await (const line of createInterface({ input: socket })) yield parsed(line, path);
+    for await (const line of lines) yield parsed(line, path);
   } finally {
     signal.removeEventListener('abort', stop);
     socket.destroy();

@@ -64,17 +64,17 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       const file = archive;
       // Whoever brings the container back does not wait for an ssh that hangs.
       archive = undefined;
-      const { size } = await file.stat();
-      const progress = (bytes: number) => setting.onProgress(bytes, size);
-      link.say({ type: 'coming', id, bytes: size });
       try {
+        const { size } = await file.stat();
+        const progress = (bytes: number) => setting.onProgress(bytes, size);
+        link.say({ type: 'coming', id, bytes: size });
         const until = AbortSignal.any([signal, notSent.signal]);
         await sendContents(host, id, file.fd, until, () => momentNow(root), progress);
+        progress(size);
+        return size;
       } finally {
         await file.close();
       }
-      progress(size);
-      return size;
     },
     say: (message) => link.say(message),
     drop: (error) => void link.drop(error),

@@ -3,6 +3,7 @@
 import { asKfdError, KfdError } from '../errors.js';
 import { stage } from '../stages.js';
 import { Patience } from './clock.js';
+import { silent } from './connection.js';
 import type { SourceRecord } from './journal.js';
 import {
   answerMs,
@@ -60,6 +61,8 @@ export class SourceSide {
   readonly #onPhase: (phase: SourceState['phase']) => void;
   #record: SourceRecord;
   #isConnecting = false;
+  /** How often an answer was expected: only the last question is waited for. */
+  #asked = 0;
   #reported: (state: SourceState) => void = () => undefined;
   #broken: (error: unknown) => void = () => undefined;
   /** The end. Rejects with what an effect has thrown: another process goes on with what is recorded. */
@@ -226,7 +229,10 @@ export class SourceSide {
   #expectAnswer(phase: SourceState['phase'], then: (error: KfdError) => void): void {
     const { host = 'the target' } = this.#record;
     const patience = new Patience(answerMs, this.#host.now);
-    const isWaiting = () => this.#runner.state.phase === phase && !this.#over.signal.aborted;
+    this.#asked += 1;
+    const own = this.#asked;
+    const isWaiting = () =>
+      this.#asked === own && this.#runner.state.phase === phase && !this.#over.signal.aborted;
     const wait = async () => {
       while (isWaiting()) {
         if (await patience.isOver()) return then(silent(host));
@@ -266,10 +272,5 @@ export class SourceSide {
     if (!this.#moments.has(name)) this.#moments.set(name, performance.now());
   }
 }
-
-const silent = (host: string) =>
-  new KfdError('E_TIMEOUT', `${host}: does not answer`, {
-    hint: 'look for a process "migrate-target" there that hangs',
-  });
 
 const givenUp = new KfdError('E_CANCELLED', 'migration: the source has given it up');

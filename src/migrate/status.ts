@@ -45,6 +45,8 @@ export class Meter {
   #last = { at: 0, done: 0, total: 0 };
 
   update(done: number, total: number, at = performance.now()): void {
+    // What has arrived is removed at the end.
+    if (done < this.#last.done) return;
     this.#first ??= { at, done };
     if (done !== this.#last.done || total !== this.#last.total) this.#last = { at, done, total };
   }

@@ -129,8 +129,8 @@ test('a checkpoint needs room here for its archive and for the image that podman
   assert.deepEqual(
     compare({ ...moving, rooms }, facts()).reasons.map(({ code, message }) => `${code} ${message}`),
     [
-      'E_IO /var/tmp here: a checkpoint writes up to 1500 bytes, 1499 are free',
-      'E_IO /a and /b here: a checkpoint writes up to 3000 bytes, 2999 are free',
+      'E_IO /var/tmp here: a checkpoint writes about 1500 bytes, 1499 are free',
+      'E_IO /a and /b here: a checkpoint writes about 3000 bytes, 2999 are free',
     ],
   );
 });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { cli, errorIn } from './cli-context.js';
@@ -105,6 +106,27 @@ test('Ctrl-C during the checkpoint does the same', async (t) => {
   const { stderr } = await moving.ended;
   assert.match(errorIn(stderr).message, /^job: did not move, and runs here: migrate: interrupted/);
   assertBack(hosts);
+});
+
+test('a failure that leaves the container stopped is told, also after Ctrl-C', async (t) => {
+  const hosts = await twoHosts(t);
+  const { root } = hosts.source;
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  const session = await FakeSession.start(root, { ...running, container_id: containerId });
+  t.after(() => session.end(sealed));
+  // From now on nothing can be recorded.
+  const record = join(root, 'var/lib/kfd-checkpoint/migrations', records(hosts.source)[0] ?? '');
+  await rm(record);
+  await mkdir(join(record, 'in-its-place'), { recursive: true });
+  moving.child.kill('SIGINT');
+  await until('the session is cancelled', () => session.reasons.length > 0);
+  await checkpoint.release();
+  const { stderr } = await moving.ended;
+  assert.equal(stateOf(hosts.source), 'exited');
+  assert.notEqual(errorIn(stderr).code, 'E_CANCELLED');
+  assert.match(errorIn(stderr).message, /\.source\.json/);
 });
 
 test('while it is sent both hosts show it, and either one can cancel it', async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createConnection } from 'node:net';
+import { createConnection, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Control, type Played } from '../../src/migrate/control.js';
@@ -73,6 +73,21 @@ test('whoever answers with something else is not believed', async (t) => {
   await assert.rejects(statusAt(path, never), { code: 'E_NOT_FOUND' });
 });
 
+test('whoever is interrupted does not wait for one that never answers', async (t) => {
+  const path = join(await temporaryFolder(t), 'socket');
+  const cancel = new AbortController();
+  // It reads, and ends only after the caller. Nothing here keeps this process: a wait without an end is seen.
+  const server = createServer((socket) => {
+    socket.unref();
+    socket.on('error', () => undefined);
+    socket.once('data', () => cancel.abort());
+  });
+  await new Promise<void>((resolve) => server.unref().listen(path, resolve));
+  for await (const one of watchAt(path, cancel.signal)) assert.fail(JSON.stringify(one));
+  assert.ok(cancel.signal.aborted);
+  await assert.rejects(statusAt(path, cancel.signal), { code: 'E_CANCELLED' });
+});
+
 test('a process that ends while it is watched has its last word heard', async (t) => {
   const path = join(await temporaryFolder(t), 'socket');
   const module = new URL('../../src/migrate/control.js', import.meta.url).href;
@@ -119,4 +134,12 @@ test('a rate is that of the bytes since the first look, and what is left follows
   assert.equal(leftUs({ bytes_done: 200, bytes_total: 1000, bytes_per_s: 100 }), 8e6);
   assert.equal(leftUs({ bytes_done: 200, bytes_total: 200, bytes_per_s: 100 }), undefined);
   assert.equal(leftUs({ bytes_done: 0, bytes_total: 200, bytes_per_s: 0 }), undefined);
+});
+
+test('what is removed when it has arrived is not taken for a way back', () => {
+  const meter = new Meter();
+  meter.update(500, 1000, 0);
+  meter.update(900, 1000, 1000);
+  meter.update(0, 1000, 2000);
+  assert.deepEqual([meter.rate, meter.done], [400, 900]);
 });

@@ -168,7 +168,7 @@ function roomReasonsHere({ rooms, memoryBytes = 0, contentBytes }: Moving): Mism
     return [
       {
         code: 'E_IO' as const,
-        message: `${where} here: a checkpoint writes up to ${needed} bytes, ${freeBytes} are free`,
+        message: `${where} here: a checkpoint writes about ${needed} bytes, ${freeBytes} are free`,
         hint: 'make room there, or name a larger folder for the archive in TMPDIR',
       },
     ];
