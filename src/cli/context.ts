@@ -4,6 +4,7 @@ import type { CopyTrialOptions, CopyTrialResult, Native, PauseTrialResult } from
 import type { FlattenPages } from '../archive/flatten.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { ListPages } from '../manifest/ancestors.js';
+import type { Unpack } from '../migrate/contents.js';
 import type { Run, RunThrough } from '../os/exec.js';
 
 export interface CommandContext {
@@ -35,6 +36,8 @@ export interface NativeServices {
   readonly listPages: ListPages;
   /** A function for the pages files of one image. */
   readonly imageFlattener: () => FlattenPages;
+  /** Rejects with E_IMAGE_CORRUPT, E_UNSUPPORTED_STATE beyond the limits, E_IO. */
+  readonly unpackContents: Unpack;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;
   /** Bytes that XSAVE writes at most; undefined without XSAVE. */

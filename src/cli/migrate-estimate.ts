@@ -28,7 +28,8 @@ export async function withEstimate(
   const last = await lastMove(placesBelow(root));
   let estimate: Estimate;
   try {
-    estimate = estimateOf(memoryBytes + contentBytes, await measureRate(host, signal), last);
+    const load = { memory: memoryBytes, contents: contentBytes };
+    estimate = estimateOf(load, await measureRate(host, signal), last);
   } catch (error) {
     if (signal.aborted) throw error;
     return withMismatch(asked, unknown(asKfdError(error, host)), maxDowntime !== undefined);

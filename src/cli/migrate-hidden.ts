@@ -3,7 +3,7 @@
 import { Argument, Command } from 'commander';
 import { KfdError } from '../errors.js';
 import { targetVerb } from '../migrate/connection.js';
-import { contentsVerb, receiveContents } from '../migrate/contents.js';
+import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { watch } from '../migrate/guard.js';
 import { placesBelow } from '../migrate/places.js';
 import { countBytes, probeVerb } from '../migrate/probe.js';
@@ -31,8 +31,13 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
   program.addCommand(
     withRoot(new Command(contentsVerb))
       .addArgument(idArgument())
+      .option('--stream', 'take GPU contents while they are made, not the archive')
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root }: { root: string }) => receiveContents(id, placesBelow(root))),
+      .action((id: string, { root, stream }: { root: string; stream?: boolean }) =>
+        stream === true
+          ? receiveStream(id, placesBelow(root), context.native.unpackContents, context.out)
+          : receiveContents(id, placesBelow(root)),
+      ),
   );
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),

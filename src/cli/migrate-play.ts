@@ -3,7 +3,7 @@
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
 import { listRecords, type SourceRecord } from '../migrate/journal.js';
-import { removeDeadSockets, removeFiles } from '../migrate/leftovers.js';
+import { removeDeadContents, removeDeadSockets, removeFiles } from '../migrate/leftovers.js';
 import { Lock } from '../migrate/lock.js';
 import { placesBelow } from '../migrate/places.js';
 import { Meter, resultOf } from '../migrate/status.js';
@@ -51,6 +51,7 @@ export class Play {
     let control: Control | undefined;
     try {
       await removeDeadSockets(places);
+      await removeDeadContents(places);
       control = await Control.open(places.control(who.id, 'source'), {
         status: () => play.#status(),
         cancel: (reason) => play.cancel(reason),

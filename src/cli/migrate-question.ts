@@ -9,6 +9,7 @@ import { parseDifferences } from '../gpu/ignorable.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
 import type { Estimate } from '../migrate/estimate.js';
+import { placesBelow } from '../migrate/places.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
 import {
   gpuProcesses,
@@ -116,7 +117,11 @@ export async function movingOf(
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
-    rooms: await roomHere([archiveFolder(), ...(bundle === undefined ? [] : [bundle])]),
+    rooms: await roomHere([
+      { folder: archiveFolder(), gets: 'memory' },
+      { folder: placesBelow(root).kept, gets: 'contents' },
+      ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'memory' } as const]),
+    ]),
   };
 }
 

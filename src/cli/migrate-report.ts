@@ -98,9 +98,11 @@ export function answerAsText(host: string, { moving, answer, estimate }: Asked):
 
 /** What a later estimate compares with. undefined: another process has seen the beginning. */
 export function lastMoveOf(move: Move): Omit<LastMove, 'schema_version'> | undefined {
-  const { downtime, send } = parts(move);
-  if (downtime === undefined || send === undefined || move.bytes === 0) return undefined;
-  return { bytes: move.bytes, others_ms: Math.max(0, downtime - send) };
+  const { downtime, checkpoint, send } = parts(move);
+  const isSeen = downtime !== undefined && checkpoint !== undefined && send !== undefined;
+  if (!isSeen || move.bytes === 0) return undefined;
+  const others = Math.max(0, downtime - checkpoint - send);
+  return { bytes: move.bytes, checkpoint_ms: checkpoint, others_ms: others };
 }
 
 /** The parts of the downtime, milliseconds; undefined where another process has seen them begin. */

@@ -1,5 +1,7 @@
 /** Moves a container, or goes on with a migration whose process was killed. */
 
+import { join } from 'node:path';
+import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
@@ -14,6 +16,7 @@ import { leftUs, type Meter } from '../migrate/status.js';
 import type { HostSetting } from '../migrate/target-host.js';
 import { stage } from '../stages.js';
 import { cancelCheckpoint } from './cancel-checkpoint.js';
+import { withRequest } from './command-request.js';
 import type { CommandContext } from './context.js';
 import { duration, rate } from './format.js';
 import { Play } from './migrate-play.js';
@@ -73,10 +76,11 @@ export async function moveContainer(
   stage('migrate-source', 'begun');
   // From now on the machine says what a cancel ends.
   keep();
-  return run(play, record, how, context, (side, link) => {
+  const begin = (side: SourceSide, link: Link) => {
     link.use(connection);
     side.post({ type: 'accepted' });
-  });
+  };
+  return run(play, record, how, context, begin, moving.contentBytes);
 }
 
 /** The same for a migration that a killed process has begun. */
@@ -98,6 +102,7 @@ async function run(
   how: How,
   context: CommandContext,
   begin: (side: SourceSide, link: Link) => Promise<void> | void,
+  contentBytes = 0,
 ): Promise<Move> {
   const { container, host = '' } = record;
   const progress = progressOf(context);
@@ -116,7 +121,10 @@ async function run(
   };
   const side: SourceSide = new SourceSide(
     record,
-    sourceHost(record, link, settingOf(play, record, how, context, progress)),
+    sourceHost(record, link, {
+      ...settingOf(play, record, how, context, progress),
+      contentBytes,
+    }),
     onPhase,
   );
   try {
@@ -160,12 +168,14 @@ function settingOf(
   { root, self, quiet }: How,
   { run: runs }: CommandContext,
   progress: Progress,
-): SourceSetting {
+): Omit<SourceSetting, 'contentBytes'> {
   return {
     root,
     run: runs,
     self,
     store: archiveFolder(),
+    whileAsked: ({ folder, stream }, work) =>
+      withRequest(join(root, runFolder), { operation: 'dump', folder, stream }, work),
     signal: play.signal,
     onProgress: (done, total) => {
       play.meter.update(done, total);

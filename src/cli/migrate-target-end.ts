@@ -1,22 +1,23 @@
 /** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
 
-import { statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { prepareContents } from '../migrate/contents.js';
 import { Control } from '../migrate/control.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { Lock } from '../migrate/lock.js';
-import { archiveName, defaultStore, placesBelow } from '../migrate/places.js';
+import { archiveName, defaultStore, gpuFolderName, placesBelow } from '../migrate/places.js';
 import { PodmanContainer } from '../migrate/podman.js';
 import { Meter, resultOf } from '../migrate/status.js';
+import { bytesBelow } from '../migrate/stream.js';
 import { reopen } from '../migrate/takeover.js';
 import { type HostSetting, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
 import { errorOf, type Message } from '../migrate/wire/messages.js';
 import { stage } from '../stages.js';
+import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { refusal, restorabilityOf } from './restorability.js';
 
@@ -161,8 +162,8 @@ export class TargetEnd {
   }
 
   #status({ id, phase, record }: TargetSide) {
-    // The other process writes it.
-    this.#meter.update(bytesOf(join(record.contents, archiveName)), this.#total);
+    // Other processes write them.
+    this.#meter.update(bytesBelow(record.contents), this.#total);
     return {
       migration: id,
       side: 'target' as const,
@@ -192,7 +193,9 @@ export class TargetEnd {
       });
     }
     const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
-    const options = { root: this.#root, gpuMap, ignoreMismatch };
+    const folder = join(dirname(this.#archive), gpuFolderName);
+    const folders = bytesBelow(folder) > 0 ? await realFolders([folder]) : [];
+    const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
     const refused = refusal(
       'contents',
       (await restorabilityOf(this.#archive, this.#services, options)).reasons,
@@ -200,9 +203,6 @@ export class TargetEnd {
     if (refused !== undefined) throw refused;
   }
 }
-
-/** 0: it is not there yet, or not any more. */
-const bytesOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /** Options of `kfd-checkpoint restore`. */
 function choicesOf({ gpu_map: map, ignore_mismatch: ignored }: Begin): string[] {

@@ -45,6 +45,8 @@ export const nativeServices: NativeServices = {
       return await ended(job, chain[0]?.path ?? target, signal);
     };
   },
+  unpackContents: (fd, folder, limits) =>
+    ended(native().receiveContents(fd, folder, limits), folder, undefined),
   kfdVersion: () => {
     const addon = native();
     try {

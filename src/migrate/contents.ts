@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promises, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isMissing, KfdError } from '../errors.js';
+import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { Patience } from './clock.js';
@@ -12,7 +12,7 @@ import { failureIn } from './failure-text.js';
 import { type JournalRecord, listRecords } from './journal.js';
 import { removeDeadFiles } from './leftovers.js';
 import { Lock } from './lock.js';
-import { archiveName, type Places } from './places.js';
+import { archiveName, gpuFolderName, type Places } from './places.js';
 import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
 
@@ -56,17 +56,28 @@ export async function sendContents(
     const status = await ssh.ended;
     if (status === 0) return;
     if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    if (hangs)
-      throw new KfdError('E_TIMEOUT', `${host}: takes no more contents`, { hint: hungHint });
-    if (status === 255 || status === 127 || !ssh.said.startsWith('{')) throw await ssh.gone();
-    throw failureIn([ssh.said], host);
+    throw await reasonOf(ssh, host, status, hangs);
   } finally {
     clearInterval(look);
     signal.removeEventListener('abort', stop);
   }
 }
 
-const hungHint = 'look at the disk there, and at the connection';
+/** Why the target has not taken contents. */
+export async function reasonOf(
+  ssh: Ssh,
+  host: string,
+  status: number | undefined,
+  hangs: boolean,
+): Promise<KfdError> {
+  if (hangs) {
+    return new KfdError('E_TIMEOUT', `${host}: takes no more contents`, {
+      hint: 'look at the disk there, and at the connection',
+    });
+  }
+  const isUnknown = status === 255 || status === 127 || !ssh.said.startsWith('{');
+  return isUnknown ? ssh.gone() : failureIn([ssh.said], host);
+}
 
 /** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */
 function positionOf(fd: number): number {
@@ -106,14 +117,19 @@ export async function removeContents(id: string, folder: string, places: Places)
   await promises.rm(folder, { recursive: true, force: true });
 }
 
-/** Takes the contents of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
-export async function receiveContents(id: string, places: Places): Promise<void> {
-  const path = await promises.readlink(places.contents(id)).catch((error: unknown) => {
+/** The archive that a migration waits for. Throws E_NOT_FOUND, Node's error. */
+async function awaited(id: string, places: Places): Promise<string> {
+  return promises.readlink(places.contents(id)).catch((error: unknown) => {
     if (!isMissing(error)) throw error;
     throw new KfdError('E_NOT_FOUND', `migration ${id}: nobody waits for its contents`, {
       hint: 'run "kfd-checkpoint migrate" on the source',
     });
   });
+}
+
+/** Takes the archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveContents(id: string, places: Places): Promise<void> {
+  const path = await awaited(id, places);
   const file = await promises.open(path, 'wx', 0o600);
   stage('migrate-target', 'taking');
   try {
@@ -122,9 +138,45 @@ export async function receiveContents(id: string, places: Places): Promise<void>
       throw missing('cat', error);
     })) as [number | null];
     if (status === 0) return;
-    const hint = `make room in ${dirname(dirname(path))}, or name another folder with --store`;
-    throw new KfdError('E_IO', `${path}: cannot be written`, { hint });
+    throw new KfdError('E_IO', `${path}: cannot be written`, { hint: roomHint(path) });
   } finally {
     await file.close();
+  }
+}
+
+const roomHint = (path: string) =>
+  `make room in ${dirname(dirname(path))}, or name another folder with --store`;
+
+/** The addon's: makes the pages files of a contents stream in a folder. */
+export type Unpack = (
+  fd: number,
+  folder: string,
+  limits: { readonly files: number; readonly bytes: number },
+) => Promise<unknown>;
+
+/** As many as a host has room for; a container has one for each process and GPU. */
+const maxFiles = 65_536;
+
+/** Takes the GPU contents of a migration from standard input. Throws E_NOT_FOUND, E_IO, E_IMAGE_CORRUPT, Node's error. */
+export async function receiveStream(
+  id: string,
+  places: Places,
+  unpack: Unpack,
+  out: (text: string) => void,
+): Promise<void> {
+  const path = await awaited(id, places);
+  const folder = join(dirname(path), gpuFolderName);
+  await promises.mkdir(folder, { mode: 0o700 });
+  const { bavail, bsize } = await promises.statfs(folder);
+  stage('migrate-target', 'streaming');
+  // The source stops nothing before it hears this.
+  out('ready\n');
+  try {
+    await unpack(0, folder, { files: maxFiles, bytes: bavail * bsize });
+  } catch (error) {
+    const known = asKfdError(error, folder);
+    const { code, message } = known;
+    if (code !== 'E_IO') throw known;
+    throw new KfdError(code, message, { cause: error, hint: roomHint(path) });
   }
 }

@@ -22,7 +22,7 @@ const cgroupName = /^migrate-[0-9a-f]{32}$/;
  * stays. Throws Node's error.
  */
 export async function removeFiles(name: string, places: Places): Promise<void> {
-  for (const path of [places.log(name), places.contents(name)])
+  for (const path of [places.log(name), places.contents(name), places.fifo(name)])
     await promises.rm(path, { force: true });
   await (await Lock.tryTake(places.work(name)))?.remove();
 }
@@ -54,6 +54,16 @@ export async function removeDeadFiles(places: Places): Promise<void> {
   // The kernel keeps those of guards that live.
   for (const name of (await namesIn(places.guardCgroups)).filter((one) => cgroupName.test(one)))
     await promises.rmdir(join(places.guardCgroups, name)).catch(() => undefined);
+}
+
+/** GPU contents that sources have kept for migrations without a record: nobody brings them back. Throws Node's error. */
+export async function removeDeadContents(places: Places): Promise<void> {
+  const records = await listRecords(places.journal);
+  const known = new Set(records.filter(({ side }) => side === 'source').map(({ id }) => id));
+  for (const id of (await namesIn(places.kept)).filter((name) => /^[0-9a-f]{32}$/.test(name))) {
+    // A source records itself before it keeps anything.
+    if (!known.has(id)) await promises.rm(join(places.kept, id), { recursive: true, force: true });
+  }
 }
 
 /**

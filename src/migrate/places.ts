@@ -10,6 +10,11 @@ export const defaultStore = '/var/lib/kfd-checkpoint/store';
 /** The name of the archive in the folder of a migration. */
 export const archiveName = 'checkpoint.tar';
 
+/** The name of the folder for GPU contents there. */
+export const gpuFolderName = 'contents';
+/** Where the source keeps GPU contents until it is decided who runs the container. They outlive a boot. */
+const keptFolder = '/var/lib/kfd-checkpoint/kept';
+
 export interface Places {
   readonly journal: string;
   /** The lock of whoever plays a side, by `name`: the container's id on the source, the migration's on the target. */
@@ -26,6 +31,10 @@ export interface Places {
   readonly control: (id: string, side: JournalRecord['side']) => string;
   /** The folder of all but the journal. */
   readonly run: string;
+  /** The folder of all that sources keep. */
+  readonly kept: string;
+  /** The FIFO for GPU contents that leave this host, by the container's id. */
+  readonly fifo: (containerId: string) => string;
   /** A link to the file that gets the contents of a migration. */
   readonly contents: (id: string) => string;
 }
@@ -42,6 +51,8 @@ export function placesBelow(root: string): Places {
     guardLog: (id) => at(id, 'log.guard'),
     control: (id, side) => at(id, side),
     run: join(root, locksFolder),
+    kept: join(root, keptFolder),
+    fifo: (containerId) => at(containerId, 'fifo'),
     contents: (id) => at(id, 'contents'),
   };
 }

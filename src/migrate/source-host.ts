@@ -1,23 +1,26 @@
 /** What the source of a migration does on its host, for source-side.ts. */
 
-import type { FileHandle } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../errors.js';
-import { unnamedFile } from '../os/temporary.js';
 import { momentNow } from './clock.js';
-import { sendContents } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
+import { Leaving } from './leaving.js';
 import type { Link } from './link.js';
 import { placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
 import type { SourceHost } from './source-side.js';
+import type { Outlet } from './stream.js';
 import type { HostSetting } from './target-host.js';
 import { lastLines, Work } from './work.js';
 
 export interface SourceSetting extends HostSetting {
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
+  /** Bytes of GPU contents, as far as they are known. */
+  readonly contentBytes: number;
+  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
+  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<T>;
   readonly signal: AbortSignal;
   /** Cancels the session of the checkpoint as soon as there is one. Resolves after `ended` at the latest. */
   readonly cancelCheckpoint: (reason: string, ended: AbortSignal) => Promise<void>;
@@ -25,29 +28,24 @@ export interface SourceSetting extends HostSetting {
 }
 
 export function sourceHost(record: SourceRecord, link: Link, setting: SourceSetting): SourceHost {
-  const { id, container_id: containerId, host = '' } = record;
-  const { root, run, store, signal } = setting;
+  const { id, container_id: containerId } = record;
+  const { root, run } = setting;
   const places = placesBelow(root);
   const container = new PodmanContainer(containerId, run, root);
   const work = new Work(places.work(containerId));
   const log = places.log(containerId);
-  let archive: FileHandle | undefined;
+  const leaving = new Leaving(record, setting);
   const hasStopped = new AbortController();
-  const notSent = new AbortController();
   return {
     now: () => momentNow(root),
     wait: (ms, until) => delay(ms, undefined, { signal: until }),
     write: (next) => writeRecord(next, places.journal),
-    removeRecord: () => removeRecord({ id, side: 'source' }, places.journal),
+    removeRecord: async () => {
+      await removeRecord({ id, side: 'source' }, places.journal);
+      await leaving.remove();
+    },
     stop: async () => {
-      archive = await unnamedFile(store);
-      // Podman leaves the image in the bundle, too: "podman container restore" brings it back from there.
-      const words = ['container', 'checkpoint', '--compress', 'none', '--export'];
-      const options = { descriptor: archive.fd, log };
-      const status = await work
-        .run('podman', [...words, '/proc/self/fd/4', containerId], options)
-        .finally(() => hasStopped.abort());
-      if (status !== 0) throw failureIn(await lastLines(log), 'podman container checkpoint');
+      await leaving.make(work).finally(() => hasStopped.abort());
       const state = await container.state();
       if (state === 'stopped') return;
       throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {
@@ -56,40 +54,24 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       });
     },
     cancelStop: ({ message }) => {
+      leaving.cancel();
       // Where it fails, the checkpoint comes to its own end. The container is brought back after either.
       setting.cancelCheckpoint(message, hasStopped.signal).catch(() => undefined);
     },
-    send: async () => {
-      if (archive === undefined) throw new KfdError('E_INTERNAL', 'migration: nothing to send');
-      const file = archive;
-      // Whoever brings the container back does not wait for an ssh that hangs.
-      archive = undefined;
-      try {
-        const { size } = await file.stat();
-        const progress = (bytes: number) => setting.onProgress(bytes, size);
-        link.say({ type: 'coming', id, bytes: size });
-        const until = AbortSignal.any([signal, notSent.signal]);
-        await sendContents(host, id, file.fd, until, () => momentNow(root), progress);
-        progress(size);
-        return size;
-      } finally {
-        await file.close();
-      }
-    },
+    send: () => leaving.send(link),
     say: (message) => link.say(message),
     drop: (error) => void link.drop(error),
     connect: (until) => link.connect(until),
     bringBack: async () => {
-      notSent.abort();
-      await archive?.close();
-      archive = undefined;
+      await leaving.stop();
       await work.settle(() => false);
       const state = await container.state();
       if (state === 'runs') return;
       if (state === 'paused') return container.unpause();
       const [node, ...before] = setting.self;
-      const words = ['restore', '--root', root, '--quiet', '--format', 'json', containerId];
-      const status = await work.run(node, [...before, ...words], { log });
+      const words = ['restore', '--root', root, '--quiet', '--format', 'json'];
+      const all = [...before, ...words, ...leaving.options, containerId];
+      const status = await work.run(node, all, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;
       throw new KfdError('E_IO', `${record.container}: does not run after its restore`, {

@@ -11,8 +11,9 @@ import { momentNow } from './clock.js';
 import { removeContents } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
-import { archiveName, placesBelow } from './places.js';
+import { archiveName, gpuFolderName, placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
+import { bytesBelow } from './stream.js';
 import type { TargetHost } from './target-side.js';
 import type { Message } from './wire/messages.js';
 import { lastLines, Work } from './work.js';
@@ -50,8 +51,10 @@ export function targetHost(
       const [node, ...before] = setting.self;
       const words = ['restore', '--root', root, '--quiet', '--format', 'json', ...choices];
       const log = places.log(id);
-      const archive = join(contents, archiveName);
-      const status = await work.run(node, [...before, ...words, archive], { log });
+      const folder = join(contents, gpuFolderName);
+      const gpu = bytesBelow(folder) > 0 ? ['--contents', folder] : [];
+      const all = [...before, ...words, ...gpu, join(contents, archiveName)];
+      const status = await work.run(node, all, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;
       throw new KfdError('E_IO', 'restore: the container does not run', {

@@ -5,14 +5,22 @@ import { existsSync, readdirSync, symlinkSync } from 'node:fs';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import { decodeManifest } from '../../src/manifest/codec.js';
 import { rootsOf } from '../../src/manifest/elsewhere.js';
 import { type ParentIndexes, parentIndexes } from '../../src/session/contents/parent.js';
 import { requestedForDump, requestedForRestore } from '../../src/session/contents/requests.js';
 import { claimFolder, contentsLink } from '../../src/session/control/folders.js';
-import { entriesOf, type Files, tarOf, unpackTo } from './archive-builder.js';
+import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
 import { cli, fakeRun } from './cli-context.js';
-import { type Contents, checkpoint, frame, names, noise, services } from './drained-archive.js';
+import {
+  type Contents,
+  checkpoint,
+  detach,
+  frame,
+  names,
+  noise,
+  services,
+} from './drained-archive.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
@@ -23,19 +31,6 @@ const second: Contents = [
   first[2],
 ];
 const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
-
-/** What a session makes of it: pages files in `folder`, the rest for the archive. */
-async function detach(files: Files, folder: string): Promise<Files> {
-  const rest: Files = { ...files };
-  for (const name of names) {
-    await writeFile(join(folder, name), files[`checkpoint/${name}`] ?? '');
-    delete rest[`checkpoint/${name}`];
-  }
-  const key = 'checkpoint/kfd-manifest.json';
-  const manifest = decodeManifest(Buffer.from(files[key] as string));
-  manifest.features.required.unshift('detached');
-  return { ...rest, [key]: encodeManifest(manifest) };
-}
 
 interface Taken {
   readonly contents: Contents;

@@ -11,6 +11,9 @@ export const fakeNative: NativeServices = {
   imageFlattener: () => {
     throw new Error('no test of this asks for it');
   },
+  unpackContents: async () => {
+    throw new Error('no test of this unpacks contents');
+  },
   kfdVersion: () => '1.17',
   listPages: () => {
     throw new Error('no test of this lists a pages file');

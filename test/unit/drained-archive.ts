@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { NativeServices } from '../../src/cli/context.js';
 import { nativeServices } from '../../src/cli/native-services.js';
-import { encodeManifest } from '../../src/manifest/codec.js';
-import { native, type PagesSummary } from '../../src/native.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import { type ContentsSender, native, type PagesSummary } from '../../src/native.js';
 import type { ParentIndexes } from '../../src/session/contents/parent.js';
 import { type Files, fakeVerifier, gpuCheckpoint } from './archive-builder.js';
 import { fakeNative } from './cli-context.js';
@@ -47,6 +47,7 @@ async function drain(
   t: TestContext,
   contents: Contents,
   parent: ParentIndexes | undefined,
+  stream: ContentsSender | undefined,
 ): Promise<{ file: Buffer; summary: PagesSummary }[]> {
   const folder = await temporaryFolder(t);
   const frames = new (native().ImageFrames)();
@@ -70,6 +71,7 @@ async function drain(
       compress: 'none',
       zstdLevel: 1,
       frames,
+      ...(stream && { stream }),
       ...parent?.optionFor(names[gpu] ?? ''),
       buffers: dmabufs.map((dmabuf, i) => ({
         id: ids[i] ?? -1,
@@ -83,14 +85,15 @@ async function drain(
   return drained;
 }
 
-/** An archive as a session would have it made, with or without parent. */
+/** An archive as a session would have it made, with or without parent. `stream` gets the pages files, too. */
 export async function checkpoint(
   t: TestContext,
   contents: Contents,
   parent?: ParentIndexes,
+  stream?: ContentsSender,
 ): Promise<Files> {
   const { files, manifest } = gpuCheckpoint();
-  const drained = await drain(t, contents, parent);
+  const drained = await drain(t, contents, parent, stream);
   manifest.host.machine = process.arch === 'x64' ? 'x86_64' : 'aarch64';
   drained.forEach(({ file, summary }, gpu) => {
     const name = names[gpu] ?? '';
@@ -106,4 +109,17 @@ export async function checkpoint(
     manifest.parent = { archive: parent.archive, files: refers };
   });
   return { ...files, 'checkpoint/kfd-manifest.json': encodeManifest(manifest) };
+}
+
+/** What a session makes of it with a folder for the contents: pages files in `folder`, the rest for the archive. */
+export async function detach(files: Files, folder: string): Promise<Files> {
+  const rest: Files = { ...files };
+  for (const name of names) {
+    await writeFile(join(folder, name), files[`checkpoint/${name}`] ?? '');
+    delete rest[`checkpoint/${name}`];
+  }
+  const key = 'checkpoint/kfd-manifest.json';
+  const manifest = decodeManifest(Buffer.from(files[key] as string));
+  manifest.features.required.unshift('detached');
+  return { ...rest, [key]: encodeManifest(manifest) };
 }

@@ -18,7 +18,7 @@ const moving: Moving = {
   manifest: sampleManifest(),
   memoryBytes: 1000,
   contentBytes: 500,
-  rooms: [{ folders: ['/var/tmp'], freeBytes: 1500 }],
+  rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
 };
 
 function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts {
@@ -120,17 +120,19 @@ test('memory that is not known is a warning', () => {
   assert.match(warnings[0]?.message ?? '', /^memory: how much container job uses is not known$/);
 });
 
-test('a checkpoint needs room here for its archive and for the image that podman keeps', () => {
+test('a checkpoint needs room here for archive and image, and for the contents', () => {
+  const memory = (folder: string) => ({ folder, gets: 'memory' }) as const;
+  const contents = (folder: string) => ({ folder, gets: 'contents' }) as const;
   const rooms = [
-    { folders: ['/var/tmp'], freeBytes: 1499 },
-    { folders: ['/a', '/b'], freeBytes: 2999 },
-    { folders: ['/c', '/d'], freeBytes: 3000 },
+    { destinations: [memory('/var/tmp')], freeBytes: 999 },
+    { destinations: [contents('/a'), memory('/b'), memory('/c')], freeBytes: 2499 },
+    { destinations: [contents('/d'), memory('/e'), memory('/f')], freeBytes: 2500 },
   ];
   assert.deepEqual(
     compare({ ...moving, rooms }, facts()).reasons.map(({ code, message }) => `${code} ${message}`),
     [
-      'E_IO /var/tmp here: a checkpoint writes about 1500 bytes, 1499 are free',
-      'E_IO /a and /b here: a checkpoint writes about 3000 bytes, 2999 are free',
+      'E_IO /var/tmp here: a checkpoint writes about 1000 bytes, 999 are free',
+      'E_IO /a and /b and /c here: a checkpoint writes about 2500 bytes, 2499 are free',
     ],
   );
 });

@@ -13,23 +13,28 @@ import { standInSsh } from './migrate-hosts.js';
 import { migrate, stateOf, twoHosts } from './migrate-two-places.js';
 import { temporaryFolder } from './paths.js';
 
-test('an estimate is the sending at the measured rate, and the rest as it was the last time', () => {
-  const first = estimateOf(500e6, 100e6, undefined);
-  assert.deepEqual(first, { rate: 100e6, sendMs: 5000, downtimeMs: 15_000, isMeasured: false });
-  const last = { schema_version: 1, bytes: 250e6, others_ms: 4000 } as const;
-  assert.deepEqual(estimateOf(500e6, 100e6, last).downtimeMs, 5000 + 8000);
+test('contents are sent during the checkpoint, and the archive after it', () => {
+  const load = { memory: 100e6, contents: 400e6 };
+  const first = estimateOf(load, 100e6, undefined);
+  // Guessed: 5 s for the checkpoint, 5 s for check and restore.
+  assert.deepEqual(first, { rate: 100e6, sendMs: 5000, downtimeMs: 11_000, isMeasured: false });
+  assert.equal(estimateOf(load, 50e6, undefined).downtimeMs, 8000 + 2000 + 5000);
+  const last = { schema_version: 2, bytes: 250e6, checkpoint_ms: 3000, others_ms: 1000 } as const;
+  assert.equal(estimateOf(load, 100e6, last).downtimeMs, 6000 + 1000 + 2000);
+  assert.equal(estimateOf(load, 50e6, last).downtimeMs, 8000 + 2000 + 2000);
   // Less is not faster: programs must start in any case.
-  assert.equal(estimateOf(0, 100e6, last).downtimeMs, 4000);
+  assert.equal(estimateOf({ memory: 0, contents: 0 }, 100e6, last).downtimeMs, 4000);
 });
 
 test('the last move is kept, and a damaged note is none', async (t) => {
   const places = placesBelow(await temporaryFolder(t));
   assert.equal(await lastMove(places), undefined);
-  await writeLastMove({ bytes: 7, others_ms: 3 }, places);
-  assert.deepEqual(await lastMove(places), { schema_version: 1, bytes: 7, others_ms: 3 });
+  const move = { bytes: 7, checkpoint_ms: 2, others_ms: 3 };
+  await writeLastMove(move, places);
+  assert.deepEqual(await lastMove(places), { schema_version: 2, ...move });
   const path = join(dirname(places.journal), 'last-migration.json');
   await mkdir(dirname(path), { recursive: true });
-  for (const text of ['', '{}', '{"schema_version":1,"bytes":0,"others_ms":1}']) {
+  for (const text of ['', '{}', '{"schema_version":1,"bytes":9,"others_ms":1}']) {
     await writeFile(path, text);
     assert.equal(await lastMove(places), undefined, text);
   }

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { Control } from '../../src/migrate/control.js';
 import { writeRecord } from '../../src/migrate/journal.js';
 import {
+  removeDeadContents,
   removeDeadFiles,
   removeDeadSockets,
   removeFiles,
@@ -18,7 +19,7 @@ import { firstRecords } from './migrate-processes.js';
 import { temporaryFolder } from './paths.js';
 
 const [dead, played, owned] = ['1a'.repeat(16), '2b'.repeat(16), '3c'.repeat(16)] as const;
-const kinds = ['lock', 'work', 'log', 'log.guard', 'contents', 'target'];
+const kinds = ['lock', 'work', 'log', 'log.guard', 'contents', 'fifo', 'target'];
 
 test('a migration without record and process leaves nothing, others keep all', async (t) => {
   const places = placesBelow(await temporaryFolder(t));
@@ -45,6 +46,17 @@ test('the files of one side go, but for a lock that podman still has', async (t)
   await work?.release();
   await removeFiles(dead, places);
   assert.deepEqual(readdirSync(places.run), []);
+});
+
+test('contents that a source has kept go when nobody will bring its container back', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await removeDeadContents(places);
+  for (const name of [dead, owned, 'of somebody else'])
+    await mkdir(`${places.kept}/${name}`, { recursive: true });
+  await writeRecord({ ...firstRecords.source, id: owned, phase: 'stranded' }, places.journal);
+  await writeRecord({ ...firstRecords.target, id: dead }, places.journal);
+  await removeDeadContents(places);
+  assert.deepEqual(readdirSync(places.kept).sort(), [owned, 'of somebody else'].sort());
 });
 
 test('the socket of a source that was killed goes when it is old, and empty cgroups of guards', async (t) => {

@@ -6,6 +6,9 @@ wait_for() {
     : >"$1.reached"
     while [ -e "$1" ]; do sleep 0.1; done
 }
+field() {
+    echo "$request" | sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/"
+}
 case "$1 $2" in
 'container exists')
     [ -e state ]
@@ -20,6 +23,12 @@ case "$1 $2" in
 'container checkpoint')
     cat archive.tar >/proc/self/fd/4
     wait_for hold-checkpoint
+    # What a session does.
+    request=$(cat "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json) || exit 125
+    cp pages/* "$(field folder)" 2>/dev/null
+    # Without a reader this fails, and cat would wait for one.
+    dd if=/dev/null of="$(field stream)" oflag=nonblock conv=notrunc 2>/dev/null || exit 125
+    cat stream >"$(field stream)" || exit 125
     echo exited >state
     ;;
 'container restore')

@@ -3,6 +3,7 @@
 import { exitCodeOf, failureOf, failureReport } from '../../src/cli/failure.js';
 import { migrateCommand } from '../../src/cli/migrate.js';
 import { hiddenProgram, hiddenVerbs } from '../../src/cli/migrate-hidden.js';
+import { nativeServices } from '../../src/cli/native-services.js';
 import { restoreCommand } from '../../src/cli/restore.js';
 import { type Run, run, runThrough } from '../../src/os/exec.js';
 import { programs } from './able-host.js';
@@ -11,6 +12,8 @@ import { fakeNative, fakeRun } from './cli-context.js';
 const args = process.argv.slice(2);
 const self = [process.execPath, process.argv[1] ?? ''] as const;
 const others = fakeRun(programs);
+/** Contents on their way are real. */
+const { listPages, unpackContents } = nativeServices;
 const interrupted = new AbortController();
 process.once('SIGINT', () => interrupted.abort());
 
@@ -28,7 +31,7 @@ const context = {
   run: someRun,
   runThrough,
   prefix: '/usr/lib/kfd-checkpoint',
-  native: fakeNative,
+  native: { ...fakeNative, listPages, unpackContents },
   whyNotRoot: async () => undefined,
   signal: interrupted.signal,
 };

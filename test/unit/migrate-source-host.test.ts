@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import type { Link } from '../../src/migrate/link.js';
 import { sourceHost } from '../../src/migrate/source-host.js';
 import { fakeRun } from './cli-context.js';
+import { standInSsh } from './migrate-hosts.js';
 import { firstRecords } from './migrate-processes.js';
 import { temporaryFolder } from './paths.js';
 
@@ -36,6 +37,7 @@ const openBelow = (folder: string) =>
 
 test('the archive is not kept open when it cannot be announced', async (t) => {
   await podmanIn(t);
+  await standInSsh(t, 'echo ready; exec cat >/dev/null');
   const [root, store] = [await temporaryFolder(t), await temporaryFolder(t)];
   const link: Pick<Link, 'say'> = {
     say: () => {
@@ -47,6 +49,8 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     store,
     run: fakeRun({ 'podman container': 'exited\n' }),
     self: ['node', 'kfd-checkpoint'],
+    contentBytes: 0,
+    whileAsked: (_, work) => work(),
     signal: new AbortController().signal,
     cancelCheckpoint: async () => undefined,
     onProgress: () => undefined,

@@ -3,13 +3,14 @@
  */
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { native } from '../../src/native.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
 import { containerId, imageId, sourceHost, sourcePrograms, targetHost } from './migrate-hosts.js';
 import { repository, temporaryFolder } from './paths.js';
@@ -37,9 +38,25 @@ async function place(t: TestContext, root: string): Promise<Place> {
   return { root, podman };
 }
 
-/** The clock of a host stands still between two of these. */
-export const setUptime = ({ root }: Place, seconds: number) =>
-  writeFile(join(root, 'proc/uptime'), `${seconds}.00 1.00\n`);
+/** A contents stream without files. */
+async function streamOf(t: TestContext): Promise<Buffer> {
+  const fifo = join(await temporaryFolder(t), 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    await new (native().ContentsSender)(fifo).finish();
+    return readFileSync(reader);
+  } finally {
+    closeSync(reader);
+  }
+}
+
+/** The clock of a host stands still between two of these. Nobody reads half of it. */
+export async function setUptime({ root }: Place, seconds: number): Promise<void> {
+  const draft = join(root, 'proc/uptime.draft');
+  await writeFile(draft, `${seconds}.00 1.00\n`);
+  await rename(draft, join(root, 'proc/uptime'));
+}
 
 export async function twoHosts(t: TestContext): Promise<Hosts> {
   const source = await place(t, await sourceHost(t));
@@ -51,6 +68,7 @@ export async function twoHosts(t: TestContext): Promise<Hosts> {
   await writeFile(join(source.podman, 'inspect.json'), known);
   await writeFile(join(source.podman, 'state'), 'running\n');
   await writeFile(join(source.podman, 'archive.tar'), await tarOf(entriesOf(sample())));
+  await writeFile(join(source.podman, 'stream'), await streamOf(t));
   await writeFile(join(target.podman, 'image-id'), `${imageId}\n`);
   const bin = await temporaryFolder(t);
   await symlink(join(repository, 'test/unit/migrate-podman.sh'), join(bin, 'podman'));
@@ -58,8 +76,10 @@ export async function twoHosts(t: TestContext): Promise<Hosts> {
   const ssh = `#!/bin/sh
 while [ "$1" != kfd-checkpoint ]; do shift; done
 shift
-echo $$ $1 >>${target.podman}/connections
-while [ -e ${target.podman}/hold-$1 ]; do : >${target.podman}/hold-$1.reached; sleep 0.1; done
+what=$1
+case "$*" in *--stream*) what=stream ;; esac
+echo $$ $what >>${target.podman}/connections
+while [ -e ${target.podman}/hold-$what ]; do : >${target.podman}/hold-$what.reached; sleep 0.1; done
 [ ! -e ${target.podman}/no-network ] || exit 255
 export MIGRATE_ROOT=${target.root} FAKE_PODMAN=${target.podman} TMPDIR=
 cd ${target.podman}

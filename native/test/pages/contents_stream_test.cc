@@ -114,8 +114,7 @@ TEST_CASE("contents stream: what two writers send at once are the files that the
   std::vector<std::thread> writing;
   for (std::uint32_t gpu = 0; gpu < 2; ++gpu) {
     writing.emplace_back([&, gpu] {
-      PagesWriter out(both_sinks(file_sink(kept[gpu].get()), sender.file(0, gpu)),
-                      options_of(gpu));
+      PagesWriter out(both_sinks(file_sink(kept[gpu].get()), sender.file(0, gpu)), options_of(gpu));
       write_buffers(out, options_of(gpu), contents[gpu]);
     });
   }

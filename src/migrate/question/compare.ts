@@ -159,12 +159,13 @@ function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
   ];
 }
 
-/** A checkpoint writes all of it into each folder: podman keeps its image, and the archive is sent. */
+/** Podman writes memory into its image and into the archive; the session writes the GPU contents. */
 function roomReasonsHere({ rooms, memoryBytes = 0, contentBytes }: Moving): Mismatch[] {
-  return rooms.flatMap(({ folders, freeBytes }) => {
-    const needed = folders.length * (memoryBytes + contentBytes);
+  const bytesOf = { memory: memoryBytes, contents: contentBytes };
+  return rooms.flatMap(({ destinations, freeBytes }) => {
+    const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
     if (needed <= freeBytes) return [];
-    const where = folders.join(' and ');
+    const where = destinations.map(({ folder }) => folder).join(' and ');
     return [
       {
         code: 'E_IO' as const,

@@ -1,24 +1,31 @@
-/** Room on the source for what a checkpoint writes: the archive on its way, and the image that podman keeps. */
+/** Room on the source for what a checkpoint writes: archive and image of podman, and the GPU contents. */
 
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isMissing } from '../../errors.js';
 import { roomAt } from './target-facts.js';
 
-/** A file system of the source, with the folders that a checkpoint writes to. */
+/** A folder that a checkpoint writes to. */
+export interface Destination {
+  readonly folder: string;
+  /** What it gets once: memory of the processes, or GPU contents. */
+  readonly gets: 'memory' | 'contents';
+}
+
+/** A file system of the source, with the folders on it. */
 export interface Room {
-  readonly folders: readonly string[];
+  readonly destinations: readonly Destination[];
   readonly freeBytes: number;
 }
 
-/** Each folder gets all contents once. Throws Node's error where one cannot be looked at. */
-export async function roomHere(folders: readonly string[]): Promise<Room[]> {
+/** Throws Node's error where a folder cannot be looked at. */
+export async function roomHere(destinations: readonly Destination[]): Promise<Room[]> {
   const rooms = new Map<number, Room>();
-  for (const folder of folders) {
-    const device = await deviceOf(folder);
-    const { bavail, bsize } = await roomAt(folder);
-    const known = rooms.get(device)?.folders ?? [];
-    rooms.set(device, { folders: [...known, folder], freeBytes: bavail * bsize });
+  for (const one of destinations) {
+    const device = await deviceOf(one.folder);
+    const { bavail, bsize } = await roomAt(one.folder);
+    const known = rooms.get(device)?.destinations ?? [];
+    rooms.set(device, { destinations: [...known, one], freeBytes: bavail * bsize });
   }
   return [...rooms.values()];
 }

@@ -1,0 +1,158 @@
+/**
+ * GPU contents on their way while the checkpoint is made: a FIFO from the session, a second ssh, this program there.
+ * The session writes the same files to a folder here, from which the source can bring the container back.
+ */
+
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, type Dirent, openSync, promises, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { asKfdError, isMissing, type KfdError } from '../errors.js';
+import { missing } from '../os/exec.js';
+import { Patience } from './clock.js';
+import { contentsVerb, reasonOf } from './contents.js';
+import { answerMs, type Moment } from './protocol/lease.js';
+import { Ssh } from './ssh.js';
+
+const lookMs = 250;
+
+/** Where the session of the checkpoint puts its pages files: real paths of a folder and of a FIFO. */
+export interface Outlet {
+  readonly folder: string;
+  readonly stream: string;
+}
+
+export interface StreamSetting {
+  readonly host: string;
+  readonly id: string;
+  readonly now: () => Promise<Moment>;
+  /** Ends the wait for the target. */
+  readonly signal: AbortSignal;
+  /** Gets the bytes in the folder. */
+  readonly onProgress: (bytes: number) => void;
+}
+
+/** GPU contents that leave this host. */
+export class ContentsStream {
+  readonly #ssh: Ssh;
+  readonly #ownEnd: number;
+  readonly #look: NodeJS.Timeout;
+  #isOpen = true;
+  #hangs = false;
+  /** Why the target has not all of them, as soon as that is known. */
+  failure: KfdError | undefined;
+  /** Resolves when the target has all of them. Rejects with the reason why it has not. */
+  readonly arrived: Promise<void>;
+
+  /**
+   * Makes folder and FIFO. Resolves when the target waits for the contents: nothing has stopped yet. Throws why it does
+   * not.
+   */
+  static async open(outlet: Outlet, setting: StreamSetting): Promise<ContentsStream> {
+    const { folder, stream } = outlet;
+    await promises.mkdir(dirname(folder), { recursive: true, mode: 0o700 });
+    await promises.mkdir(folder, { mode: 0o700 });
+    await promises.mkdir(dirname(stream), { recursive: true, mode: 0o700 });
+    await promises.rm(stream, { force: true });
+    await promisify(execFile)('mkfifo', ['-m', '600', stream]).catch((error: Error) => {
+      throw missing('mkfifo', error);
+    });
+    // Opened for both, a FIFO waits for nobody (fifo(7)).
+    const both = openSync(stream, 'r+');
+    try {
+      const reader = openSync(stream, 'r');
+      try {
+        const { host, id } = setting;
+        const words = ['kfd-checkpoint', contentsVerb, '--stream', '--format', 'json', id];
+        const ssh = await Ssh.open(host, words, reader);
+        // Without it ssh would see an end before the session has opened the FIFO.
+        const leaving = new ContentsStream(ssh, openSync(stream, 'w'), folder, setting);
+        await leaving.#waited(setting.signal);
+        return leaving;
+      } finally {
+        closeSync(reader);
+      }
+    } finally {
+      closeSync(both);
+    }
+  }
+
+  private constructor(ssh: Ssh, ownEnd: number, folder: string, setting: StreamSetting) {
+    this.#ssh = ssh;
+    this.#ownEnd = ownEnd;
+    ssh.child.stdout?.resume();
+    const patience = new Patience(answerMs, setting.now);
+    this.#look = setInterval(() => {
+      this.#watch(folder, patience, setting.onProgress).catch(() => this.stop());
+    }, lookMs);
+    this.arrived = this.#end(setting.host);
+    this.arrived.catch((error: unknown) => {
+      this.failure = asKfdError(error, setting.host);
+    });
+  }
+
+  async #waited(signal: AbortSignal): Promise<void> {
+    const cancel = () => this.stop();
+    signal.addEventListener('abort', cancel, { once: true });
+    if (signal.aborted) cancel();
+    const limit = new AbortController();
+    const late = delay(answerMs, undefined, { signal: limit.signal }).then(() => {
+      this.#hangs = true;
+      this.stop();
+    });
+    try {
+      const ready = once(this.#ssh.child.stdout as Readable, 'data');
+      await Promise.race([ready, this.arrived, late.then(() => this.arrived)]);
+    } catch (error) {
+      this.close();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      limit.abort();
+      late.catch(() => undefined);
+    }
+  }
+
+  /** No process of this host writes any more: what has not been sent never will be. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    closeSync(this.#ownEnd);
+  }
+
+  /** Ends ssh. The session's writes fail then, so that the checkpoint fails and the container goes on. */
+  stop(): void {
+    this.#ssh.end();
+  }
+
+  /** Nothing is expected before the first contents are there. */
+  async #watch(folder: string, patience: Patience, onProgress: (bytes: number) => void) {
+    const bytes = bytesBelow(folder);
+    onProgress(bytes);
+    if (bytes === 0 || !(await patience.isOver(bytes))) return;
+    this.#hangs = true;
+    this.stop();
+  }
+
+  async #end(host: string): Promise<void> {
+    const status = await this.#ssh.ended.finally(() => clearInterval(this.#look));
+    if (status !== 0) throw await reasonOf(this.#ssh, host, status, this.#hangs);
+  }
+}
+
+/** Bytes of all files below a folder; 0 where there is none. Throws Node's error. */
+export function bytesBelow(folder: string): number {
+  try {
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    const sizeOf = ({ parentPath, name }: Dirent) =>
+      statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0;
+    return files.reduce((sum, file) => sum + sizeOf(file), 0);
+  } catch (error) {
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,119 @@
+/** GPU contents that leave while the checkpoint is made: they are there before the archive, and here until it is over. */
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { native } from '../../src/native.js';
+import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
+import { errorIn } from './cli-context.js';
+import { checkpoint, detach, frame, names, noise } from './drained-archive.js';
+import { containerId } from './migrate-hosts.js';
+import { type Hosts, hold, migrate, type Place, stateOf, twoHosts } from './migrate-two-places.js';
+import { temporaryFolder } from './paths.js';
+import { sample } from './restorable.js';
+
+/** Hosts whose container has GPU contents: its session sends them, and its archive lacks them. */
+async function hostsWithContents(t: TestContext): Promise<Hosts> {
+  const hosts = await twoHosts(t);
+  const { podman } = hosts.source;
+  const fifo = join(await temporaryFolder(t), 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const cat = spawn('cat', [fifo]);
+  // cat may come later than the sender, which needs a reader.
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  t.after(() => closeSync(reader));
+  const read = buffer(cat.stdout);
+  const stream = new (native().ContentsSender)(fifo);
+  const drained = await checkpoint(
+    t,
+    [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)],
+    undefined,
+    stream,
+  );
+  await stream.finish();
+  await writeFile(join(podman, 'stream'), await read);
+  await mkdir(join(podman, 'pages'));
+  const files = await detach({ ...sample(), ...drained }, join(podman, 'pages'));
+  await writeFile(join(podman, 'archive.tar'), await tarOf(entriesOf(files)));
+  const bundle = join(podman, containerId, 'userdata');
+  await rm(bundle, { recursive: true });
+  await unpackTo(bundle, files);
+  return hosts;
+}
+
+const kept = ({ root }: Place) => {
+  const folder = join(root, 'var/lib/kfd-checkpoint/kept');
+  return existsSync(folder) ? readdirSync(folder) : [];
+};
+
+const logOf = ({ podman }: Place) => {
+  const file = join(podman, 'log');
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+};
+
+test('they go beside the archive, and the source keeps them until it is over', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts);
+  await restore.reached();
+  const [id = ''] = kept(hosts.source);
+  const own = join(hosts.source.root, 'var/lib/kfd-checkpoint/kept', id);
+  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id, 'contents');
+  for (const name of names)
+    assert.deepEqual(readFileSync(join(there, name)), readFileSync(join(own, name)));
+  await restore.release();
+  const { status, stdout, stderr } = await moving.ended;
+  assert.equal(status, 0, stderr);
+  const { bytes } = JSON.parse(stdout) as { bytes: number };
+  assert.ok(bytes > 3 * frame, `${bytes}`);
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['none', 'running']);
+  assert.deepEqual([kept(hosts.source), existsSync(there)], [[], false]);
+});
+
+test('what the target cannot restore comes back here with what was kept', async (t) => {
+  const hosts = await hostsWithContents(t);
+  await writeFile(join(hosts.target.podman, 'fail-restore'), '');
+  const { status, stderr } = await migrate(t, hosts).ended;
+  assert.equal(status, 1, stderr);
+  assert.match(errorIn(stderr).message, /^job: did not move, and runs here: host-b: restore: /);
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+  assert.deepEqual(kept(hosts.source), []);
+});
+
+test('nothing stops before the target waits for them', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const connection = await hold(hosts.target, 'hold-stream');
+  const moving = migrate(t, hosts);
+  await connection.reached();
+  assert.doesNotMatch(logOf(hosts.source), /container checkpoint/);
+  await writeFile(join(hosts.target.podman, 'no-network'), '');
+  await connection.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 3, stderr);
+  assert.match(errorIn(stderr).message, /^job: did not move, and runs here: ssh host-b: no conn/);
+  assert.doesNotMatch(logOf(hosts.source), /container checkpoint/);
+  assert.deepEqual([stateOf(hosts.source), kept(hosts.source)], ['running', []]);
+});
+
+test('where the target cannot keep them, its reason is told', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const held = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await held.reached();
+  const store = join(hosts.target.root, 'var/lib/kfd-checkpoint/store');
+  const [id = ''] = readdirSync(store);
+  await mkdir(join(store, id, 'contents', names[1]));
+  await chmod(join(store, id, 'contents'), 0o700);
+  await held.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 1, stderr);
+  assert.match(
+    errorIn(stderr).message,
+    /runs here: host-b: .*amdgpu-pages-0-0001\.img: File exists/,
+  );
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+});
