@@ -157,7 +157,7 @@ export type Unpack = (
 /** As many as a host has room for; a container has one for each process and GPU. */
 const maxFiles = 65_536;
 
-/** Takes the GPU contents of a migration from standard input. Throws E_NOT_FOUND, E_IO, E_IMAGE_CORRUPT, Node's error. */
+/** Takes GPU contents from standard input, while they are made. Throws E_NOT_FOUND, E_IO, E_IMAGE_CORRUPT. */
 export async function receiveStream(
   id: string,
   places: Places,

@@ -1,7 +1,6 @@
 /** A checkpoint that leaves this host: GPU contents while it is made, the archive of podman after it. */
 
-import type { FileHandle } from 'node:fs/promises';
-import { realpath, rm } from 'node:fs/promises';
+import { type FileHandle, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { unnamedFile } from '../os/temporary.js';
@@ -11,20 +10,33 @@ import { failureIn } from './failure-text.js';
 import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
 import { placesBelow } from './places.js';
-import type { SourceSetting } from './source-host.js';
 import { bytesBelow, ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
 
+export interface LeavingSetting {
+  /** Folder of the system. */
+  readonly root: string;
+  /** Folder for the archive on its way. It has no name there. */
+  readonly store: string;
+  /** Bytes of GPU contents, as far as they are known. */
+  readonly contentBytes: number;
+  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
+  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<T>;
+  /** Ends what is being sent. */
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total: number) => void;
+}
+
 export class Leaving {
   readonly #record: SourceRecord;
-  readonly #setting: SourceSetting;
+  readonly #setting: LeavingSetting;
   readonly #outlet: Outlet;
   readonly #log: string;
   readonly #given = new AbortController();
   #archive: FileHandle | undefined;
   #stream: ContentsStream | undefined;
 
-  constructor(record: SourceRecord, setting: SourceSetting) {
+  constructor(record: SourceRecord, setting: LeavingSetting) {
     const { id, container_id: containerId } = record;
     const places = placesBelow(setting.root);
     this.#record = record;

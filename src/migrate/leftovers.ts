@@ -56,7 +56,7 @@ export async function removeDeadFiles(places: Places): Promise<void> {
     await promises.rmdir(join(places.guardCgroups, name)).catch(() => undefined);
 }
 
-/** GPU contents that sources have kept for migrations without a record: nobody brings them back. Throws Node's error. */
+/** GPU contents that a source has kept for a migration without a record: nobody needs them. Throws Node's error. */
 export async function removeDeadContents(places: Places): Promise<void> {
   const records = await listRecords(places.journal);
   const known = new Set(records.filter(({ side }) => side === 'source').map(({ id }) => id));

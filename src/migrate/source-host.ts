@@ -5,26 +5,17 @@ import { KfdError } from '../errors.js';
 import { momentNow } from './clock.js';
 import { failureIn } from './failure-text.js';
 import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
-import { Leaving } from './leaving.js';
+import { Leaving, type LeavingSetting } from './leaving.js';
 import type { Link } from './link.js';
 import { placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
 import type { SourceHost } from './source-side.js';
-import type { Outlet } from './stream.js';
 import type { HostSetting } from './target-host.js';
 import { lastLines, Work } from './work.js';
 
-export interface SourceSetting extends HostSetting {
-  /** Folder for the archive on its way. It has no name there. */
-  readonly store: string;
-  /** Bytes of GPU contents, as far as they are known. */
-  readonly contentBytes: number;
-  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
-  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<T>;
-  readonly signal: AbortSignal;
+export interface SourceSetting extends HostSetting, LeavingSetting {
   /** Cancels the session of the checkpoint as soon as there is one. Resolves after `ended` at the latest. */
   readonly cancelCheckpoint: (reason: string, ended: AbortSignal) => Promise<void>;
-  readonly onProgress: (bytes: number, total: number) => void;
 }
 
 export function sourceHost(record: SourceRecord, link: Link, setting: SourceSetting): SourceHost {

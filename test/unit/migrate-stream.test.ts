@@ -1,4 +1,4 @@
-/** GPU contents that leave while the checkpoint is made: they are there before the archive, and here until it is over. */
+/** GPU contents that leave while the checkpoint is made. They come before the archive, and stay here until the end. */
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
