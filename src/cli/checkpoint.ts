@@ -3,15 +3,11 @@
  * holds, or with its contents in a folder of their own.
  */
 
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
-import { commandFolderName } from '../criu/command-folder.js';
-import { parentFileName } from '../criu/parent-folder.js';
 import { runFolder } from '../criu/state-folder.js';
 import { KfdError, printable } from '../errors.js';
 import { hasPagesFiles } from '../manifest/image.js';
-import { processName } from '../os/ancestors.js';
 import { removeDeadFolders } from '../session/control/folders.js';
 import { stage } from '../stages.js';
 import { afterFailure, folderForContents } from './checkpoint-contents.js';
@@ -19,7 +15,7 @@ import { withRequest } from './command-request.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
-import { keepIndexes, type Parent, recordedName } from './parent-indexes.js';
+import { type Parent, recordedName, withParent } from './parent-indexes.js';
 import { type PodmanResult, podman, podmanFailure } from './podman.js';
 import { assertHostRoot } from './rootless.js';
 
@@ -71,13 +67,17 @@ async function checkpoint(
   removeDeadFolders(run);
   const contents =
     options.contents === undefined ? undefined : await folderForContents(options.contents);
-  const { files, result } = await withParent(run, parent, quiet === true, context, () => {
-    const work = () => podman(['checkpoint', container, ...flags], undefined, format, context);
-    const saved = () => staged(work);
-    return contents === undefined
+  const saved = () =>
+    staged(() => podman(['checkpoint', container, ...flags], undefined, format, context));
+  const asked = () =>
+    contents === undefined
       ? saved()
       : withRequest(run, { operation: 'dump', folder: contents }, saved);
-  });
+  const isQuiet = quiet === true;
+  const { files, result } = await withParent(run, parent, context, isQuiet, async (files) => ({
+    files,
+    result: await asked(),
+  }));
   if (result.status !== 0) {
     const options = restoreOptions(parent, contents);
     await afterFailure({ container, options, contents, sessions: run }, context);
@@ -134,26 +134,6 @@ async function parentOf({
   if (parentContents === undefined) return undefined;
   const [path = ''] = await realFolders([parentContents]);
   return { path, isFolder: true };
-}
-
-/** Calls `work` while sessions find the indexes of the parent. Returns their names, too. */
-async function withParent(
-  run: string,
-  parent: Parent | undefined,
-  quiet: boolean,
-  context: CommandContext,
-  work: () => Promise<PodmanResult>,
-): Promise<{ readonly files: readonly string[]; readonly result: PodmanResult }> {
-  if (parent === undefined) return { files: [], result: await work() };
-  const folder = join(run, commandFolderName('parent', processName(process.pid)));
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  try {
-    const list = await keepIndexes(parent, folder, context, quiet);
-    writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
-    return { files: list.files, result: await work() };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 async function staged(work: () => Promise<PodmanResult>): Promise<PodmanResult> {

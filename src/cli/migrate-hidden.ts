@@ -1,9 +1,11 @@
 /** Verbs that `migrate` starts itself: on the target by ssh, and the guard. Nobody types them, and no help has them. */
 
-import { Argument, Command } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
+import { receiveRound } from '../migrate/ahead.js';
 import { targetVerb } from '../migrate/connection.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
+import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
 import { placesBelow } from '../migrate/places.js';
 import { countBytes, probeVerb } from '../migrate/probe.js';
@@ -32,12 +34,14 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
     withRoot(new Command(contentsVerb))
       .addArgument(idArgument())
       .option('--stream', 'take GPU contents while they are made, not the archive')
+      .addOption(new Option('--round <n>', 'take GPU contents of a round ahead').argParser(roundOf))
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root, stream }: { root: string; stream?: boolean }) =>
-        stream === true
-          ? receiveStream(id, placesBelow(root), context.native.unpackContents, context.out)
-          : receiveContents(id, placesBelow(root)),
-      ),
+      .action((id: string, { root, stream, round }: ContentsOptions) => {
+        const places = placesBelow(root);
+        if (round !== undefined) return receiveRound(id, round, places);
+        if (stream !== true) return receiveContents(id, places);
+        return receiveStream(id, places, context.native.unpackContents, context.out);
+      }),
   );
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
@@ -48,7 +52,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
       .action((id: string, { root }: { root: string }) =>
         watch(
           id,
-          { root, run, self },
+          { root, run, self, listPages: context.native.listPages },
           () => context.out(armed),
           (line) => context.err(`${line}\n`),
         ),
@@ -56,6 +60,17 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
   );
   return program;
 }
+
+interface ContentsOptions {
+  readonly root: string;
+  readonly stream?: boolean;
+  readonly round?: number;
+}
+
+const roundOf = (text: string) => {
+  if (/^\d{1,2}$/.test(text) && Number(text) < maxRounds) return Number(text);
+  throw new KfdError('E_USAGE', `--round ${text}: no round`);
+};
 
 const withRoot = (verb: Command) =>
   verb.option('--root <dir>', 'read the system below this folder', '/');

@@ -51,7 +51,8 @@ export class Play {
     let control: Control | undefined;
     try {
       await removeDeadSockets(places);
-      await removeDeadContents(places);
+      // A journal that cannot be read is found by whoever needs it.
+      await removeDeadContents(places).catch(() => undefined);
       control = await Control.open(places.control(who.id, 'source'), {
         status: () => play.#status(),
         cancel: (reason) => play.cancel(reason),

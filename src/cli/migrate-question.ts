@@ -29,6 +29,8 @@ export interface QuestionOptions {
   readonly root: string;
   /** Where the target keeps what arrives. */
   readonly store?: string;
+  /** Rounds ahead. */
+  readonly precopy?: number;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
 }
@@ -82,7 +84,7 @@ export const archiveFolder = () => temporaryRoot('/var/tmp');
 /** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
 export async function movingOf(
   name: string,
-  { root, store }: QuestionOptions,
+  { root, store, precopy = 0 }: QuestionOptions,
   { run, native }: CommandContext,
 ): Promise<Moving> {
   const container = await liveContainer(name, run);
@@ -117,6 +119,7 @@ export async function movingOf(
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
+    rounds: precopy,
     rooms: await roomHere([
       { folder: archiveFolder(), gets: 'memory' },
       { folder: placesBelow(root).kept, gets: 'contents' },

@@ -21,6 +21,7 @@ import type { CommandContext } from './context.js';
 import { duration, rate } from './format.js';
 import { Play } from './migrate-play.js';
 import { archiveFolder, type MigrateOptions } from './migrate-question.js';
+import { withParent } from './parent-indexes.js';
 import { type Progress, progressOf } from './progress.js';
 
 type How = MigrateOptions & Pick<HostSetting, 'self'>;
@@ -164,18 +165,27 @@ async function untilEnded(
 
 function settingOf(
   play: Play,
-  { container_id: containerId }: SourceRecord,
-  { root, self, quiet }: How,
-  { run: runs }: CommandContext,
+  { container, container_id: containerId }: SourceRecord,
+  { root, self, quiet, precopy = 0 }: How,
+  context: CommandContext,
   progress: Progress,
 ): Omit<SourceSetting, 'contentBytes'> {
   return {
     root,
-    run: runs,
+    run: context.run,
     self,
+    listPages: context.native.listPages,
     store: archiveFolder(),
-    whileAsked: ({ folder, stream }, work) =>
-      withRequest(join(root, runFolder), { operation: 'dump', folder, stream }, work),
+    rounds: precopy,
+    onRound: (round) => {
+      if (quiet !== true) context.err(`${container}: round ${round + 1} of ${precopy} is there\n`);
+    },
+    whileAsked: ({ folder, stream, before }, work) => {
+      const place = join(root, runFolder);
+      const parent = before === undefined ? undefined : { path: before, isFolder: true };
+      const request = { operation: 'dump', folder, ...(stream && { stream }) } as const;
+      return withRequest(place, request, () => withParent(place, parent, context, true, work));
+    },
     signal: play.signal,
     onProgress: (done, total) => {
       play.meter.update(done, total);

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { prepareContents } from '../migrate/contents.js';
 import { Control } from '../migrate/control.js';
+import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { Lock } from '../migrate/lock.js';
-import { archiveName, defaultStore, gpuFolderName, placesBelow } from '../migrate/places.js';
+import { archiveName, defaultStore, placesBelow } from '../migrate/places.js';
 import { PodmanContainer } from '../migrate/podman.js';
 import { Meter, resultOf } from '../migrate/status.js';
-import { bytesBelow } from '../migrate/stream.js';
 import { reopen } from '../migrate/takeover.js';
 import { type HostSetting, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
@@ -180,8 +180,8 @@ export class TargetEnd {
   }
 
   #setting() {
-    const { run, self } = this.#services;
-    return { root: this.#root, run, self };
+    const { run, self, native } = this.#services;
+    return { root: this.#root, run, self, listPages: native.listPages };
   }
 
   /** All of it is there, and this host can restore it. */
@@ -193,8 +193,8 @@ export class TargetEnd {
       });
     }
     const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
-    const folder = join(dirname(this.#archive), gpuFolderName);
-    const folders = bytesBelow(folder) > 0 ? await realFolders([folder]) : [];
+    const { listPages } = this.#services.native;
+    const folders = await realFolders(contentsFolders(dirname(this.#archive), listPages));
     const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
     const refused = refusal(
       'contents',

@@ -5,6 +5,7 @@ import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { SshConnection } from '../migrate/connection.js';
 import { writeLastMove } from '../migrate/estimate.js';
+import { maxRounds } from '../migrate/gpu-folders.js';
 import { placesBelow } from '../migrate/places.js';
 import type { Moving } from '../migrate/question/compare.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
@@ -36,6 +37,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .option('--dry-run', 'ask the target, and stop nothing')
     .option('--with-image', 'send the container image where the target does not have it')
     .addOption(maxDowntimeOption())
+    .addOption(precopyOption())
     .addOption(leaseOption())
     .option('--store <dir>', 'folder of the target for what arrives')
     .addOption(gpuMapOption())
@@ -63,6 +65,17 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
       context.out(options.format === 'json' ? json(moveAsJson(move)) : moveAsText(move));
     });
 }
+
+const precopyOption = () =>
+  new Option(
+    '--precopy <rounds>',
+    'send GPU contents so often while it runs; what is written meanwhile follows',
+  )
+    .default(1)
+    .argParser((text: string) => {
+      if (/^\d{1,2}$/.test(text) && Number(text) <= maxRounds) return Number(text);
+      throw new KfdError('E_USAGE', `--precopy ${text}: not a number from 0 to ${maxRounds}`);
+    });
 
 const leaseOption = () =>
   new Option(

@@ -1,13 +1,16 @@
 /** The parent of a checkpoint, read before anything is paused: its indexes are what a session needs. */
 
-import { basename, resolve } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { keepContentsIndexes } from '../archive/contents-indexes.js';
 import { type VerifyOptions, verifyCheckpoint } from '../archive/verify.js';
-import type { ParentFile } from '../criu/parent-folder.js';
+import { commandFolderName } from '../criu/command-folder.js';
+import { type ParentFile, parentFileName } from '../criu/parent-folder.js';
 import { KfdError } from '../errors.js';
 import { contentsMissing } from '../gpu/compare.js';
 import { isDetached } from '../manifest/elsewhere.js';
 import { archiveNamePattern } from '../manifest/names.js';
+import { processName } from '../os/ancestors.js';
 import type { CommandContext } from './context.js';
 import { progressOf } from './progress.js';
 import { failOnProblems } from './verify.js';
@@ -37,7 +40,7 @@ export function recordedName({ path, isFolder }: Parent): string {
  * - E_IMAGE_MISSING: the parent has no GPU contents, or has them elsewhere
  * - E_UNSUPPORTED_STATE: the parent has no digests
  */
-export async function keepIndexes(
+async function keepIndexes(
   parent: Parent,
   folder: string,
   context: CommandContext,
@@ -71,6 +74,29 @@ export async function keepIndexes(
     );
   }
   return { archive: recordedName(parent), files: pages.map(({ name }) => name) };
+}
+
+/**
+ * Calls `work` while sessions find the indexes of the parent, with the names of its files; none without a parent.
+ * Throws as `keepIndexes`.
+ */
+export async function withParent<Result>(
+  run: string,
+  parent: Parent | undefined,
+  context: CommandContext,
+  quiet: boolean,
+  work: (files: readonly string[]) => Promise<Result>,
+): Promise<Result> {
+  if (parent === undefined) return work([]);
+  const folder = join(run, commandFolderName('parent', processName(process.pid)));
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    const list = await keepIndexes(parent, folder, context, quiet);
+    writeFileSync(join(folder, parentFileName), JSON.stringify(list), { mode: 0o600 });
+    return await work(list.files);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 interface Indexed {

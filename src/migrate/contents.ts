@@ -9,10 +9,11 @@ import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { Patience } from './clock.js';
 import { failureIn } from './failure-text.js';
+import { lastFolder } from './gpu-folders.js';
 import { type JournalRecord, listRecords } from './journal.js';
 import { removeDeadFiles } from './leftovers.js';
 import { Lock } from './lock.js';
-import { archiveName, gpuFolderName, type Places } from './places.js';
+import { archiveName, type Places } from './places.js';
 import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
 
@@ -118,7 +119,7 @@ export async function removeContents(id: string, folder: string, places: Places)
 }
 
 /** The archive that a migration waits for. Throws E_NOT_FOUND, Node's error. */
-async function awaited(id: string, places: Places): Promise<string> {
+export async function awaitedArchive(id: string, places: Places): Promise<string> {
   return promises.readlink(places.contents(id)).catch((error: unknown) => {
     if (!isMissing(error)) throw error;
     throw new KfdError('E_NOT_FOUND', `migration ${id}: nobody waits for its contents`, {
@@ -129,7 +130,7 @@ async function awaited(id: string, places: Places): Promise<string> {
 
 /** Takes the archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
 export async function receiveContents(id: string, places: Places): Promise<void> {
-  const path = await awaited(id, places);
+  const path = await awaitedArchive(id, places);
   const file = await promises.open(path, 'wx', 0o600);
   stage('migrate-target', 'taking');
   try {
@@ -144,7 +145,7 @@ export async function receiveContents(id: string, places: Places): Promise<void>
   }
 }
 
-const roomHint = (path: string) =>
+export const roomHint = (path: string) =>
   `make room in ${dirname(dirname(path))}, or name another folder with --store`;
 
 /** The addon's: makes the pages files of a contents stream in a folder. */
@@ -164,8 +165,8 @@ export async function receiveStream(
   unpack: Unpack,
   out: (text: string) => void,
 ): Promise<void> {
-  const path = await awaited(id, places);
-  const folder = join(dirname(path), gpuFolderName);
+  const path = await awaitedArchive(id, places);
+  const folder = lastFolder(dirname(path));
   await promises.mkdir(folder, { mode: 0o700 });
   const { bavail, bsize } = await promises.statfs(folder);
   stage('migrate-target', 'streaming');

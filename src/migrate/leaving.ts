@@ -1,23 +1,33 @@
-/** A checkpoint that leaves this host: GPU contents while it is made, the archive of podman after it. */
+/** A checkpoint that leaves this host: rounds ahead, GPU contents while it is made, the archive of podman after it. */
 
-import { type FileHandle, realpath, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
 import { unnamedFile } from '../os/temporary.js';
+import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
 import { sendContents } from './contents.js';
 import { failureIn } from './failure-text.js';
+import {
+  bytesBelow,
+  contentsOptions,
+  type ListPages,
+  lastFolder,
+  roundFolder,
+} from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
 import { placesBelow } from './places.js';
-import { bytesBelow, ContentsStream, type Outlet } from './stream.js';
+import { ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
 
 export interface LeavingSetting {
   /** Folder of the system. */
   readonly root: string;
+  readonly listPages: ListPages;
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
+  /** Rounds in which contents are sent ahead, while the container runs. */
+  readonly rounds: number;
   /** Bytes of GPU contents, as far as they are known. */
   readonly contentBytes: number;
   /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
@@ -25,61 +35,101 @@ export interface LeavingSetting {
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total: number) => void;
+  /** Rounds that are over, for whoever waits. */
+  readonly onRound: (round: number) => void;
 }
 
 export class Leaving {
   readonly #record: SourceRecord;
   readonly #setting: LeavingSetting;
-  readonly #outlet: Outlet;
+  readonly #work: Work;
+  readonly #folder: string;
+  readonly #fifo: string;
   readonly #log: string;
   readonly #given = new AbortController();
   #archive: FileHandle | undefined;
   #stream: ContentsStream | undefined;
 
-  constructor(record: SourceRecord, setting: LeavingSetting) {
+  constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
     const { id, container_id: containerId } = record;
     const places = placesBelow(setting.root);
     this.#record = record;
     this.#setting = setting;
-    this.#outlet = { folder: join(places.kept, id), stream: places.fifo(containerId) };
+    this.#work = work;
+    this.#folder = places.keptOf(id);
+    this.#fifo = places.fifo(containerId);
     this.#log = places.log(containerId);
   }
 
   /**
-   * Checkpoints the container by podman, when the target waits for the contents. Podman leaves the image in the bundle,
-   * and the session the contents in a folder: both bring the container back. Throws why it cannot be.
+   * Checkpoints the container by podman, after the rounds, when the target waits for the contents. Podman leaves the
+   * image in the bundle, and the session the contents in a folder: both bring the container back. `onStop`: it stands
+   * still from now on. Throws why it cannot be.
    */
-  async make(work: Work): Promise<void> {
-    const { store, onProgress, contentBytes, root, whileAsked } = this.#setting;
-    const { id, host = '', container_id: containerId } = this.#record;
+  async make(onStop: () => void): Promise<void> {
+    const { store, rounds, onRound } = this.#setting;
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const folder = await realpath(this.#folder);
+    let before: string | undefined;
+    for (let round = 0; round < rounds; round += 1) {
+      const own = roundFolder(folder, round);
+      if (await this.#ahead(own, round, before)) before = own;
+      onRound(round);
+    }
     const archive = await unnamedFile(store);
     this.#archive = archive;
-    const stream = await ContentsStream.open(this.#outlet, {
-      host,
-      id,
-      now: () => momentNow(root),
-      signal: this.#given.signal,
-      onProgress: (bytes) => onProgress(bytes, Math.max(bytes, contentBytes)),
+    const outlet = { folder: lastFolder(folder), stream: this.#fifo };
+    const stream = await ContentsStream.open(outlet, {
+      ...this.#way,
+      onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
-    const words = ['container', 'checkpoint', '--compress', 'none', '--export'];
-    const options = { descriptor: archive.fd, log: this.#log };
-    const checkpoint = () =>
-      work.run('podman', [...words, '/proc/self/fd/4', containerId], options);
-    // A session takes a folder by its real path alone.
-    const outlet = { ...this.#outlet, folder: await realpath(this.#outlet.folder) };
-    const status = await whileAsked(outlet, checkpoint).finally(() => stream.close());
+    onStop();
+    const words = ['--compress', 'none', '--export', '/proc/self/fd/4'];
+    const asked = { ...outlet, ...(before && { before }) };
+    const status = await this.#checkpoint(words, asked, archive.fd).finally(() => stream.close());
     if (status === 0) return;
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
     stream.stop();
-    throw failure ?? failureIn(await lastLines(this.#log), 'podman container checkpoint');
+    throw failure ?? (await this.#failure());
+  }
+
+  /** A checkpoint after which the container goes on; then its contents are sent. Returns whether there are any. */
+  async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
+    await mkdir(folder, { mode: 0o700 });
+    const asked = { folder, ...(before && { before }) };
+    if ((await this.#checkpoint(['--leave-running'], asked)) !== 0) throw await this.#failure();
+    if (bytesBelow(folder) === 0) return false;
+    await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
+    return true;
+  }
+
+  #checkpoint(words: readonly string[], outlet: Outlet, descriptor?: number) {
+    const { container_id: containerId } = this.#record;
+    const all = ['container', 'checkpoint', ...words, containerId];
+    const options = { log: this.#log, ...(descriptor !== undefined && { descriptor }) };
+    return this.#setting.whileAsked(outlet, () => this.#work.run('podman', all, options));
+  }
+
+  async #failure(): Promise<KfdError> {
+    return failureIn(await lastLines(this.#log), 'podman container checkpoint');
+  }
+
+  get #way() {
+    const { id, host = '' } = this.#record;
+    const now = () => momentNow(this.#setting.root);
+    return { id, host, now, signal: this.#given.signal };
+  }
+
+  #tell(bytes: number): void {
+    this.#setting.onProgress(bytes, Math.max(bytes, this.#setting.contentBytes));
   }
 
   /** Sends what is left. Returns the bytes of the archive. Throws as `sendContents`. */
   async send(link: Pick<Link, 'say'>): Promise<number> {
-    const { signal, root, onProgress } = this.#setting;
-    const { id, host = '' } = this.#record;
+    const { signal, onProgress } = this.#setting;
+    const { id, host, now } = this.#way;
     const [file, stream] = [this.#archive, this.#stream];
     if (file === undefined || stream === undefined)
       throw new KfdError('E_INTERNAL', 'migration: nothing to send');
@@ -87,13 +137,13 @@ export class Leaving {
     this.#archive = undefined;
     try {
       const { size } = await file.stat();
-      const before = bytesBelow(this.#outlet.folder);
+      const before = bytesBelow(this.#folder);
       link.say({ type: 'coming', id, bytes: before + size });
       const until = AbortSignal.any([signal, this.#given.signal]);
       until.addEventListener('abort', () => stream.stop(), { once: true });
       await stream.arrived;
       const progress = (bytes: number) => onProgress(before + bytes, before + size);
-      await sendContents(host, id, file.fd, until, () => momentNow(root), progress);
+      await sendContents(host, id, file.fd, until, now, progress);
       progress(size);
       return size;
     } finally {
@@ -101,7 +151,7 @@ export class Leaving {
     }
   }
 
-  /** Ends a wait for the target. A checkpoint that has begun has another end: its session is cancelled. */
+  /** Ends a wait for the target, and a round. The last checkpoint has another end: its session is cancelled. */
   cancel(): void {
     this.#given.abort();
   }
@@ -116,14 +166,12 @@ export class Leaving {
 
   /** Options of `restore` for the image in the bundle. */
   get options(): string[] {
-    const { folder } = this.#outlet;
-    return bytesBelow(folder) > 0 ? ['--contents', folder] : [];
+    return contentsOptions(this.#folder, this.#setting.listPages);
   }
 
   /** What is here of it. The next migration removes what stays. */
   async remove(): Promise<void> {
-    const { folder, stream } = this.#outlet;
-    await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-    await rm(stream, { force: true }).catch(() => undefined);
+    await rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
+    await rm(this.#fifo, { force: true }).catch(() => undefined);
   }
 }

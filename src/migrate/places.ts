@@ -10,8 +10,6 @@ export const defaultStore = '/var/lib/kfd-checkpoint/store';
 /** The name of the archive in the folder of a migration. */
 export const archiveName = 'checkpoint.tar';
 
-/** The name of the folder for GPU contents there. */
-export const gpuFolderName = 'contents';
 /** Where the source keeps GPU contents until it is decided who runs the container. They outlive a boot. */
 const keptFolder = '/var/lib/kfd-checkpoint/kept';
 
@@ -31,8 +29,9 @@ export interface Places {
   readonly control: (id: string, side: JournalRecord['side']) => string;
   /** The folder of all but the journal. */
   readonly run: string;
-  /** The folder of all that sources keep. */
+  /** The folder of all that sources keep, and of one migration there. */
   readonly kept: string;
+  readonly keptOf: (id: string) => string;
   /** The FIFO for GPU contents that leave this host, by the container's id. */
   readonly fifo: (containerId: string) => string;
   /** A link to the file that gets the contents of a migration. */
@@ -52,6 +51,7 @@ export function placesBelow(root: string): Places {
     control: (id, side) => at(id, side),
     run: join(root, locksFolder),
     kept: join(root, keptFolder),
+    keptOf: (id) => join(root, keptFolder, id),
     fifo: (containerId) => at(containerId, 'fifo'),
     contents: (id) => at(id, 'contents'),
   };

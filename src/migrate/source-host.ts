@@ -25,7 +25,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
   const container = new PodmanContainer(containerId, run, root);
   const work = new Work(places.work(containerId));
   const log = places.log(containerId);
-  const leaving = new Leaving(record, setting);
+  const leaving = new Leaving(record, setting, work);
   const hasStopped = new AbortController();
   return {
     now: () => momentNow(root),
@@ -35,8 +35,8 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       await removeRecord({ id, side: 'source' }, places.journal);
       await leaving.remove();
     },
-    stop: async () => {
-      await leaving.make(work).finally(() => hasStopped.abort());
+    stop: async (onStop) => {
+      await leaving.make(onStop).finally(() => hasStopped.abort());
       const state = await container.state();
       if (state === 'stopped') return;
       throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {

@@ -29,8 +29,8 @@ export interface SourceHost {
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly write: (record: SourceRecord) => Promise<void>;
   readonly removeRecord: () => Promise<void>;
-  /** Resolves when the checkpoint is complete and the container stopped. */
-  readonly stop: () => Promise<void>;
+  /** Resolves when the checkpoint is complete and the container stopped. `onStop`: it stands still from now on. */
+  readonly stop: (onStop: () => void) => Promise<void>;
   /** Makes `stop` end early, if it still can. */
   readonly cancelStop: (reason: KfdError) => void;
   /** Resolves with the bytes that the target has got. */
@@ -169,17 +169,18 @@ export class SourceSide {
   }
 
   #stopContainer(): void {
-    this.#mark('stop');
-    this.#host.stop().then(
-      () => {
-        this.#mark('stopped');
-        stage('migrate-source', 'stopped');
-        this.post({ type: 'stopped' });
-      },
-      (error: unknown) => {
-        this.post({ type: 'stop-failed', error: asKfdError(error, this.#record.container) });
-      },
-    );
+    this.#host
+      .stop(() => this.#mark('stop'))
+      .then(
+        () => {
+          this.#mark('stopped');
+          stage('migrate-source', 'stopped');
+          this.post({ type: 'stopped' });
+        },
+        (error: unknown) => {
+          this.post({ type: 'stop-failed', error: asKfdError(error, this.#record.container) });
+        },
+      );
   }
 
   #send(): void {

@@ -5,15 +5,16 @@
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, type Dirent, openSync, promises, readdirSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, openSync, promises } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { asKfdError, isMissing, type KfdError } from '../errors.js';
+import { asKfdError, type KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { Patience } from './clock.js';
 import { contentsVerb, reasonOf } from './contents.js';
+import { bytesBelow } from './gpu-folders.js';
 import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
 
@@ -22,7 +23,10 @@ const lookMs = 250;
 /** Where the session of the checkpoint puts its pages files: real paths of a folder and of a FIFO. */
 export interface Outlet {
   readonly folder: string;
-  readonly stream: string;
+  /** Missing: nothing is sent yet. */
+  readonly stream?: string;
+  /** The folder of the round before it, whose contents are left out. */
+  readonly before?: string;
 }
 
 export interface StreamSetting {
@@ -51,9 +55,10 @@ export class ContentsStream {
    * Makes folder and FIFO. Resolves when the target waits for the contents: nothing has stopped yet. Throws why it does
    * not.
    */
-  static async open(outlet: Outlet, setting: StreamSetting): Promise<ContentsStream> {
-    const { folder, stream } = outlet;
-    await promises.mkdir(dirname(folder), { recursive: true, mode: 0o700 });
+  static async open(
+    { folder, stream }: Required<Pick<Outlet, 'folder' | 'stream'>>,
+    setting: StreamSetting,
+  ): Promise<ContentsStream> {
     await promises.mkdir(folder, { mode: 0o700 });
     await promises.mkdir(dirname(stream), { recursive: true, mode: 0o700 });
     await promises.rm(stream, { force: true });
@@ -140,19 +145,5 @@ export class ContentsStream {
   async #end(host: string): Promise<void> {
     const status = await this.#ssh.ended.finally(() => clearInterval(this.#look));
     if (status !== 0) throw await reasonOf(this.#ssh, host, status, this.#hangs);
-  }
-}
-
-/** Bytes of all files below a folder; 0 where there is none. Throws Node's error. */
-export function bytesBelow(folder: string): number {
-  try {
-    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile());
-    const sizeOf = ({ parentPath, name }: Dirent) =>
-      statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0;
-    return files.reduce((sum, file) => sum + sizeOf(file), 0);
-  } catch (error) {
-    if (isMissing(error)) return 0;
-    throw error;
   }
 }

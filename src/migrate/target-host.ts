@@ -10,10 +10,10 @@ import type { Run } from '../os/exec.js';
 import { momentNow } from './clock.js';
 import { removeContents } from './contents.js';
 import { failureIn } from './failure-text.js';
+import { contentsOptions, type ListPages } from './gpu-folders.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
-import { archiveName, gpuFolderName, placesBelow } from './places.js';
+import { archiveName, placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
-import { bytesBelow } from './stream.js';
 import type { TargetHost } from './target-side.js';
 import type { Message } from './wire/messages.js';
 import { lastLines, Work } from './work.js';
@@ -28,6 +28,7 @@ export interface HostSetting {
   readonly run: Run;
   /** This program: Node.js and its arguments up to the verb. */
   readonly self: readonly [string, ...string[]];
+  readonly listPages: ListPages;
 }
 
 /** `choices`: options of `kfd-checkpoint restore`. */
@@ -51,9 +52,12 @@ export function targetHost(
       const [node, ...before] = setting.self;
       const words = ['restore', '--root', root, '--quiet', '--format', 'json', ...choices];
       const log = places.log(id);
-      const folder = join(contents, gpuFolderName);
-      const gpu = bytesBelow(folder) > 0 ? ['--contents', folder] : [];
-      const all = [...before, ...words, ...gpu, join(contents, archiveName)];
+      const all = [
+        ...before,
+        ...words,
+        ...contentsOptions(contents, setting.listPages),
+        join(contents, archiveName),
+      ];
       const status = await work.run(node, all, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;

@@ -30,6 +30,7 @@ scenario('migrate: a dry run, the image, and the container with its GPU contents
     );
     const moved = await second.migrate(job.name, '--with-image', '--format', 'json');
     assert.equal(moved.status, 0, moved.stderr);
+    assert.match(moved.stderr, /round 1 of 1 is there\n/);
     const report = JSON.parse(moved.stdout) as { downtime_ms: number; bytes: number };
     assert.ok(report.downtime_ms > 0 && report.bytes > 16 << 20, moved.stdout);
     assert.equal(await whoRuns(job, second), 'none here, running there');

@@ -88,6 +88,7 @@ const migrationDocuments: Parser = {
       obstacles: [],
       manifest: sampleManifest(),
       memoryBytes: 2,
+      rounds: 1,
       rooms: [],
       contentBytes: 2,
     };

@@ -18,6 +18,7 @@ const moving: Moving = {
   manifest: sampleManifest(),
   memoryBytes: 1000,
   contentBytes: 500,
+  rounds: 0,
   rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
 };
 

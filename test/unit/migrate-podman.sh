@@ -21,10 +21,17 @@ case "$1 $2" in
     esac
     ;;
 'container checkpoint')
+    # What a session does is here, too.
+    request=$(cat "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json) || exit 125
+    case $* in
+    *--leave-running*)
+        wait_for hold-round
+        cp round/* "$(field folder)" 2>/dev/null
+        exit 0
+        ;;
+    esac
     cat archive.tar >/proc/self/fd/4
     wait_for hold-checkpoint
-    # What a session does.
-    request=$(cat "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json) || exit 125
     cp pages/* "$(field folder)" 2>/dev/null
     # Without a reader this fails, and cat would wait for one.
     dd if=/dev/null of="$(field stream)" oflag=nonblock conv=notrunc 2>/dev/null || exit 125

@@ -7,13 +7,14 @@ import { nativeServices } from '../../src/cli/native-services.js';
 import { restoreCommand } from '../../src/cli/restore.js';
 import { type Run, run, runThrough } from '../../src/os/exec.js';
 import { programs } from './able-host.js';
-import { fakeNative, fakeRun } from './cli-context.js';
+import { fakeRun } from './cli-context.js';
+import { services } from './drained-archive.js';
 
 const args = process.argv.slice(2);
 const self = [process.execPath, process.argv[1] ?? ''] as const;
 const others = fakeRun(programs);
 /** Contents on their way are real. */
-const { listPages, unpackContents } = nativeServices;
+const { unpackContents } = nativeServices;
 const interrupted = new AbortController();
 process.once('SIGINT', () => interrupted.abort());
 
@@ -31,7 +32,7 @@ const context = {
   run: someRun,
   runThrough,
   prefix: '/usr/lib/kfd-checkpoint',
-  native: { ...fakeNative, listPages, unpackContents },
+  native: { ...services, unpackContents },
   whyNotRoot: async () => undefined,
   signal: interrupted.signal,
 };

@@ -49,13 +49,16 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     store,
     run: fakeRun({ 'podman container': 'exited\n' }),
     self: ['node', 'kfd-checkpoint'],
+    listPages: () => assert.fail('there are no contents'),
     contentBytes: 0,
+    rounds: 0,
+    onRound: () => undefined,
     whileAsked: (_, work) => work(),
     signal: new AbortController().signal,
     cancelCheckpoint: async () => undefined,
     onProgress: () => undefined,
   });
-  await host.stop();
+  await host.stop(() => undefined);
   assert.equal(openBelow(store).length, 1);
   await assert.rejects(host.send(), /it cannot be said/);
   assert.deepEqual(openBelow(store), []);

@@ -2,22 +2,61 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { keepContentsIndexes } from '../../src/archive/contents-indexes.js';
 import { native } from '../../src/native.js';
+import { ParentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
 import { errorIn } from './cli-context.js';
-import { checkpoint, detach, frame, names, noise } from './drained-archive.js';
+import {
+  type Contents,
+  checkpoint,
+  detach,
+  frame,
+  names,
+  noise,
+  services,
+} from './drained-archive.js';
 import { containerId } from './migrate-hosts.js';
 import { type Hosts, hold, migrate, type Place, stateOf, twoHosts } from './migrate-two-places.js';
 import { temporaryFolder } from './paths.js';
 import { sample } from './restorable.js';
 
+const early: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
+const late: Contents = [
+  Buffer.concat([early[0].subarray(0, frame), noise(frame, 4)]),
+  early[1],
+  early[2],
+];
+
+/** What a round sends ahead: the contents before the last ones. */
+async function roundAhead(t: TestContext, podman: string): Promise<ParentIndexes> {
+  await mkdir(join(podman, 'round'));
+  await detach(await checkpoint(t, early), join(podman, 'round'));
+  const indexes = await temporaryFolder(t);
+  const { verifier } = services;
+  await keepContentsIndexes(join(podman, 'round'), {
+    verifier: verifier(),
+    zstdDecoder: services.zstdDecoder,
+    keepIndexes: indexes,
+  });
+  return new ParentIndexes(indexes, 'before.0', names);
+}
+
 /** Hosts whose container has GPU contents: its session sends them, and its archive lacks them. */
-async function hostsWithContents(t: TestContext): Promise<Hosts> {
+async function hostsWithContents(t: TestContext, { ahead = false } = {}): Promise<Hosts> {
   const hosts = await twoHosts(t);
   const { podman } = hosts.source;
   const fifo = join(await temporaryFolder(t), 'fifo');
@@ -30,8 +69,8 @@ async function hostsWithContents(t: TestContext): Promise<Hosts> {
   const stream = new (native().ContentsSender)(fifo);
   const drained = await checkpoint(
     t,
-    [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)],
-    undefined,
+    late,
+    ahead ? await roundAhead(t, podman) : undefined,
     stream,
   );
   await stream.finish();
@@ -61,7 +100,7 @@ test('they go beside the archive, and the source keeps them until it is over', a
   const moving = migrate(t, hosts);
   await restore.reached();
   const [id = ''] = kept(hosts.source);
-  const own = join(hosts.source.root, 'var/lib/kfd-checkpoint/kept', id);
+  const own = join(hosts.source.root, 'var/lib/kfd-checkpoint/kept', id, 'contents');
   const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id, 'contents');
   for (const name of names)
     assert.deepEqual(readFileSync(join(there, name)), readFileSync(join(own, name)));
@@ -84,18 +123,47 @@ test('what the target cannot restore comes back here with what was kept', async 
   assert.deepEqual(kept(hosts.source), []);
 });
 
+test('what was sent ahead while it ran is not sent again, and both hosts use it', async (t) => {
+  const hosts = await hostsWithContents(t, { ahead: true });
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts);
+  await restore.reached();
+  const [id = ''] = kept(hosts.source);
+  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id);
+  const size = (...path: string[]) => statSync(join(there, ...path)).size;
+  assert.ok(size('before.0', names[0]) > 2 * frame);
+  assert.ok(size('contents', names[0]) < 1.5 * frame, 'half of it has not changed');
+  assert.match(logOf(hosts.source), /checkpoint --leave-running \w+\n(.*\n)*.*--export/);
+  await restore.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^job: round 1 of 1 is there$/m);
+  const failing = await hostsWithContents(t, { ahead: true });
+  await writeFile(join(failing.target.podman, 'fail-restore'), '');
+  const back = await migrate(t, failing).ended;
+  assert.equal(back.status, 1, back.stderr);
+  assert.equal(stateOf(failing.source), 'running');
+});
+
+test('without rounds nothing is sent ahead', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const { status, stderr } = await migrate(t, hosts, '--precopy', '0').ended;
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(logOf(hosts.source), /--leave-running/);
+});
+
 test('nothing stops before the target waits for them', async (t) => {
   const hosts = await hostsWithContents(t);
   const connection = await hold(hosts.target, 'hold-stream');
   const moving = migrate(t, hosts);
   await connection.reached();
-  assert.doesNotMatch(logOf(hosts.source), /container checkpoint/);
+  assert.doesNotMatch(logOf(hosts.source), /--export/);
   await writeFile(join(hosts.target.podman, 'no-network'), '');
   await connection.release();
   const { status, stderr } = await moving.ended;
   assert.equal(status, 3, stderr);
   assert.match(errorIn(stderr).message, /^job: did not move, and runs here: ssh host-b: no conn/);
-  assert.doesNotMatch(logOf(hosts.source), /container checkpoint/);
+  assert.doesNotMatch(logOf(hosts.source), /--export/);
   assert.deepEqual([stateOf(hosts.source), kept(hosts.source)], ['running', []]);
 });
 

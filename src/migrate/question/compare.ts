@@ -26,6 +26,8 @@ export interface Moving {
   readonly contentBytes: number;
   /** Where a checkpoint writes to here. */
   readonly rooms: readonly Room[];
+  /** In which contents are sent ahead. */
+  readonly rounds: number;
 }
 
 export interface Answer {
@@ -159,9 +161,9 @@ function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
   ];
 }
 
-/** Podman writes memory into its image and into the archive; the session writes the GPU contents. */
-function roomReasonsHere({ rooms, memoryBytes = 0, contentBytes }: Moving): Mismatch[] {
-  const bytesOf = { memory: memoryBytes, contents: contentBytes };
+/** Podman writes memory into its image and into the archive; sessions write the GPU contents once for each round. */
+function roomReasonsHere({ rooms, rounds, memoryBytes = 0, contentBytes }: Moving): Mismatch[] {
+  const bytesOf = { memory: memoryBytes, contents: (rounds + 1) * contentBytes };
   return rooms.flatMap(({ destinations, freeBytes }) => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
     if (needed <= freeBytes) return [];
@@ -176,7 +178,7 @@ function roomReasonsHere({ rooms, memoryBytes = 0, contentBytes }: Moving): Mism
   });
 }
 
-function roomReasons({ memoryBytes = 0, contentBytes }: Moving, facts: Facts): Mismatch[] {
+function roomReasons({ rounds, memoryBytes = 0, contentBytes }: Moving, facts: Facts): Mismatch[] {
   const reasons: Mismatch[] = [];
   const { memory_free_bytes: free, store } = facts;
   if (memoryBytes > free) {
@@ -186,7 +188,7 @@ function roomReasons({ memoryBytes = 0, contentBytes }: Moving, facts: Facts): M
       hint: 'end other work there, or move it to a host with more memory',
     });
   }
-  const needed = memoryBytes + contentBytes;
+  const needed = memoryBytes + (rounds + 1) * contentBytes;
   if (needed > store.free_bytes) {
     reasons.push({
       code: 'E_IO',

@@ -1,0 +1,98 @@
+/** GPU contents that are sent ahead, while the container runs: tar here, a second ssh, tar there. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promises, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { KfdError } from '../errors.js';
+import { missing } from '../os/exec.js';
+import { stage } from '../stages.js';
+import { Patience } from './clock.js';
+import { awaitedArchive, contentsVerb, reasonOf, roomHint } from './contents.js';
+import { roundFolder } from './gpu-folders.js';
+import type { Places } from './places.js';
+import { answerMs, type Moment } from './protocol/lease.js';
+import { Ssh } from './ssh.js';
+
+const lookMs = 250;
+
+export interface AheadSetting {
+  readonly host: string;
+  readonly id: string;
+  readonly now: () => Promise<Moment>;
+  readonly signal: AbortSignal;
+  /** Gets the bytes that have been read. */
+  readonly onProgress: (bytes: number) => void;
+}
+
+/**
+ * Sends the files of a round. Throws the reason of the other side, E_HOST, E_TIMEOUT where nothing goes on, E_CANCELLED
+ * after `signal`.
+ */
+export async function sendRound(
+  folder: string,
+  round: number,
+  { host, id, now, signal, onProgress }: AheadSetting,
+): Promise<void> {
+  const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await once(tar, 'spawn').catch((error: Error) => {
+    throw missing('tar', error);
+  });
+  const output = tar.stdout as Readable;
+  const words = ['kfd-checkpoint', contentsVerb, '--round', `${round}`, '--format', 'json', id];
+  const ssh = await Ssh.open(host, words, output);
+  // ssh has it now, alone.
+  output.destroy();
+  ssh.child.stdout?.resume();
+  const stop = () => ssh.end();
+  const patience = new Patience(answerMs, now);
+  let hangs = false;
+  const look = setInterval(() => {
+    const bytes = bytesRead(tar);
+    onProgress(bytes);
+    patience.isOver(bytes).then((isOver) => {
+      hangs ||= isOver;
+      if (isOver) stop();
+    }, stop);
+  }, lookMs);
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    const status = await ssh.ended;
+    if (status === 0) return;
+    if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    throw await reasonOf(ssh, host, status, hangs);
+  } finally {
+    clearInterval(look);
+    signal.removeEventListener('abort', stop);
+    tar.kill();
+  }
+}
+
+/** proc_pid_io(5); 0 when it has ended. */
+function bytesRead({ pid }: ChildProcess): number {
+  try {
+    return Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
+/** Takes the files of a round from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveRound(id: string, round: number, places: Places): Promise<void> {
+  const path = await awaitedArchive(id, places);
+  const folder = roundFolder(dirname(path), round);
+  await promises.mkdir(folder, { mode: 0o700 });
+  stage('migrate-target', 'ahead');
+  const child = spawn('tar', ['-C', folder, '-xf', '-', '--no-same-owner'], {
+    stdio: ['inherit', 'ignore', 'inherit'],
+  });
+  const [status] = (await once(child, 'close').catch((error: Error) => {
+    throw missing('tar', error);
+  })) as [number | null];
+  if (status === 0) return;
+  throw new KfdError('E_IO', `${folder}: cannot be written`, { hint: roomHint(path) });
+}

@@ -1,0 +1,77 @@
+/**
+ * Folders of GPU contents on either host, in one folder for each migration: those of the checkpoint, and those that
+ * were sent ahead. The checkpoint leaves out what the round before it has.
+ */
+
+import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { isMissing } from '../errors.js';
+
+/** Of the checkpoint from which the container is restored. */
+export const lastFolder = (folder: string) => join(folder, 'contents');
+
+/** Of a round before it, from 0 on. */
+export const roundFolder = (folder: string, round: number) => join(folder, `before.${round}`);
+
+/** The most rounds. A restore takes the folders of 64 ancestors (src/criu/contents-request.ts). */
+export const maxRounds = 16;
+
+/** The digests of a pages file and of its parent, if it has one. Throws for what is no sound pages file. */
+export type ListPages = (path: string) => { readonly root: string; readonly parent?: string };
+
+/** Options of `restore`: as `contentsFolders`. */
+export function contentsOptions(folder: string, list: ListPages): string[] {
+  return contentsFolders(folder, list).flatMap((one) => ['--contents', one]);
+}
+
+/**
+ * The folders that a restore needs, in its order. None where the checkpoint has no folder: its session has not been
+ * asked for one, and all contents are in the image. Throws as `list`.
+ */
+export function contentsFolders(folder: string, list: ListPages): string[] {
+  const last = lastFolder(folder);
+  const own = pagesIn(last, list);
+  if (own.length === 0) return [];
+  const found = [last];
+  let wanted = parentsOf(own);
+  for (let round = maxRounds - 1; round >= 0 && wanted.size > 0; round -= 1) {
+    const one = roundFolder(folder, round);
+    const files = pagesIn(one, list).filter(({ root }) => wanted.has(root));
+    if (files.length === 0) continue;
+    found.push(one);
+    wanted = parentsOf(files);
+  }
+  return found;
+}
+
+type Pages = ReturnType<ListPages>;
+
+const parentsOf = (files: readonly Pages[]) =>
+  new Set(files.flatMap(({ parent }) => (parent === undefined ? [] : [parent])));
+
+function pagesIn(folder: string, list: ListPages): Pages[] {
+  return namesIn(folder).map((name) => list(join(folder, name)));
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+/** Bytes of all files below a folder; 0 where there is none. Throws Node's error. */
+export function bytesBelow(folder: string): number {
+  try {
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    const sizeOf = ({ parentPath, name }: Dirent) =>
+      statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0;
+    return files.reduce((sum, file) => sum + sizeOf(file), 0);
+  } catch (error) {
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}
