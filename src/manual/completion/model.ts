@@ -48,6 +48,7 @@ const placeholders: Readonly<Record<string, Values>> = {
   image: { kind: 'files' },
   MiB: { kind: 'text' },
   'node,...': { kind: 'text' },
+  rounds: { kind: 'text' },
   seconds: { kind: 'text' },
   session: { kind: 'sessions' },
   release: { kind: 'text' },
