@@ -2,6 +2,10 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <optional>
+#include <stop_token>
+#include <vector>
+
 #include "core/pages/hash.h"
 #include "core/pages/pages_chain.h"
 #include "core/pages/pages_check.h"
@@ -159,6 +163,26 @@ TEST_CASE("parent: only what changed is written, and the chain has all of it") {
   CHECK(chain_code({tip.reader.get(), base.reader.get()}) == ErrorCode::corrupt);
   CHECK(chain_code({tip.reader.get(), delta.reader.get()}) == ErrorCode::corrupt);
   CHECK(chain_code({base.reader.get(), base.reader.get()}) == ErrorCode::corrupt);
+}
+
+TEST_CASE("parent: another file with the same frames at the same places is not the parent") {
+  const std::vector<Content> buffers{{1, noise(64, 1)}};
+  const Image base(sharing(), buffers);
+  const Image other(sharing(), {buffers[0], {2, noise(64, 2)}});
+  const Image delta(sharing(), buffers, base.reader.get());
+  REQUIRE(other.reader->frame(0).digest == base.reader->frame(0).digest);
+  CHECK(chain_code({delta.reader.get(), base.reader.get()}) == std::nullopt);
+  CHECK(chain_code({delta.reader.get(), other.reader.get()}) == ErrorCode::corrupt);
+}
+
+TEST_CASE("flatten: one that is cancelled ends before it has written a frame") {
+  const Image image(sharing(), {{1, noise(64, 1)}});
+  const UniqueFd fd = memory_file();
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of([&] { flatten_pages({{image.reader.get()}}, fd.get(), stop.get_token()); }) ==
+        ErrorCode::cancelled);
+  CHECK(content_of(fd.get()).size() <= sizeof(layout::Header));
 }
 
 TEST_CASE("parent: unchanged contents take less than two per cent") {
