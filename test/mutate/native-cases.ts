@@ -14,7 +14,7 @@ export interface Case {
 /** Cases that take no longer than this share a process. */
 const quickMs = 100;
 /** Those that start other programs: only core_test has the switches. */
-const left = '-sfe=*/test/criu-plugin/*,*/test/launcher/*,*/held_answer_test.cc';
+const left = '-sfe=*/test/criu-plugin/*,*/test/launcher/*';
 
 /** Every case of core_test in the folder `build`. Throws with the output of one that fails. */
 export function measuredCases(build: string): Case[] {

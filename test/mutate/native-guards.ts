@@ -40,7 +40,7 @@ export function withSwitches(source: string, firstId: number): Guarded {
     const id = firstId + guards.length;
     const line = source.slice(0, open).split('\n').length;
     guards.push({ id, line, condition: condition.replace(/\s+/g, ' ') });
-    text += `${source.slice(at, open)}KFD_MUTANT(${id}) ? ${isRequire} : (${condition})`;
+    text += `${source.slice(at, open)}KFD_MUTANT(${id}) ? ${isRequire} : static_cast<bool>(${condition})`;
     at = end;
   }
   return { text: text + source.slice(at), guards };

@@ -101,11 +101,17 @@ void check(const Header& header) {
   ]);
   assert.match(
     switched,
-    /require\(KFD_MUTANT\(6\) \? true : \(header\.magic == f\(1, 2\)\), "magic"\);/,
+    /require\(KFD_MUTANT\(6\) \? true : static_cast<bool>\(header\.magic == f\(1, 2\)\), "magic"\);/,
   );
-  assert.match(switched, /if \(KFD_MUTANT\(7\) \? false : \(header\.size > kMax\)\) \{/);
+  assert.match(
+    switched,
+    /if \(KFD_MUTANT\(7\) \? false : static_cast<bool>\(header\.size > kMax\)\) \{/,
+  );
   assert.equal(
-    switched.replace(/KFD_MUTANT\(\d\) \? (true|false) : \((.*?)\)(?=[,)]( |;))/g, '$2'),
+    switched.replace(
+      /KFD_MUTANT\(\d\) \? (true|false) : static_cast<bool>\((.*?)\)(?=[,)]( |;))/g,
+      '$2',
+    ),
     text,
   );
 });

@@ -27,10 +27,10 @@ void text(char* to, std::size_t& room, const char* from) {
   room = std::strlen(from);
 }
 
-int version(drm_version& version) {
+int version(drm_version& version, const std::string& driver) {
   version.version_major = 3;
   version.version_minor = 54;
-  text(version.name, version.name_len, "amdgpu");
+  text(version.name, version.name_len, driver.c_str());
   text(version.date, version.date_len, "0");
   text(version.desc, version.desc_len, "fake");
   return 0;
@@ -52,8 +52,11 @@ std::uint32_t FakeAmdgpu::add(Bo bo) {
 
 int FakeAmdgpu::ioctl(unsigned long request, void* argument) {
   const unsigned number = _IOC_NR(request);
+  if (const auto error = errors.find(number); error != errors.end()) return error->second;
   if (number >= DRM_COMMAND_BASE) return driver(number - DRM_COMMAND_BASE, argument);
-  if (number == _IOC_NR(DRM_IOCTL_VERSION)) return version(*static_cast<drm_version*>(argument));
+  if (number == _IOC_NR(DRM_IOCTL_VERSION)) {
+    return version(*static_cast<drm_version*>(argument), driver_name);
+  }
   if (number == _IOC_NR(DRM_IOCTL_GET_CLIENT)) return 0;
   if (number == _IOC_NR(DRM_IOCTL_GEM_CLOSE)) {
     return bos_.erase(static_cast<drm_gem_close*>(argument)->handle) == 1 ? 0 : EINVAL;
@@ -88,6 +91,11 @@ int FakeAmdgpu::driver(unsigned number, void* argument) {
       user.handle = add({{pointer<std::byte>(user.addr), user.size}, true});
       return 0;
     }
+    case DRM_AMDGPU_GEM_METADATA:
+      static_cast<drm_amdgpu_gem_metadata*>(argument)->data = {};
+      return 0;
+    case DRM_AMDGPU_GEM_OP:
+      return info_of(*static_cast<drm_amdgpu_gem_op*>(argument));
     case DRM_AMDGPU_GEM_VA:
       return map(*static_cast<drm_amdgpu_gem_va*>(argument));
     case DRM_AMDGPU_CTX:
@@ -117,6 +125,8 @@ int FakeAmdgpu::info(const drm_amdgpu_info& query) const {
     answer.available_rings = (1u << rings_) - 1;
     return give(answer);
   }
+  if (query.query == AMDGPU_INFO_VRAM_GTT) return give(drm_amdgpu_info_vram_gtt{vram, vram, vram});
+  if (query.query == AMDGPU_INFO_VRAM_USAGE) return give(vram_used);
   drm_amdgpu_info_device answer{};
   answer.family = AMDGPU_FAMILY_AI;
   answer.virtual_address_offset = 2u << 20;
@@ -130,6 +140,15 @@ int FakeAmdgpu::info(const drm_amdgpu_info& query) const {
   return 0;
 }
 
+int FakeAmdgpu::info_of(drm_amdgpu_gem_op& question) const {
+  const auto bo = bos_.find(question.handle);
+  if (bo == bos_.end()) return ENOENT;
+  if (question.op != AMDGPU_GEM_OP_GET_GEM_CREATE_INFO) return EINVAL;
+  *pointer<drm_amdgpu_gem_create_in>(question.value) = {bo->second.memory.size(), kPage,
+                                                        bo->second.domains, 0};
+  return 0;
+}
+
 int FakeAmdgpu::create(drm_amdgpu_gem_create& create) {
   const std::uint64_t bytes = create.in.bo_size;
   const std::uint64_t offset = file_bytes_;
@@ -140,7 +159,9 @@ int FakeAmdgpu::create(drm_amdgpu_gem_create& create) {
   if (base == MAP_FAILED) return errno;
   Mapping mapping(base, bytes);
   const std::span<std::byte> memory = mapping.bytes();
-  create.out.handle = add({memory, false, std::move(mapping)});
+  // As amdgpu_gem.c:amdgpu_gem_create_ioctl@6.12.117: GTT is added to the domains.
+  const std::uint64_t domains = create.in.domains | (vram_spills ? AMDGPU_GEM_DOMAIN_GTT : 0);
+  create.out.handle = add({memory, false, std::move(mapping), domains});
   return 0;
 }
 

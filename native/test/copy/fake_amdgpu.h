@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/os/fd.h"
@@ -41,6 +42,10 @@ class FakeAmdgpu {
   std::vector<Submission> submissions;  // in the order in which they came
   std::size_t bo_lists = 0;             // made by an ioctl of their own
   std::optional<std::size_t> fails;     // this submission ends with EIO
+  std::map<unsigned, int> errors;       // the request of this number answers with this errno
+  std::string driver_name = "amdgpu";
+  std::uint64_t vram = 0, vram_used = 0;  // bytes
+  bool vram_spills = false;               // BOs of VRAM are made in GTT
   std::size_t live() const { return bos_.size() + mappings_.size(); }
 
  private:
@@ -48,6 +53,7 @@ class FakeAmdgpu {
     std::span<std::byte> memory;
     bool user = false;
     Mapping mapping{};
+    std::uint64_t domains = AMDGPU_GEM_DOMAIN_GTT;
   };
   struct Va {
     std::uint32_t bo;
@@ -57,6 +63,7 @@ class FakeAmdgpu {
   std::uint32_t add(Bo bo);
   int driver(unsigned number, void* argument);
   int info(const drm_amdgpu_info& query) const;
+  int info_of(drm_amdgpu_gem_op& question) const;
   int create(drm_amdgpu_gem_create& create);
   int map(const drm_amdgpu_gem_va& va);
   int submit(drm_amdgpu_cs& cs);

@@ -3,6 +3,8 @@
 
 #include <amdgpu_drm.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
@@ -57,6 +59,14 @@ TEST_CASE("dma-buf: no handle stays when the kernel does not tell the name") {
   CHECK(code_of([&] { (void)drm::buffer_behind(kOurs, dmabuf.get()); }) == ErrorCode::gpu);
   CHECK(kernel.file(kOurs).handles.empty());
   CHECK(code_of([] { (void)drm::buffer_behind(kOurs, -1); }) == ErrorCode::gpu);
+}
+
+TEST_CASE("dma-buf: what has no size is an error") {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
+  CHECK(code_of([&] { (void)drm::dmabuf_bytes(reader.get()); }) == ErrorCode::gpu);
+  CHECK(code_of([] { (void)drm::dmabuf_bytes(-1); }) == ErrorCode::gpu);
 }
 
 TEST_CASE("GEM: a buffer of VRAM that the kernel has made in GTT has both domains") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/kfd/state_file.h"
 #include "test/drm/render_sample.h"
 #include "test/kfd/state_damage.h"
 #include "test/kfd/state_fuzz.h"
@@ -74,10 +75,11 @@ TEST_CASE("render state: hostile records with a right checksum") {
     CAPTURE(offset);
     CHECK(decode_code(patched(offset, value)) == ErrorCode::corrupt);
   };
-  refuses32(kBos, 0);                     // handle
-  refuses32(kBos + 48, 2);                // twice
-  refuses32(kBos + 2 * 48, 0x7fffffff);   // no handle can be that
-  refuses64(kBos + 8, 0);                 // size
+  refuses32(kBos, 0);                    // handle
+  refuses32(kBos + 48, 2);               // twice
+  refuses32(kBos + 2 * 48, 0x7fffffff);  // no handle can be that
+  refuses64(kBos + 8, 0);                // size
+  refuses64(kBos + 8, kMaxBoBytes + 4096);
   refuses64(kBos + 8, 0x10001);           // not of pages
   refuses64(kBos + 8, 0xf000);            // a mapping sticks out
   refuses64(kBos + 40, 1);                // offset
@@ -97,6 +99,7 @@ TEST_CASE("render state: hostile records with a right checksum") {
   refuses32(kContexts + 4, 1);  // twice
   refuses32(kContexts + 8, 4096);
   refuses32(kRings, 2);            // no such context
+  refuses32(kRings + 2 * 24, 6);   // none behind the last one, either
   refuses32(kRings + 24 + 12, 0);  // twice
   refuses64(kRings + 16, 0);
   refuses64(kRings + 16, 65537);

@@ -112,6 +112,24 @@ TEST_CASE("render file: a number that comes out wrong is an error") {
   CHECK(code_of([&] { restore_render_file(kTarget, source.state, kNone); }) == ErrorCode::gpu);
 }
 
+TEST_CASE("render file: a buffer that cannot be passed on as before is an error") {
+  FakeDrm drm;
+  fill_render_file(kSource);
+  const RenderSnapshot source = read_render_file(kSource, 0);
+  drm.fails[DRM_IOCTL_PRIME_HANDLE_TO_FD] = EPERM;
+  CHECK(code_of([&] { restore_render_file(kTarget, source.state, kNone); }) == ErrorCode::gpu);
+}
+
+TEST_CASE("render file: a hole below a handle is filled only when that takes little memory") {
+  FakeDrm drm;
+  RenderState state;
+  state.bos = {{65538, kOwnBo, 4096, 4096, AMDGPU_GEM_DOMAIN_GTT, 0, 0}};
+  CHECK(code_of([&] { restore_render_file(kTarget, state, kNone); }) == ErrorCode::unsupported);
+  CHECK(drm.file(kTarget).handles.empty());
+  drm.change_handle = Interface::working;
+  CHECK(code_of([&] { restore_render_file(kTarget, state, kNone); }) == std::nullopt);
+}
+
 TEST_CASE("render file: a kernel that cannot list or map is named when there is something") {
   FakeDrm drm;
   for (const Interface off : {Interface::absent, Interface::disabled}) {
@@ -156,6 +174,19 @@ TEST_CASE("render file: handles that cannot be kept are named, all at once") {
                                  "GEM handle 7: its memory belongs to another device or driver",
                                  "GEM handle 8: it is a second handle of another one's memory"});
   CHECK(read.state.bos.size() == 1);
+}
+
+TEST_CASE("render file: a mapping of an unknown kind is named, and metadata too long is an error") {
+  FakeDrm drm;
+  drm::create_bo(kSource, 4096, 4096, AMDGPU_GEM_DOMAIN_GTT, 0);
+  drm::map_va(kSource, 1, {0, 0, 0x200000, 4096, 0, AMDGPU_VM_PAGE_READABLE | 1u << 20});
+  CHECK(refusal() == "GEM handle 1: it is mapped in an unknown way");
+  drm.file(kSource).mappings.clear();
+  GemMetadata& metadata = drm.file(kSource).handles.at(1)->metadata;
+  metadata.bytes = sizeof(metadata.data);
+  CHECK(read_render_file(kSource, 0).state.metadata.at(0).bytes == sizeof(metadata.data));
+  ++metadata.bytes;
+  CHECK(code_of([] { read_render_file(kSource, 0); }) == ErrorCode::gpu);
 }
 
 TEST_CASE("render file: work and contexts that cannot be kept are named") {

@@ -4,9 +4,13 @@
 #include <amdgpu_drm.h>
 #include <doctest/doctest.h>
 
+#include <cerrno>
+#include <optional>
+
 #include "core/drm/render_read.h"
 #include "core/drm/render_restore.h"
 #include "test/drm/drm_fakes.h"
+#include "test/os/error_code.h"
 
 namespace kfdcp::test {
 namespace {
@@ -44,6 +48,23 @@ TEST_CASE("context: clocks that somebody else pinned are no reason, and stay as 
   CHECK(drm.clocks == AMDGPU_CTX_STABLE_PSTATE_PEAK);
   CHECK(drm.file(kSource).contexts.size() == 2);
   CHECK_FALSE(drm.file(kSource).contexts[1].pins_clocks);
+}
+
+TEST_CASE("context: rings of which the kernel tells nothing are an error, not a lack of rings") {
+  FakeDrm drm;
+  drm.file(kSource).contexts[1] = {};
+  drm.fails[DRM_IOCTL_AMDGPU_INFO] = EIO;
+  CHECK(code_of(refusals) == ErrorCode::gpu);
+}
+
+TEST_CASE("context: empty submissions that do not end are an error, and their memory is freed") {
+  FakeDrm drm;
+  FakeDrm::File& file = drm.file(kOther);
+  file.contexts[1].busy = true;
+  CHECK(code_of([] { drm::submit_nothing(kOther, 1, 0, 2); }) == ErrorCode::gpu);
+  CHECK(file.handles.empty());
+  file.contexts[1].busy = false;
+  CHECK(code_of([] { drm::submit_nothing(kOther, 1, 0, 2); }) == std::nullopt);
 }
 
 TEST_CASE("context: a ring that only repeats an error is named, and its submissions not counted") {

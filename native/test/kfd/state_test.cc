@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "core/kfd/state_file.h"
 #include "test/kfd/state_damage.h"
@@ -83,6 +85,19 @@ TEST_CASE("state: hostile headers with a right checksum") {
     CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0})) == ErrorCode::corrupt);
     CHECK(decode_code(patched<std::uint64_t>(size, ~std::uint64_t{0} - 600)) == ErrorCode::corrupt);
   }
+}
+
+TEST_CASE("state: private data whose size only wraps around to the length of the file") {
+  // Four BOs more than there are, and as many bytes of private data less than nothing.
+  constexpr std::uint32_t kBos = 4;
+  Bytes file = encode_state({});
+  const std::uint64_t priv = 0 - std::uint64_t{kBos} * sizeof(kfd_criu_bo_bucket);
+  std::memcpy(file.data() + 56, &kBos, sizeof kBos);
+  std::memcpy(file.data() + 64, &priv, sizeof priv);
+  file = resealed_state(std::move(file));
+  CHECK(decode_code(file) == ErrorCode::corrupt);
+  CHECK(code_of([&] { check_state_head(std::span(file).first(128), file.size()); }) ==
+        ErrorCode::corrupt);
 }
 
 TEST_CASE("state: more records than any process has, and a BO larger than any memory") {

@@ -32,6 +32,12 @@ const procfs::OpenFile* with_link(const std::vector<procfs::OpenFile>& files,
 
 }  // namespace
 
+TEST_CASE("procfs: only a dma-buf has the inode of one") {
+  const UniqueFd memory(::memfd_create("test", MFD_CLOEXEC));
+  CHECK(procfs::dmabuf_inode(memory.get()) == std::nullopt);
+  CHECK(code_of([] { (void)procfs::dmabuf_inode(-1); }) == ErrorCode::io);
+}
+
 TEST_CASE("procfs: the major of kfd is a character device's, by its whole name") {
   const Folder root;
   CHECK(procfs::kfd_major(root.path()) == -1);

@@ -1,12 +1,15 @@
 // The codec of frames, and their stored size.
 #include <doctest/doctest.h>
+#include <zstd.h>
 
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <optional>
 
 #include "core/pages/byte_planes.h"
 #include "core/pages/frame_codec.h"
+#include "core/pages/hash.h"
 #include "test/os/error_code.h"
 #include "test/os/memory_file.h"
 #include "test/os/random_bytes.h"
@@ -132,6 +135,28 @@ TEST_CASE("codecs: what writing costs is that of the last megabytes") {
   CHECK(cost.ns_per_byte() == doctest::Approx(1));
   cost.add(0, 1000);
   CHECK(cost.ns_per_byte() == doctest::Approx(1));
+}
+
+TEST_CASE("codecs: a frame is one frame of zstd, and nothing before or behind it") {
+  const Bytes content = text(3000, 1);
+  Bytes sound(ZSTD_compressBound(content.size()));
+  sound.resize(ZSTD_compress(sound.data(), sound.size(), content.data(), content.size(), 1));
+  const auto code = [&](const Bytes& stored) {
+    const FrameEntry frame{0, static_cast<std::uint32_t>(stored.size()), 3000, Codec::zstd,
+                           xxh3_64(content)};
+    Bytes out(content.size());
+    return code_of([&] { FrameDecoder().decode(frame, 0, stored, out); });
+  };
+  CHECK(code(sound) == std::nullopt);
+  // Of no content: readers of zstd pass over it.
+  Bytes skippable(8);
+  const std::uint32_t magic = ZSTD_MAGIC_SKIPPABLE_START;
+  std::memcpy(skippable.data(), &magic, sizeof magic);
+  Bytes before = skippable, behind = sound;
+  before.insert(before.end(), sound.begin(), sound.end());
+  behind.insert(behind.end(), skippable.begin(), skippable.end());
+  CHECK(code(before) == ErrorCode::corrupt);
+  CHECK(code(behind) == ErrorCode::corrupt);
 }
 
 TEST_CASE("codecs: a compressor is asked for what it was made for") {

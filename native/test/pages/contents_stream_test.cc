@@ -168,6 +168,47 @@ TEST_CASE("contents stream: what is no stream is refused") {
   CHECK(refusal(joined({piece(0, 0, {}), last(1, 0)})) == ErrorCode::corrupt);
 }
 
+TEST_CASE(
+    "contents stream: a record that no sender makes is refused, though its checksum is right") {
+  const auto with = [](auto&& change) {
+    Bytes stream = joined({piece(0, 0, kSome), last(1, 100)});
+    const auto alter = [&](std::size_t at, bool is_last) {
+      ContentsRecord record;
+      std::memcpy(&record, stream.data() + at, sizeof(record));
+      change(record, is_last);
+      record.checksum = record_checksum(record);
+      std::memcpy(stream.data() + at, &record, sizeof(record));
+    };
+    alter(0, false);
+    alter(stream.size() - sizeof(ContentsRecord), true);
+    return refusal(stream);
+  };
+  CHECK(with([](ContentsRecord&, bool) {}) == std::nullopt);
+  CHECK(with([](auto& record, bool last) { record.magic[3] = last ? 'E' : 'X'; }) ==
+        ErrorCode::corrupt);
+  CHECK(with([](auto& record, bool last) { record.reserved = last ? 0 : 1; }) ==
+        ErrorCode::corrupt);
+  CHECK(with([](auto& record, bool last) { record.reserved = last ? 1 : 0; }) ==
+        ErrorCode::corrupt);
+  CHECK(with([](auto& record, bool last) { record.process = last ? 1 : 0; }) == ErrorCode::corrupt);
+  CHECK(with([](auto& record, bool last) { record.gpu = last ? 1 : 0; }) == ErrorCode::corrupt);
+}
+
+TEST_CASE("contents stream: what its records have no room for is not sent") {
+  auto [reader, writer] = pipe_of_two();
+  ContentsSender sender(std::move(writer));
+  CHECK(code_of([&] { sender.file(1u << 16, 0); }) == ErrorCode::protocol);
+  CHECK(code_of([&] { sender.file(0, 1u << 16); }) == ErrorCode::protocol);
+  const auto sink = sender.file(0xffff, 0xffff);
+  // The same bytes again and again: 4 GiB of them.
+  Bytes some(1u << 20);
+  std::vector<iovec> parts(4096, write_part(some));
+  reader = UniqueFd();
+  CHECK(code_of([&] { sink->write(parts, 0); }) == ErrorCode::unsupported);
+  parts.back().iov_len -= 1;
+  CHECK(code_of([&] { sink->write(parts, 0); }) == ErrorCode::io);  // nobody reads
+}
+
 TEST_CASE("contents stream: never more than was announced, wherever it should go") {
   const ReceiveLimits limits{.files = 1, .bytes = 150};
   CHECK(refusal(joined({piece(0, 50, kSome), last(1, 100)}), limits) == std::nullopt);

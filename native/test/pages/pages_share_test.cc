@@ -2,6 +2,10 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <optional>
+#include <stop_token>
+#include <vector>
+
 #include "core/pages/hash.h"
 #include "core/pages/pages_chain.h"
 #include "core/pages/pages_check.h"
@@ -115,14 +119,19 @@ TEST_CASE(
       file, 0, [](layout::Header& h) { h.required_features &= ~layout::kSharedFrames; })));
 }
 
-TEST_CASE("share: a digest that is not the content's is found when the frame is read") {
+TEST_CASE("share: a digest, or a checksum, that is not the content's is found when it is read") {
+  using R = layout::FrameRecord;
   const Image image(sharing(), {{1, noise(64, 1)}});
-  Bytes file = content_of(image.fd.get());
-  const auto wrong = [](layout::FrameRecord& record) { record.digest[0] ^= 1; };
-  file = forged<layout::FrameRecord>(file, Anatomy(file).records, wrong);
-  const Image forged_image(forged<layout::FrameRecord>(file, sizeof(layout::Header), wrong));
-  Bytes out(64);
-  CHECK(code_of([&] { forged_image.reader->read_frame(0, out); }) == ErrorCode::corrupt);
+  const Bytes file = content_of(image.fd.get());
+  const auto code_with = [&](auto&& wrong) {
+    const Bytes bad = forged<R>(file, Anatomy(file).records, wrong);
+    const Image forgery(forged<R>(bad, sizeof(layout::Header), wrong));
+    Bytes out(64);
+    return code_of([&] { forgery.reader->read_frame(0, out); });
+  };
+  CHECK(code_with([](R&) {}) == std::nullopt);
+  CHECK(code_with([](R& record) { record.digest[0] ^= 1; }) == ErrorCode::corrupt);
+  CHECK(code_with([](R& record) { ++record.checksum; }) == ErrorCode::corrupt);
 }
 
 TEST_CASE("parent: only what changed is written, and the chain has all of it") {
@@ -159,6 +168,31 @@ TEST_CASE("parent: only what changed is written, and the chain has all of it") {
   CHECK(chain_code({tip.reader.get(), base.reader.get()}) == ErrorCode::corrupt);
   CHECK(chain_code({tip.reader.get(), delta.reader.get()}) == ErrorCode::corrupt);
   CHECK(chain_code({base.reader.get(), base.reader.get()}) == ErrorCode::corrupt);
+}
+
+TEST_CASE("parent: another file with the same frames at the same places is not the parent") {
+  const std::vector<Content> buffers{{1, noise(64, 1)}};
+  const Image base(sharing(), buffers);
+  const Image other(sharing(), {buffers[0], {2, noise(64, 2)}});
+  const Image delta(sharing(), buffers, base.reader.get());
+  REQUIRE(other.reader->frame(0).digest == base.reader->frame(0).digest);
+  CHECK(chain_code({delta.reader.get(), base.reader.get()}) == std::nullopt);
+  CHECK(chain_code({delta.reader.get(), other.reader.get()}) == ErrorCode::corrupt);
+  CHECK(chain_code({}) == ErrorCode::corrupt);
+  // It needs nothing of its parent, but says that it has one.
+  const Image fresh(sharing(), {{1, noise(64, 3)}}, base.reader.get());
+  REQUIRE(fresh.written.references == 0);
+  CHECK(chain_code({fresh.reader.get()}) == ErrorCode::corrupt);
+}
+
+TEST_CASE("flatten: one that is cancelled ends before it has written a frame") {
+  const Image image(sharing(), {{1, noise(64, 1)}});
+  const UniqueFd fd = memory_file();
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of([&] { flatten_pages({{image.reader.get()}}, fd.get(), stop.get_token()); }) ==
+        ErrorCode::cancelled);
+  CHECK(content_of(fd.get()).size() <= sizeof(layout::Header));
 }
 
 TEST_CASE("parent: unchanged contents take less than two per cent") {
