@@ -1,16 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import {
-  chmod,
-  mkdir,
-  open,
-  readFile,
-  rm,
-  stat,
-  statfs,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
@@ -265,26 +255,4 @@ test('no copy of an archive is begun where there is no room for it', async (t) =
     stderr,
     /^Error: \/proc: no room for a copy of the archive: .* are needed, 0 B are free/,
   );
-});
-
-test('a file that others have planted under the name of the copy is neither written nor removed', async (t) => {
-  const path = await archive(t, sample());
-  const folder = await temporaryFolder(t);
-  const root = await bentHost(t, 'two-gpus', moved);
-  process.env['TMPDIR'] = folder;
-  t.after(() => delete process.env['TMPDIR']);
-  const planted = join(folder, `.kfd-checkpoint-${process.pid}.tmp`);
-  const precious = join(folder, 'precious');
-  await writeFile(precious, 'x');
-  for (const plant of [() => symlink(precious, planted), () => writeFile(planted, 'y')]) {
-    await plant();
-    const { code, given } = await restore(path, root);
-    assert.deepEqual([code, given], [1, []]);
-    assert.deepEqual(readdirSync(folder).sort(), [
-      `.kfd-checkpoint-${process.pid}.tmp`,
-      'precious',
-    ]);
-    assert.equal(await readFile(precious, 'utf8'), 'x');
-    await rm(planted);
-  }
 });

@@ -31,6 +31,24 @@ test('several files without a name at a time, and a name that another process ha
   assert.deepEqual(readdirSync(folder), [`.kfd-checkpoint-${process.pid}.tmp`]);
 });
 
+test('what others have planted under the name is neither written nor removed', async (t) => {
+  const folder = await temporaryFolder(t);
+  const precious = join(folder, 'precious');
+  await promises.writeFile(precious, 'x');
+  const { open } = promises;
+  // They cannot know the name; here they do.
+  for (const plant of [promises.symlink, promises.copyFile]) {
+    t.mock.method(promises, 'open', async (...[name, ...more]: Parameters<typeof open>) => {
+      await plant(precious, name as string);
+      return open(name, ...more);
+    });
+    await assert.rejects(unnamedFile(folder), { code: 'EEXIST' });
+    t.mock.restoreAll();
+  }
+  assert.equal(readdirSync(folder).length, 3);
+  assert.equal(await promises.readFile(precious, 'utf8'), 'x');
+});
+
 test('a file whose name cannot be taken away is closed', async (t) => {
   const folder = await temporaryFolder(t);
   const refusal = new Error('EPERM');
