@@ -1,8 +1,8 @@
 /** The rows of migrations: who plays one, its connections, and podman on either side, at every point of it. */
 
 import {
+  type MigrateOperation,
   migrateEngines,
-  migrateOperation,
   type Row,
   type Signal,
   type Step,
@@ -34,7 +34,11 @@ const lines: readonly Line[] = [
   ['session-dump.manifest', 'criu', 'SIGKILL'],
   ['migrate-source.stopped', 'source', 'SIGKILL'],
   ['migrate-source.stopped', 'target', 'SIGKILL'],
-  // It is sent.
+  // It is sent, the GPU contents while they are read.
+  ['migrate-target.streaming', 'contents', 'SIGKILL'],
+  ['migrate-target.streaming', 'contents', 'SIGSTOP'],
+  ['migrate-target.streaming', 'source', 'SIGKILL'],
+  ['migrate-target.streaming', 'target', 'SIGKILL'],
   ['migrate-target.taking', 'contents', 'SIGKILL'],
   ['migrate-target.taking', 'contents', 'SIGTERM'],
   ['migrate-target.taking', 'contents', 'SIGSTOP'],
@@ -79,10 +83,32 @@ const lines: readonly Line[] = [
   [...failed, struck('target', 'migrate-target.ended')],
 ];
 
-export const migrateRows: readonly Row[] = lines.map(
-  ([stage, victim, signal, ...more], index): Row => ({
-    operation: migrateOperation,
-    engine: migrateEngines[index % 2 === 0 ? 0 : 1],
-    steps: [struck(victim, stage, signal), ...more],
-  }),
-);
+/** A round ahead, while the container runs. */
+const ahead: readonly Line[] = [
+  ['plugin-dump.paused', 'source', 'SIGKILL'],
+  ['session-dump.draining', 'engine', 'SIGKILL'],
+  ['session-dump.manifest', 'session', 'SIGKILL'],
+  ['migrate-target.ahead', 'contents', 'SIGKILL'],
+  ['migrate-target.ahead', 'contents', 'SIGSTOP'],
+  ['migrate-target.ahead', 'source', 'SIGKILL'],
+  ['migrate-target.ahead', 'source', 'SIGTERM'],
+  ['migrate-target.ahead', 'target', 'SIGKILL'],
+  ['migrate-target.streaming', 'contents', 'SIGKILL'],
+  ['migrate-target.streaming', 'source', 'SIGKILL'],
+  ['migrate-source.stopped', 'source', 'SIGKILL'],
+  failed,
+];
+
+const rowsOf = (operation: MigrateOperation, all: readonly Line[]) =>
+  all.map(
+    ([stage, victim, signal, ...more], index): Row => ({
+      operation,
+      engine: migrateEngines[index % 2 === 0 ? 0 : 1],
+      steps: [struck(victim, stage, signal), ...more],
+    }),
+  );
+
+export const migrateRows: readonly Row[] = [
+  ...rowsOf('migrate', lines),
+  ...rowsOf('migrate-ahead', ahead),
+];

@@ -7,6 +7,7 @@ import { defaultStore, placesBelow } from '../../src/migrate/places.js';
 import { attempt, until } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
 import { SecondHost } from '../e2e/support/second-host.js';
+import type { OperationName } from './row.js';
 import type { Judged, Subject } from './subject.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
@@ -14,6 +15,7 @@ import { find } from './support/victims.js';
 
 const journal = '/var/lib/kfd-checkpoint/migrations';
 const run = '/run/kfd-checkpoint/migrations';
+const { kept } = placesBelow('/');
 /** Short, so that rows in which it is over end soon. Seconds. */
 const leaseS = 10;
 /** The lease, what the source waits longer, and a restore. */
@@ -29,10 +31,12 @@ export class Migration implements Subject {
     this.#engine = engine;
   }
 
-  async begin(): Promise<{ words: string[]; job: Job }> {
+  async begin(name: OperationName): Promise<{ words: string[]; job: Job }> {
     this.#second ??= SecondHost.open(`faults-${this.#engine}`, 'relay');
     const job = await this.#running(this.#second);
-    const words = this.#second.words(job.container.name, '--lease', `${leaseS}`, '--with-image');
+    const precopy = name === 'migrate-ahead' ? '1' : '0';
+    const options = ['--lease', `${leaseS}`, '--with-image', '--precopy', precopy];
+    const words = this.#second.words(job.container.name, ...options);
     return { words: [...words], job };
   }
 
@@ -68,7 +72,7 @@ export class Migration implements Subject {
     this.#job = undefined;
     await this.#second?.close();
     this.#second = undefined;
-    for (const folder of [journal, run, defaultStore]) await attempt('rm', '-rf', folder);
+    for (const folder of [journal, run, defaultStore, kept]) await attempt('rm', '-rf', folder);
   }
 
   /** The container runs here. One that has moved is replaced: its id is that of the second storage now. */
@@ -114,5 +118,6 @@ function filesLeft(): string[] {
       .filter((name) => name.startsWith('migrate-'))
       .map((name) => `cgroup ${name}`),
     ...names(defaultStore).map((name) => `${defaultStore}/${name}`),
+    ...names(kept).map((name) => `${kept}/${name}`),
   ];
 }

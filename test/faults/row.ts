@@ -11,12 +11,14 @@ export type ContainerdOperation = (typeof containerdOperations)[number];
 /** Of a container without a GPU, as controls. */
 export const plainOperations = ['plain-export', 'plain-leave', 'plain-import'] as const;
 export type PlainOperation = (typeof plainOperations)[number];
-export const migrateOperation = 'migrate';
+/** Without contents ahead, and with a round of them. */
+export const migrateOperations = ['migrate', 'migrate-ahead'] as const;
+export type MigrateOperation = (typeof migrateOperations)[number];
 export type OperationName =
   | PodmanOperation
   | ContainerdOperation
   | PlainOperation
-  | typeof migrateOperation;
+  | MigrateOperation;
 
 /** Whether nothing of this product takes part: what goes wrong is others'. */
 export function isControl({ operation }: { readonly operation: string }): boolean {

@@ -67,9 +67,14 @@ export const points = {
     'returning',
     'returned',
   ],
-  /** The same at its target; `taking` is the program for contents, `started` the end of podman's restore. */
+  /**
+   * The same at its target; `ahead`, `streaming` and `taking` are programs for contents, `started` is the end of
+   * podman's restore.
+   */
   'migrate-target': [
     'begun',
+    'ahead',
+    'streaming',
     'taking',
     'received',
     'ready',
