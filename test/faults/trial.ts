@@ -146,7 +146,7 @@ function isKilledLast({ steps }: Row): boolean {
   return steps.some(
     ({ stage, fault }) =>
       typeof fault !== 'string' &&
-      ((fault.victim === 'cli' && fault.signal === 'SIGKILL') ||
+      ((/^(cli|source)$/.test(fault.victim) && fault.signal === 'SIGKILL') ||
         (fault.victim === 'session' && fault.signal !== 'SIGSTOP' && stage?.endsWith('.over'))),
   );
 }
