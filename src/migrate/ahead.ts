@@ -8,14 +8,12 @@ import type { Readable } from 'node:stream';
 import { KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
-import { Patience } from './clock.js';
-import { awaitedArchive, contentsVerb, reasonOf, roomHint } from './contents.js';
+import { awaitedArchive, contentsVerb, roomHint } from './contents.js';
 import { roundFolder } from './gpu-folders.js';
 import type { Places } from './places.js';
-import { answerMs, type Moment } from './protocol/lease.js';
+import type { Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
-
-const lookMs = 250;
+import { watched } from './watched.js';
 
 export interface AheadSetting {
   readonly host: string;
@@ -27,8 +25,8 @@ export interface AheadSetting {
 }
 
 /**
- * Sends the files of a round. Throws the reason of the other side, E_HOST, E_TIMEOUT where nothing goes on, E_CANCELLED
- * after `signal`.
+ * Sends the files of a round. Throws the reason of the other side, E_HOST, E_IO for a file that cannot be read,
+ * E_TIMEOUT where nothing goes on, E_CANCELLED after `signal`.
  */
 export async function sendRound(
   folder: string,
@@ -41,33 +39,19 @@ export async function sendRound(
   await once(tar, 'spawn').catch((error: Error) => {
     throw missing('tar', error);
   });
-  const output = tar.stdout as Readable;
-  const words = ['kfd-checkpoint', contentsVerb, '--round', `${round}`, '--format', 'json', id];
-  const ssh = await Ssh.open(host, words, output);
-  // ssh has it now, alone.
-  output.destroy();
-  ssh.child.stdout?.resume();
-  const stop = () => ssh.end();
-  const patience = new Patience(answerMs, now);
-  let hangs = false;
-  const look = setInterval(() => {
-    const bytes = bytesRead(tar);
-    onProgress(bytes);
-    patience.isOver(bytes).then((isOver) => {
-      hangs ||= isOver;
-      if (isOver) stop();
-    }, stop);
-  }, lookMs);
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
+  const packed = once(tar, 'exit') as Promise<[number | null]>;
   try {
-    const status = await ssh.ended;
-    if (status === 0) return;
-    if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    throw await reasonOf(ssh, host, status, hangs);
+    const output = tar.stdout as Readable;
+    const words = ['kfd-checkpoint', contentsVerb, '--round', `${round}`, '--format', 'json', id];
+    const ssh = await Ssh.open(host, words, output);
+    // ssh has it now, alone.
+    output.destroy();
+    ssh.child.stdout?.resume();
+    await watched(ssh, { bytes: () => bytesRead(tar), now, signal, onProgress });
+    const [read] = await packed;
+    if (read !== 0)
+      throw new KfdError('E_IO', `${folder}: cannot be read`, { hint: 'see its disk' });
   } finally {
-    clearInterval(look);
-    signal.removeEventListener('abort', stop);
     tar.kill();
   }
 }

@@ -7,19 +7,17 @@ import { dirname, join } from 'node:path';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
-import { Patience } from './clock.js';
-import { failureIn } from './failure-text.js';
 import { lastFolder } from './gpu-folders.js';
 import { type JournalRecord, listRecords } from './journal.js';
 import { removeDeadFiles } from './leftovers.js';
 import { Lock } from './lock.js';
 import { archiveName, type Places } from './places.js';
-import { answerMs, type Moment } from './protocol/lease.js';
+import type { Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
+import { watched } from './watched.js';
 
 /** The hidden verb that takes them. */
 export const contentsVerb = 'migrate-contents';
-const lookMs = 250;
 
 /**
  * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
@@ -35,49 +33,7 @@ export async function sendContents(
 ): Promise<void> {
   const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
   ssh.child.stdout?.resume();
-  let look: NodeJS.Timeout | undefined;
-  const stop = () => {
-    // From now on the caller may close the file.
-    clearInterval(look);
-    ssh.end();
-  };
-  const patience = new Patience(answerMs, now);
-  let hangs = false;
-  look = setInterval(() => {
-    const bytes = positionOf(fd);
-    onProgress(bytes);
-    patience.isOver(bytes).then((isOver) => {
-      hangs ||= isOver;
-      if (isOver) stop();
-    }, stop);
-  }, lookMs);
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
-  try {
-    const status = await ssh.ended;
-    if (status === 0) return;
-    if (signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    throw await reasonOf(ssh, host, status, hangs);
-  } finally {
-    clearInterval(look);
-    signal.removeEventListener('abort', stop);
-  }
-}
-
-/** Why the target has not taken contents. */
-export async function reasonOf(
-  ssh: Ssh,
-  host: string,
-  status: number | undefined,
-  hangs: boolean,
-): Promise<KfdError> {
-  if (hangs) {
-    return new KfdError('E_TIMEOUT', `${host}: takes no more contents`, {
-      hint: 'look at the disk there, and at the connection',
-    });
-  }
-  const isUnknown = status === 255 || status === 127 || !ssh.said.startsWith('{');
-  return isUnknown ? ssh.gone() : failureIn([ssh.said], host);
+  await watched(ssh, { bytes: () => positionOf(fd), now, signal, onProgress });
 }
 
 /** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */

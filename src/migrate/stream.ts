@@ -12,13 +12,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { asKfdError, type KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
-import { Patience } from './clock.js';
-import { contentsVerb, reasonOf } from './contents.js';
+import { silent } from './connection.js';
+import { contentsVerb } from './contents.js';
 import { bytesBelow } from './gpu-folders.js';
 import { answerMs, type Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
-
-const lookMs = 250;
+import { watched } from './watched.js';
 
 /** Where the session of the checkpoint puts its pages files: real paths of a folder and of a FIFO. */
 export interface Outlet {
@@ -43,9 +42,8 @@ export interface StreamSetting {
 export class ContentsStream {
   readonly #ssh: Ssh;
   readonly #ownEnd: number;
-  readonly #look: NodeJS.Timeout;
+  readonly #stopped = new AbortController();
   #isOpen = true;
-  #hangs = false;
   /** Why the target has not all of them, as soon as that is known. */
   failure: KfdError | undefined;
   /** Resolves when the target has all of them. Rejects with the reason why it has not. */
@@ -75,7 +73,7 @@ export class ContentsStream {
         const ssh = await Ssh.open(host, words, reader);
         // Without it ssh would see an end before the session has opened the FIFO.
         const leaving = new ContentsStream(ssh, openSync(stream, 'w'), folder, setting);
-        await leaving.#waited(setting.signal);
+        await leaving.#waited(setting);
         return leaving;
       } finally {
         closeSync(reader);
@@ -89,29 +87,28 @@ export class ContentsStream {
     this.#ssh = ssh;
     this.#ownEnd = ownEnd;
     ssh.child.stdout?.resume();
-    const patience = new Patience(answerMs, setting.now);
-    this.#look = setInterval(() => {
-      this.#watch(folder, patience, setting.onProgress).catch(() => this.stop());
-    }, lookMs);
-    this.arrived = this.#end(setting.host);
+    const { now, onProgress, host } = setting;
+    const { signal } = this.#stopped;
+    const bytes = () => bytesBelow(folder);
+    this.arrived = watched(ssh, { bytes, now, onProgress, signal, mayWait: true });
     this.arrived.catch((error: unknown) => {
-      this.failure = asKfdError(error, setting.host);
+      this.failure = asKfdError(error, host);
     });
   }
 
-  async #waited(signal: AbortSignal): Promise<void> {
+  async #waited({ host, signal }: StreamSetting): Promise<void> {
     const cancel = () => this.stop();
     signal.addEventListener('abort', cancel, { once: true });
     if (signal.aborted) cancel();
     const limit = new AbortController();
     const late = delay(answerMs, undefined, { signal: limit.signal }).then(() => {
-      this.#hangs = true;
-      this.stop();
+      throw silent(host);
     });
     try {
       const ready = once(this.#ssh.child.stdout as Readable, 'data');
-      await Promise.race([ready, this.arrived, late.then(() => this.arrived)]);
+      await Promise.race([ready, this.arrived, late]);
     } catch (error) {
+      this.stop();
       this.close();
       throw error;
     } finally {
@@ -130,20 +127,6 @@ export class ContentsStream {
 
   /** Ends ssh. The session's writes fail then, so that the checkpoint fails and the container goes on. */
   stop(): void {
-    this.#ssh.end();
-  }
-
-  /** Nothing is expected before the first contents are there. */
-  async #watch(folder: string, patience: Patience, onProgress: (bytes: number) => void) {
-    const bytes = bytesBelow(folder);
-    onProgress(bytes);
-    if (bytes === 0 || !(await patience.isOver(bytes))) return;
-    this.#hangs = true;
-    this.stop();
-  }
-
-  async #end(host: string): Promise<void> {
-    const status = await this.#ssh.ended.finally(() => clearInterval(this.#look));
-    if (status !== 0) throw await reasonOf(this.#ssh, host, status, this.#hangs);
+    this.#stopped.abort();
   }
 }
