@@ -119,7 +119,7 @@ async function beside(child: string, { archive }: ManifestParent): Promise<strin
 function assertComplete({ contents: { manifest, path } }: CheckpointWithPlaces): void {
   if (manifest === undefined || !isDetached(manifest)) return;
   throw new KfdError('E_IMAGE_MISSING', `${path}: its GPU contents are in a folder of their own`, {
-    hint: 'only archives with contents have a parent in an archive: name all folders with "restore --contents"',
+    hint: 'name its folder and those of its ancestors: "kfd-checkpoint restore --contents DIR --contents BEFORE"',
   });
 }
 

@@ -26,7 +26,7 @@ export class PlainSubject implements Subject {
   async begin(operation: OperationName): Promise<{ words: string[] }> {
     await this.forget();
     const words = ['--runtime', this.#engine, 'run', '-d', '--name', this.#name];
-    // CRIU ends a sleep early (compel/arch/x86/src/lib/infect.c:compel_get_task_regs@v4.2).
+    // CRIU ends a sleep early (compel/arch/x86/src/lib/infect.c:compel_get_task_regs@0a47e0f).
     const program = ['sh', '-c', 'while :; do sleep 1; done'];
     await run('podman', ...words, '--network', 'none', image, ...program);
     const leave = operation === 'plain-leave' ? ['--leave-running'] : [];
