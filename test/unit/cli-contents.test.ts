@@ -16,20 +16,14 @@ import {
   type Contents,
   checkpoint,
   detach,
-  frame,
+  first,
   names,
-  noise,
+  second,
   services,
 } from './drained-archive.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
-const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
-const second: Contents = [
-  Buffer.concat([first[0].subarray(0, frame), noise(frame, 4)]),
-  first[1],
-  first[2],
-];
 const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
 
 interface Taken {

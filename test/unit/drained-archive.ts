@@ -31,6 +31,14 @@ export function noise(bytes: number, seed: number): Buffer {
   return out;
 }
 
+/** Contents, and what has become of them: one frame of four is another one. */
+export const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
+export const second: Contents = [
+  Buffer.concat([first[0].subarray(0, frame), noise(frame, 4)]),
+  first[1],
+  first[2],
+];
+
 /** The addon for pages files, and stand-ins for the rest. */
 export const services: NativeServices = {
   ...fakeNative,

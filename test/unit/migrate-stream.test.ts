@@ -20,31 +20,16 @@ import { native } from '../../src/native.js';
 import { ParentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
 import { errorIn } from './cli-context.js';
-import {
-  type Contents,
-  checkpoint,
-  detach,
-  frame,
-  names,
-  noise,
-  services,
-} from './drained-archive.js';
+import { checkpoint, detach, first, frame, names, second, services } from './drained-archive.js';
 import { containerId } from './migrate-hosts.js';
 import { type Hosts, hold, migrate, type Place, stateOf, twoHosts } from './migrate-two-places.js';
 import { temporaryFolder } from './paths.js';
 import { sample } from './restorable.js';
 
-const early: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
-const late: Contents = [
-  Buffer.concat([early[0].subarray(0, frame), noise(frame, 4)]),
-  early[1],
-  early[2],
-];
-
 /** What a round sends ahead: the contents before the last ones. */
 async function roundAhead(t: TestContext, podman: string): Promise<ParentIndexes> {
   await mkdir(join(podman, 'round'));
-  await detach(await checkpoint(t, early), join(podman, 'round'));
+  await detach(await checkpoint(t, first), join(podman, 'round'));
   const indexes = await temporaryFolder(t);
   const { verifier } = services;
   await keepContentsIndexes(join(podman, 'round'), {
@@ -69,7 +54,7 @@ async function hostsWithContents(t: TestContext, { ahead = false } = {}): Promis
   const stream = new (native().ContentsSender)(fifo);
   const drained = await checkpoint(
     t,
-    late,
+    second,
     ahead ? await roundAhead(t, podman) : undefined,
     stream,
   );

@@ -10,24 +10,10 @@ import { decodeManifest } from '../../src/manifest/codec.js';
 import { parentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
 import { cli, fakeRun } from './cli-context.js';
-import {
-  type Contents,
-  checkpoint,
-  frame,
-  names,
-  noise,
-  services,
-  walk,
-} from './drained-archive.js';
+import { checkpoint, first, names, second, services, walk } from './drained-archive.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
 
-const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
-const second: Contents = [
-  Buffer.concat([first[0].subarray(0, frame), noise(frame, 4)]),
-  first[1],
-  first[2],
-];
 const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
 
 /** The bundle of a container, stopped, with a parent beside. */

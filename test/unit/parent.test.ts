@@ -15,23 +15,17 @@ import { cli } from './cli-context.js';
 import {
   type Contents,
   checkpoint,
+  first,
   frame,
   names,
   noise,
+  second,
   services,
   walk,
 } from './drained-archive.js';
 import { assertGolden } from './golden.js';
 import { temporaryFolder } from './paths.js';
 import { bentHost } from './sysfs-tree.js';
-
-const first: Contents = [noise(2 * frame, 1), noise(4096, 2), noise(frame, 3)];
-/** One frame of four is another one. */
-const second: Contents = [
-  Buffer.concat([first[0].subarray(0, frame), noise(frame, 4)]),
-  first[1],
-  first[2],
-];
 
 /** Takes a checkpoint through the verb; `podman` is what happens between. */
 async function withParent(
