@@ -11,18 +11,8 @@ import { stage } from '../stages.js';
 import { awaitedArchive, contentsVerb, roomHint } from './contents.js';
 import { roundFolder } from './gpu-folders.js';
 import type { Places } from './places.js';
-import type { Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
-import { watched } from './watched.js';
-
-export interface AheadSetting {
-  readonly host: string;
-  readonly id: string;
-  readonly now: () => Promise<Moment>;
-  readonly signal: AbortSignal;
-  /** Gets the bytes that have been read. */
-  readonly onProgress: (bytes: number) => void;
-}
+import { type Way, watched } from './watched.js';
 
 /**
  * Sends the files of a round. Throws the reason of the other side, E_HOST, E_IO for a file that cannot be read,
@@ -31,7 +21,7 @@ export interface AheadSetting {
 export async function sendRound(
   folder: string,
   round: number,
-  { host, id, now, signal, onProgress }: AheadSetting,
+  { host, id, now, signal, onProgress }: Way,
 ): Promise<void> {
   const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -40,8 +30,8 @@ export async function sendRound(
     throw missing('tar', error);
   });
   const packed = once(tar, 'exit') as Promise<[number | null]>;
+  const output = tar.stdout as Readable;
   try {
-    const output = tar.stdout as Readable;
     const words = ['kfd-checkpoint', contentsVerb, '--round', `${round}`, '--format', 'json', id];
     const ssh = await Ssh.open(host, words, output);
     // ssh has it now, alone.
@@ -52,6 +42,7 @@ export async function sendRound(
     if (read !== 0)
       throw new KfdError('E_IO', `${folder}: cannot be read`, { hint: 'see its disk' });
   } finally {
+    output.destroy();
     tar.kill();
   }
 }

@@ -12,9 +12,8 @@ import { type JournalRecord, listRecords } from './journal.js';
 import { removeDeadFiles } from './leftovers.js';
 import { Lock } from './lock.js';
 import { archiveName, type Places } from './places.js';
-import type { Moment } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
-import { watched } from './watched.js';
+import { type Way, watched } from './watched.js';
 
 /** The hidden verb that takes them. */
 export const contentsVerb = 'migrate-contents';
@@ -24,12 +23,8 @@ export const contentsVerb = 'migrate-contents';
  * E_TIMEOUT where nothing goes on, E_CANCELLED after `signal`.
  */
 export async function sendContents(
-  host: string,
-  id: string,
   fd: number,
-  signal: AbortSignal,
-  now: () => Promise<Moment>,
-  onProgress: (bytes: number) => void = () => undefined,
+  { host, id, now, signal, onProgress }: Way,
 ): Promise<void> {
   const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
   ssh.child.stdout?.resume();
@@ -133,7 +128,8 @@ export async function receiveStream(
   } catch (error) {
     const known = asKfdError(error, folder);
     const { code, message } = known;
-    if (code !== 'E_IO') throw known;
-    throw new KfdError(code, message, { cause: error, hint: roomHint(path) });
+    // More than there is room for is refused before it is written.
+    if (code !== 'E_IO' && code !== 'E_UNSUPPORTED_STATE') throw known;
+    throw new KfdError('E_IO', message, { cause: error, hint: roomHint(path) });
   }
 }

@@ -3,9 +3,10 @@
  * were sent ahead. The checkpoint leaves out what the round before it has.
  */
 
-import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMissing } from '../errors.js';
+import type { ListPages } from '../manifest/ancestors.js';
 
 /** Of the checkpoint from which the container is restored. */
 export const lastFolder = (folder: string) => join(folder, 'contents');
@@ -15,9 +16,6 @@ export const roundFolder = (folder: string, round: number) => join(folder, `befo
 
 /** The most rounds. A restore takes the folders of 64 ancestors (src/criu/contents-request.ts). */
 export const maxRounds = 16;
-
-/** The digests of a pages file and of its parent, if it has one. Throws for what is no sound pages file. */
-export type ListPages = (path: string) => { readonly root: string; readonly parent?: string };
 
 /** Options of `restore`: as `contentsFolders`. */
 export function contentsOptions(folder: string, list: ListPages): string[] {
@@ -65,11 +63,12 @@ function namesIn(folder: string): string[] {
 /** Bytes of all files below a folder; 0 where there is none. Throws Node's error. */
 export function bytesBelow(folder: string): number {
   try {
-    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile());
-    const sizeOf = ({ parentPath, name }: Dirent) =>
-      statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0;
-    return files.reduce((sum, file) => sum + sizeOf(file), 0);
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    const sizeOf = (name: string) => {
+      const found = statSync(join(folder, name), { throwIfNoEntry: false });
+      return found?.isFile() === true ? found.size : 0;
+    };
+    return names.reduce((sum, name) => sum + sizeOf(name), 0);
   } catch (error) {
     if (isMissing(error)) return 0;
     throw error;

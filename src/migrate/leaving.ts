@@ -2,18 +2,13 @@
 
 import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
+import type { ListPages } from '../manifest/ancestors.js';
 import { unnamedFile } from '../os/temporary.js';
 import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
 import { sendContents } from './contents.js';
 import { failureIn } from './failure-text.js';
-import {
-  bytesBelow,
-  contentsOptions,
-  type ListPages,
-  lastFolder,
-  roundFolder,
-} from './gpu-folders.js';
+import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
 import { placesBelow } from './places.js';
@@ -84,10 +79,10 @@ export class Leaving {
       onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
-    onStop();
     const words = ['--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
-    const status = await this.#checkpoint(words, asked, archive.fd).finally(() => stream.close());
+    const last = { descriptor: archive.fd, onBegin: onStop };
+    const status = await this.#checkpoint(words, asked, last).finally(() => stream.close());
     if (status === 0) return;
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
@@ -105,11 +100,19 @@ export class Leaving {
     return true;
   }
 
-  #checkpoint(words: readonly string[], outlet: Outlet, descriptor?: number) {
+  /** `onBegin`: what the round before has is known, and podman begins. */
+  #checkpoint(
+    words: readonly string[],
+    outlet: Outlet,
+    { descriptor, onBegin }: { readonly descriptor?: number; readonly onBegin?: () => void } = {},
+  ) {
     const { container_id: containerId } = this.#record;
     const all = ['container', 'checkpoint', ...words, containerId];
     const options = { log: this.#log, ...(descriptor !== undefined && { descriptor }) };
-    return this.#setting.whileAsked(outlet, () => this.#work.run('podman', all, options));
+    return this.#setting.whileAsked(outlet, () => {
+      onBegin?.();
+      return this.#work.run('podman', all, options);
+    });
   }
 
   async #failure(): Promise<KfdError> {
@@ -129,7 +132,7 @@ export class Leaving {
   /** Sends what is left. Returns the bytes of the archive. Throws as `sendContents`. */
   async send(link: Pick<Link, 'say'>): Promise<number> {
     const { signal, onProgress } = this.#setting;
-    const { id, host, now } = this.#way;
+    const way = this.#way;
     const [file, stream] = [this.#archive, this.#stream];
     if (file === undefined || stream === undefined)
       throw new KfdError('E_INTERNAL', 'migration: nothing to send');
@@ -138,12 +141,12 @@ export class Leaving {
     try {
       const { size } = await file.stat();
       const before = bytesBelow(this.#folder);
-      link.say({ type: 'coming', id, bytes: before + size });
+      link.say({ type: 'coming', id: way.id, bytes: before + size });
       const until = AbortSignal.any([signal, this.#given.signal]);
       until.addEventListener('abort', () => stream.stop(), { once: true });
       await stream.arrived;
       const progress = (bytes: number) => onProgress(before + bytes, before + size);
-      await sendContents(host, id, file.fd, until, now, progress);
+      await sendContents(file.fd, { ...way, signal: until, onProgress: progress });
       progress(size);
       return size;
     } finally {

@@ -15,9 +15,9 @@ import { missing } from '../os/exec.js';
 import { silent } from './connection.js';
 import { contentsVerb } from './contents.js';
 import { bytesBelow } from './gpu-folders.js';
-import { answerMs, type Moment } from './protocol/lease.js';
+import { answerMs } from './protocol/lease.js';
 import { Ssh } from './ssh.js';
-import { watched } from './watched.js';
+import { type Way, watched } from './watched.js';
 
 /** Where the session of the checkpoint puts its pages files: real paths of a folder and of a FIFO. */
 export interface Outlet {
@@ -26,16 +26,6 @@ export interface Outlet {
   readonly stream?: string;
   /** The folder of the round before it, whose contents are left out. */
   readonly before?: string;
-}
-
-export interface StreamSetting {
-  readonly host: string;
-  readonly id: string;
-  readonly now: () => Promise<Moment>;
-  /** Ends the wait for the target. */
-  readonly signal: AbortSignal;
-  /** Gets the bytes in the folder. */
-  readonly onProgress: (bytes: number) => void;
 }
 
 /** GPU contents that leave this host. */
@@ -50,12 +40,12 @@ export class ContentsStream {
   readonly arrived: Promise<void>;
 
   /**
-   * Makes folder and FIFO. Resolves when the target waits for the contents: nothing has stopped yet. Throws why it does
-   * not.
+   * Makes folder and FIFO. Resolves when the target waits for the contents: nothing has stopped yet. The signal ends
+   * that wait alone. Throws why the target does not wait.
    */
   static async open(
     { folder, stream }: Required<Pick<Outlet, 'folder' | 'stream'>>,
-    setting: StreamSetting,
+    setting: Way,
   ): Promise<ContentsStream> {
     await promises.mkdir(folder, { mode: 0o700 });
     await promises.mkdir(dirname(stream), { recursive: true, mode: 0o700 });
@@ -83,7 +73,7 @@ export class ContentsStream {
     }
   }
 
-  private constructor(ssh: Ssh, ownEnd: number, folder: string, setting: StreamSetting) {
+  private constructor(ssh: Ssh, ownEnd: number, folder: string, setting: Way) {
     this.#ssh = ssh;
     this.#ownEnd = ownEnd;
     ssh.child.stdout?.resume();
@@ -96,7 +86,7 @@ export class ContentsStream {
     });
   }
 
-  async #waited({ host, signal }: StreamSetting): Promise<void> {
+  async #waited({ host, signal }: Way): Promise<void> {
     const cancel = () => this.stop();
     signal.addEventListener('abort', cancel, { once: true });
     if (signal.aborted) cancel();

@@ -8,13 +8,20 @@ import type { Ssh } from './ssh.js';
 
 const lookMs = 250;
 
-export interface Watch {
+/** The way of one migration's contents to its target. */
+export interface Way {
+  readonly host: string;
+  readonly id: string;
+  readonly now: () => Promise<Moment>;
+  /** Ends what is being sent. */
+  readonly signal: AbortSignal;
+  /** Gets the bytes that have been taken. */
+  readonly onProgress: (bytes: number) => void;
+}
+
+interface Watch extends Pick<Way, 'now' | 'signal' | 'onProgress'> {
   /** How many bytes it has taken. */
   readonly bytes: () => number;
-  readonly now: () => Promise<Moment>;
-  readonly onProgress: (bytes: number) => void;
-  /** Ends ssh. */
-  readonly signal: AbortSignal;
   /** Nothing is expected before the first byte. */
   readonly mayWait?: boolean;
 }
