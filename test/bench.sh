@@ -4,9 +4,10 @@
 # of a simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its time
 # model is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with a
 # clock that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
-# "migrate" has two guests with the real driver and a network of BENCH_MBIT (200) Mbit/s between them. It takes
-# BENCH_ROUNDS (5) of each way. "native [DIR]" alone needs neither guest nor root. It measures the content pipeline
-# over a modelled link and files in DIR (/tmp by default). Its results are build/bench/native.json and native.svg.
+# "migrate" has two guests with the real driver and a network of BENCH_MBIT (40) Mbit/s between them. It takes
+# BENCH_ROUNDS (5) of each way, with BENCH_MIB (1024) MiB of contents. "native [DIR]" alone needs neither guest nor
+# root. It measures the content pipeline over a modelled link and files in DIR (/tmp by default). Its results are
+# build/bench/native.json and native.svg.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${1-}" = native ]; then
@@ -30,5 +31,6 @@ lab=(test/lab/lab.sh --driver kfdsim --timeout 7200 --share build/bench)
 bench=(node dist/test/bench/main.js)
 [ ${#timed[@]} -eq 0 ] || "${lab[@]}" --memory 19456 -- "${bench[@]}" "${timed[@]}"
 [ -z "$counted" ] || "${lab[@]}" --icount -- "${bench[@]}" plain
-[ -z "$moved" ] || test/lab/pair.sh --memory 7168 --timeout 10800 --share build/bench --rate "${BENCH_MBIT:=200}" \
-	--b modules=first_slot=5 -- env BENCH_MBIT="$BENCH_MBIT" BENCH_ROUNDS="${BENCH_ROUNDS:-5}" "${bench[@]}" migrate
+[ -z "$moved" ] || test/lab/pair.sh --memory 7168 --timeout 14400 --share build/bench --rate "${BENCH_MBIT:=40}" \
+	--b modules=first_slot=5 -- env BENCH_MBIT="$BENCH_MBIT" BENCH_ROUNDS="${BENCH_ROUNDS:-5}" \
+	BENCH_MIB="${BENCH_MIB:-1024}" "${bench[@]}" migrate

@@ -11,7 +11,14 @@ import { test } from 'node:test';
 import { attempt, until } from '../e2e/support/command.js';
 import { counter } from '../e2e/support/container.js';
 import { loadImage } from '../e2e/support/guest.js';
-import { hostB, installThere, setNetwork, Traveller, there } from '../e2e/support/host-b.js';
+import {
+  hostB,
+  installThere,
+  meetComplaintThere,
+  setNetwork,
+  Traveller,
+  there,
+} from '../e2e/support/host-b.js';
 import { install } from '../e2e/support/product.js';
 
 const worker = [
@@ -63,6 +70,7 @@ for (const engine of ['crun', 'runc']) {
     assert.ok(counter(await job.ask('there', 'status')) > before);
     await nothingLeft();
     await job.remove();
+    await meetComplaintThere();
   });
 }
 

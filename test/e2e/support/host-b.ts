@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { attempt, type Outcome, run, until } from './command.js';
 import { image } from './container.js';
+import { pinnedEventsPage } from './gpu.js';
 
 export const hostB = 'host-b';
 
@@ -19,6 +20,14 @@ export async function installThere(): Promise<void> {
 /** Puts the container image there, which is in the lab's own file. */
 export async function loadImageThere(): Promise<void> {
   await there('podman load -q -i /repo/build/lab/programs/image.tar');
+}
+
+/** The complaint of its driver when a container that has come there ends, as the GPU's id is another one there. */
+export async function meetComplaintThere(): Promise<void> {
+  const wait = `until dmesg | grep -qF '${pinnedEventsPage}'; do sleep 0.2; done`;
+  await there(
+    `timeout 20 sh -c "${wait}" && echo '${pinnedEventsPage}' >>/run/lab/known-complaints`,
+  );
 }
 
 /** Bytes that this host has sent into the network since it was booted. */
