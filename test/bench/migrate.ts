@@ -1,7 +1,7 @@
 /**
- * How long a container with BENCH_MIB (1024) MiB on the GPU stands still when it moves to another guest, over a network of limited
- * rate (`rate` of bench.sh): a checkpoint, scp and a restore by hand, and `kfd-checkpoint migrate` with and without a
- * round ahead. Half of the contents are random, and the rest compresses well. 5 % of them change all the while.
+ * How long a container with BENCH_MIB (1024) MiB on the GPU stands still when it moves to another guest, over a network
+ * of limited rate: by a checkpoint, scp and a restore, and by `kfd-checkpoint migrate` with and without a round ahead.
+ * Half of the contents are random, and the rest compresses well. 5 % of them change all the while.
  */
 
 import { rmSync, statSync } from 'node:fs';
