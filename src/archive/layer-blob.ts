@@ -1,6 +1,6 @@
 /**
- * A store as a layer: a tar file with the image directory and the store in it. The bytes follow from the store alone, so
- * that equal contents are equal layers, wherever they were made.
+ * A store as a layer: a tar file with the image directory and the store in it. The bytes follow from the store alone,
+ * so that equal contents are equal layers, wherever they were made.
  */
 
 import { open } from 'node:fs/promises';

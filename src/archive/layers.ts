@@ -15,7 +15,7 @@ export function storeName(entry: string): string | undefined {
 
 /**
  * Walks the archive at `path` by `first`, then the layers, whose files are as if they were in that archive. Throws
- * E_IMAGE_CORRUPT for anything but a store in a layer, and for one that is there twice, and the errors of `walkArchive`.
+ * E_IMAGE_CORRUPT for anything but a store in a layer, and for one that is there twice; and as `walkArchive`.
  */
 export async function walkLayers(
   path: string,

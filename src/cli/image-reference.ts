@@ -75,8 +75,9 @@ export interface NamedCheckpoint {
 }
 
 /**
- * Calls `work` with the checkpoint that `name` means. It is there until `work` ends. Anything but a reference of an image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST,
- * E_IO, E_TIMEOUT, E_CANCELLED and what `work` throws.
+ * Calls `work` with the checkpoint that `name` means. It is there until `work` ends. Anything but a reference of an
+ * image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST, E_IO, E_TIMEOUT, E_CANCELLED and what
+ * `work` throws.
  */
 export async function withCheckpoint<T>(
   name: string,

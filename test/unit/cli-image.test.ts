@@ -153,7 +153,7 @@ test('what is no checkpoint image is refused with its reason', async (t) => {
   const cases: [Image, number, RegExp][] = [
     [{ layers: [] }, 5, /it has 0 layers/],
     [{ layers: [{ bytes }, { bytes: Buffer.from('x') }] }, 5, /not a tar archive/],
-    [{ layers: [{ bytes }, { bytes }] }, 5, /config\.dump is no store/],
+    [{ layers: [{ bytes }, { bytes }] }, 5, /checkpoint\/inventory\.img is no store/],
     [
       { layers: [{ bytes, mediaType: 'text/plain' }] },
       5,
