@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { decodeManifest } from '../../src/manifest/codec.js';
 import { checkpoint, first, frame, names, second } from './drained-archive.js';
+import { assertGolden } from './golden.js';
 import { Layered } from './layered-image.js';
 
 const stores = (layers: readonly { readonly digest: string }[]) =>
@@ -135,4 +137,14 @@ test('what cannot be an image is refused, and leaves nothing', async (t) => {
   const refused = await work.run('image', await work.archive(damaged), work.name('job:1'));
   assert.equal(refused.code, 5, refused.stderr);
   assert.deepEqual(readdirSync(`${work.dir}/blobs/sha256`), []);
+});
+
+test('the report is the documented one', async (t) => {
+  const work = await Layered.make(t);
+  const archive = await work.archive(await checkpoint(t, first));
+  const { stdout } = await work.run('image', '--format', 'json', archive, work.name('job:1'));
+  const steady = stdout
+    .replace(/sha256:[0-9a-f]{64}/g, 'sha256:DIGEST')
+    .replace(/(bytes": )\d+/g, (_, head: string) => `${head}1`);
+  assertGolden(steady, 'cli-json/image.json', { FOLDER: dirname(work.dir) });
 });

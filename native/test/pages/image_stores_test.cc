@@ -157,7 +157,9 @@ TEST_CASE("stores: a damaged frame, and a file without digests") {
   sample.image.put(kPages, bytes);
   const Opened opened(sample.image, {kPages});
   ImageStores stores(opened.chain(), {});
-  CHECK(code_of([&] { store_of(stores, kFirstStore); }) == ErrorCode::corrupt);
+  const UniqueFd out = memory_file();
+  CHECK(code_of([&] { stores.write_store(file_sink(out.get()), kFirstStore, kAll); }) ==
+        ErrorCode::corrupt);
 
   SiblingImage plain;
   PagesOptions options = sibling_options(0, 0);
