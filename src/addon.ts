@@ -4,16 +4,21 @@
  */
 
 import type {
+  AddonJob,
   BufferName,
   ChainPart,
   FlattenJob,
   PagesCheck,
   PagesListing,
+  PagesPart,
   RenderStateFacts,
   RenderStateSummary,
   SiblingCheck,
   StateFacts,
   StateSummary,
+  StoresOrder,
+  StoresWritten,
+  StoreUse,
   ZstdDecoder,
 } from './addon/images.js';
 import type { Delivery, Descriptor, Listener } from './addon/messages.js';
@@ -134,6 +139,20 @@ export interface Native {
    * when the files do not fit together, KFD_IO.
    */
   flattenPages(chain: readonly ChainPart[], target: string, frames?: ImageFrames): FlattenJob;
+  /** What the image of `files` has of `stores`, and bytes that none of them has. Rejects with KFD_CORRUPT, KFD_IO. */
+  storeUses(
+    files: readonly ChainPart[],
+    stores: readonly PagesPart[],
+  ): AddonJob<{ readonly missing: number; readonly uses: readonly StoreUse[] }>;
+  /**
+   * Puts the contents of `files`, all pages files of an image, into new stores as far as `stores` do not have them, and
+   * writes `files` anew without contents. Rejects with KFD_CORRUPT, KFD_IO, KFD_UNSUPPORTED for files without digests.
+   */
+  writeStores(
+    files: readonly ChainPart[],
+    stores: readonly PagesPart[],
+    order: StoresOrder,
+  ): AddonJob<StoresWritten>;
   /**
    * Writes known contents to VRAM of its own and reads them back, every byte compared. Rejects with KFD_GPU for a wrong
    * byte or without room, KFD_IO.

@@ -11,6 +11,7 @@
 #include "addon/listener.h"
 #include "addon/process.h"
 #include "addon/sibling_check_js.h"
+#include "addon/stores_job.h"
 #include "addon/staging.h"
 #include "addon/transfer_job.h"
 #include "addon/trials.h"
@@ -29,6 +30,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   init_process(env, exports);
   init_formats(env, exports);
   init_flatten(env, exports);
+  init_stores(env, exports);
   init_contents(env, exports);
   init_trials(env, exports);
   init_gem(env, exports);

@@ -48,6 +48,45 @@ export interface ChainPart extends PagesPart {
   readonly siblings: readonly PagesPart[];
 }
 
+/** A pages file that holds contents alone, and where it begins in its file. */
+export interface StoreTarget {
+  readonly path: string;
+  /** The GPU ordinal in its name. */
+  readonly ordinal: number;
+}
+
+/** What an image has of a store. Bytes as they are stored. */
+export interface StoreUse {
+  /** Contents of the image. */
+  readonly live: number;
+  /** All contents. */
+  readonly stored: number;
+}
+
+/** How the contents of an image get into stores. */
+export interface StoresOrder {
+  /** New stores. Those that nothing is left for are not made. */
+  readonly targets: readonly StoreTarget[];
+  /** Where a store begins in its file. */
+  readonly begin: number;
+  /** Stored bytes in each of them but the last. */
+  readonly bytes: number;
+  /** New files of the image, in the order of the old ones. */
+  readonly rewritten: readonly string[];
+}
+
+export interface StoresWritten {
+  /** In the order of the targets. */
+  readonly stores: readonly PagesListing[];
+  readonly files: readonly PagesListing[];
+}
+
+/** `cancel()` makes `done` reject with KFD_CANCELLED soon after. */
+export interface AddonJob<Result> {
+  readonly done: Promise<Result>;
+  cancel(): void;
+}
+
 export interface FlattenJob {
   /** The new file, with the buffers of the first file of the chain. */
   readonly done: Promise<PagesListing>;

@@ -1,6 +1,6 @@
 /**
  * Checkpoint images in an OCI image layout (image-layout.md and manifest.md of the OCI image specification 1.1).
- * Engines make them of one layer, whose tar file is what a podman archive is.
+ * Engines make them of one layer, whose tar file is what a podman archive is. Ours have layers with stores before it.
  */
 
 import { createHash } from 'node:crypto';
@@ -21,18 +21,20 @@ export interface Blob {
 const maxDocument = 4 << 20;
 const tagAnnotation = 'org.opencontainers.image.ref.name';
 
+const digest = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
 const descriptor = v.object({
   mediaType: v.pipe(v.string(), v.maxLength(200)),
-  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
+  digest,
   size: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
   annotations: v.optional(v.record(v.string(), v.string())),
 });
-type Descriptor = v.InferOutput<typeof descriptor>;
+export type Descriptor = v.InferOutput<typeof descriptor>;
 
 const indexDocument = v.object({
   manifests: v.pipe(v.array(descriptor), v.maxLength(1000)),
 });
 const manifestDocument = v.object({
+  config: v.optional(v.object({ digest })),
   layers: v.array(descriptor),
   annotations: v.optional(v.record(v.string(), v.string()), {}),
 });
@@ -92,9 +94,9 @@ export function entryIn(
   return { manifest: blobOf(first), at: manifests.indexOf(first) };
 }
 
-/** The layer with the checkpoint. Throws E_IMAGE_CORRUPT for an image that is no checkpoint, and for damage. */
-export async function layerBlob(dir: string, manifest: Blob, shown: string): Promise<Blob> {
-  return layerIn(await manifestBytes(dir, manifest, shown), manifest.name, shown);
+/** Its layers, as by `layersIn`. Throws E_IMAGE_CORRUPT for an image that is no checkpoint, and for damage. */
+export async function layerBlobs(dir: string, manifest: Blob, shown: string): Promise<Layers> {
+  return layersIn(await manifestBytes(dir, manifest, shown), manifest.name, shown);
 }
 
 /** The bytes of a manifest, which are those that the index names. Throws E_IMAGE_CORRUPT. */
@@ -111,18 +113,65 @@ export const digestOf = (bytes: Buffer): string =>
 /** Where a layout has the blob with this digest. */
 export const blobName = (digest: string): string => `blobs/${digest.replace(':', '/')}`;
 
-/** The same of the bytes of a manifest, called `name`. */
-export function layerIn(manifest: Buffer, name: string, shown: string): Blob {
-  const { layers } = parse(manifestDocument, manifest, name, shown);
-  const [layer] = layers;
-  if (layer === undefined || layers.length > 1) {
-    throw corrupt(shown, `not a checkpoint image: it has ${layers.length} layers, not one`);
-  }
-  if (!layerTypes.test(layer.mediaType)) {
-    throw corrupt(shown, `${layer.mediaType}: a layer of an unknown kind`);
-  }
-  return blobOf(layer);
+/** The layers of a checkpoint image. */
+export interface Layers {
+  /** Has the checkpoint. It is the last one. */
+  readonly checkpoint: Blob;
+  /** Have stores. */
+  readonly stores: readonly Blob[];
 }
+
+/** More than any engine takes. */
+const maxLayers = 127;
+
+/** The same of the bytes of a manifest, called `name`. */
+export function layersIn(manifest: Buffer, name: string, shown: string): Layers {
+  const { layers } = parse(manifestDocument, manifest, name, shown);
+  const last = layers.at(-1);
+  if (last === undefined || layers.length > maxLayers) {
+    throw corrupt(shown, `not a checkpoint image: it has ${layers.length} layers`);
+  }
+  for (const { mediaType } of layers) {
+    if (!layerTypes.test(mediaType)) {
+      throw corrupt(shown, `${mediaType}: a layer of an unknown kind`);
+    }
+  }
+  return { checkpoint: blobOf(last), stores: layers.slice(0, -1).map(blobOf) };
+}
+
+/** An image in the list of a layout. */
+export interface LayoutImage {
+  readonly tag: string | undefined;
+  /** As it is in the list. */
+  readonly entry: unknown;
+  /** Digests of its manifest and of all that this names; empty for another kind of manifest. */
+  readonly blobs: readonly string[];
+  readonly layers: readonly Descriptor[];
+}
+
+/** All images of a layout, in the order of the list. Throws as `readIndex`, and E_IMAGE_CORRUPT. */
+export async function layoutImages(dir: string, shown: string): Promise<LayoutImage[]> {
+  const index = await readIndex(dir, shown);
+  const entries = parse(rawIndex, index, indexBlob, shown).manifests;
+  const { manifests } = parse(indexDocument, index, indexBlob, shown);
+  const images: LayoutImage[] = [];
+  for (const [at, found] of manifests.entries()) {
+    const tag = found.annotations?.[tagAnnotation];
+    const image = { tag, entry: entries[at] };
+    if (!manifestTypes.includes(found.mediaType)) {
+      images.push({ ...image, blobs: [], layers: [] });
+      continue;
+    }
+    const blob = blobOf(found);
+    const bytes = await manifestBytes(dir, blob, shown);
+    const { config, layers } = parse(manifestDocument, bytes, blob.name, shown);
+    const named = [...(config ? [config] : []), ...layers].map((one) => one.digest);
+    images.push({ ...image, blobs: [found.digest, ...named], layers });
+  }
+  return images;
+}
+
+const rawIndex = v.object({ manifests: v.array(v.unknown()) });
 
 /** The annotations in the bytes of a manifest. Throws E_IMAGE_CORRUPT. */
 export const annotationsIn = (manifest: Buffer, name: string, shown: string) =>
@@ -138,10 +187,7 @@ export async function blobPath(dir: string, { name, bytes }: Blob, shown: string
   return path;
 }
 
-const blobOf = ({ digest, size }: Descriptor): Blob => ({
-  name: blobName(digest),
-  bytes: size,
-});
+const blobOf = (one: Descriptor): Blob => ({ name: blobName(one.digest), bytes: one.size });
 
 /** The bytes of `index.json`. Throws E_NOT_FOUND, E_IMAGE_CORRUPT. */
 export async function readIndex(dir: string, shown: string): Promise<Buffer> {

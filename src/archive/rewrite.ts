@@ -16,6 +16,10 @@ export interface RewriteOptions extends WalkOptions {
   /** Makes the stream that compresses with zstd. */
   readonly zstdEncoder: () => Duplex;
   readonly onProgress?: (bytesRead: number) => void;
+  /** The new archive is not compressed, whatever the old one is. */
+  readonly plain?: boolean;
+  /** Leaves out files by their plain names. */
+  readonly leaveOut?: (name: string) => boolean;
 }
 
 /** The new contents of an entry: bytes, or a file. */
@@ -25,9 +29,9 @@ export type Contents = Buffer | FilePart;
 const end = Buffer.alloc(2 * blockBytes);
 
 /**
- * Copies the archive at `path` into the descriptor `target`, with the same compression. Headers and contents stay byte
- * for byte, but for the contents and sizes of `replacements`. The archive must have every name of `replacements`. No
- * write is under way afterwards. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
+ * Copies the archive at `path`, and the files of further layers behind it, into the descriptor `target`, with the same
+ * compression. Headers and contents stay byte for byte, but for the contents and sizes of `replacements`. The archive
+ * must have every name of `replacements`. No write is under way afterwards. Throws E_IMAGE_CORRUPT, E_IO, E_CANCELLED.
  */
 export async function rewriteArchive(
   path: string,
@@ -39,13 +43,15 @@ export async function rewriteArchive(
   const writer = new DescriptorWriter(target);
   try {
     await withTar(path, options, (tar, compression) =>
-      pipeline(
-        [
-          Readable.from(copied(path, tar, replacements), { objectMode: false }),
-          ...encoder(compression, options),
-          writer,
-        ],
-        signal === undefined ? {} : { signal },
+      withLayers(options.layers ?? [], options, (layers) =>
+        pipeline(
+          [
+            Readable.from(copied(path, tar, layers, replacements, options), { objectMode: false }),
+            ...encoder(compression, options),
+            writer,
+          ],
+          signal === undefined ? {} : { signal },
+        ),
       ),
     );
   } finally {
@@ -53,16 +59,32 @@ export async function rewriteArchive(
   }
 }
 
+/** Calls `work` with the entries of all layers. */
+async function withLayers<T>(
+  [layer, ...others]: readonly string[],
+  options: RewriteOptions,
+  work: (layers: readonly AsyncIterable<TarEntry>[]) => Promise<T>,
+): Promise<T> {
+  if (layer === undefined) return work([]);
+  const { onProgress: _, ...quiet } = options;
+  return withTar(layer, quiet, (tar) =>
+    withLayers(others, options, (after) => work([tar, ...after])),
+  );
+}
+
 /** The bytes of the new archive. */
 async function* copied(
   path: string,
   tar: AsyncIterable<TarEntry>,
+  layers: readonly AsyncIterable<TarEntry>[],
   replacements: ReadonlyMap<string, Contents>,
+  options: RewriteOptions,
 ): AsyncGenerator<Buffer> {
   const entries = new Entries(path);
   const left = new Set(replacements.keys());
   for await (const entry of tar) {
     const name = entries.take(entry.name, entry.kind);
+    if (name !== undefined && options.leaveOut?.(name) === true) continue;
     const replacement = name === undefined ? undefined : replacements.get(name);
     if (name === undefined || replacement === undefined) {
       yield entry.headers();
@@ -80,6 +102,15 @@ async function* copied(
   const [missing] = left;
   if (missing !== undefined) {
     throw new KfdError('E_IMAGE_CORRUPT', `${path}: ${missing} went away while it was read`);
+  }
+  for (const layer of layers) {
+    for await (const entry of layer) {
+      if (entry.kind !== 'file') continue;
+      entries.take(entry.name, entry.kind);
+      yield entry.headers();
+      yield* entry.content;
+      yield padding(entry.size);
+    }
   }
   yield end;
 }
@@ -130,6 +161,7 @@ class DescriptorWriter extends Writable {
 
 /** The container engine reads it three times and removes it: fast compression is best. */
 function encoder(compression: Compression, options: RewriteOptions): Duplex[] {
+  if (options.plain === true) return [];
   if (compression === 'gzip') return [createGzip({ level: 1 })];
   return compression === 'zstd' ? [options.zstdEncoder()] : [];
 }

@@ -3,6 +3,7 @@
 import { stat } from 'node:fs/promises';
 import { isMissing, KfdError } from '../errors.js';
 import { walkDirectory } from './directory.js';
+import { walkLayers } from './layers.js';
 import { walkArchive } from './tar.js';
 import type { Visit, WalkOptions, WalkResult } from './walk.js';
 
@@ -26,5 +27,6 @@ export async function walkCheckpoint(
     if (!isMissing(error)) throw error;
     throw new KfdError('E_NOT_FOUND', `${path}: no such file or directory`, { cause: error });
   }
-  return isDirectory ? walkDirectory(path, options, visit) : walkArchive(path, options, visit);
+  if (isDirectory) return walkDirectory(path, options, visit);
+  return walkLayers(path, options, visit, (all) => walkArchive(path, options, all));
 }

@@ -1,7 +1,7 @@
 /** What the files of a checkpoint say of themselves, against its manifest. */
 
 import type { BoColumns, PagesListing, RenderStateFacts, StateFacts } from '../addon/images.js';
-import { boFault, buffersOfBos, groupedBy, joined, tableFault } from '../manifest/buffers.js';
+import { boFault, buffersOfBos, contentsFault, groupedBy, joined } from '../manifest/buffers.js';
 import { pagesPattern, stateFileName } from '../manifest/names.js';
 import type {
   Manifest,
@@ -105,7 +105,8 @@ function compare(expected: Expectations, file: ManifestFile, seen: Seen | undefi
   if (seen.pages !== undefined) {
     differ('digest', seen.pages.root, file.digest.hex);
     comparePages(expected, file, seen.pages, differ);
-    const fault = tableFault(expected.buffers.get(file.name) ?? [], seen.pages);
+    const buffers = expected.buffers.get(file.name) ?? [];
+    const fault = contentsFault(file.name, buffers, seen.pages);
     if (fault !== undefined) problems.push(fault);
   }
   const process = expected.process.get(file.name);

@@ -26,6 +26,8 @@ export interface WalkOptions {
   readonly zstdDecoder: ZstdDecoderFactory;
   /** Folders of GPU contents beside the checkpoint: its own where they are detached, then those of its ancestors. */
   readonly contents?: readonly string[];
+  /** Further layers of a checkpoint image: archives with stores, and nothing else of the checkpoint. */
+  readonly layers?: readonly string[];
   readonly signal?: AbortSignal;
 }
 

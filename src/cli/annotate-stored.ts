@@ -32,7 +32,7 @@ export async function annotateStored(
   wanted: Readonly<Record<string, string>>,
   run: Run,
 ): Promise<boolean> {
-  const { Id: id, RepoTags: names, Annotations: present } = await described(image, run);
+  const { Id: id, RepoTags: names, Annotations: present } = await describedImage(image, run);
   if (hasAll(present, wanted)) return false;
   if (names.length === 0) {
     throw new KfdError('E_USAGE', `${image}: has no name that the new image could get`, {
@@ -55,7 +55,8 @@ export async function annotateStored(
   return true;
 }
 
-async function described(image: string, run: Run) {
+/** What podman says of an image. Throws E_HOST, E_IO, E_NOT_FOUND, E_TIMEOUT. */
+export async function describedImage(image: string, run: Run) {
   const printed = await podman(['image', 'inspect', image], image, run, 'E_NOT_FOUND');
   try {
     const [found] = v.parse(inspected, JSON.parse(printed));

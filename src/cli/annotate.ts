@@ -49,8 +49,9 @@ function adderFor(
 /** Throws as `withCheckpoint` and `readContents`, and E_IMAGE_MISSING without GPU state. */
 async function wantedFor(image: string, context: CommandContext) {
   const { native, signal } = context;
-  return withCheckpoint(image, context, async (path) => {
-    const { manifest } = await readContents(path, { zstdDecoder: native.zstdDecoder, signal });
+  return withCheckpoint(image, context, async ({ path, layers }) => {
+    const walk = { zstdDecoder: native.zstdDecoder, layers, signal };
+    const { manifest } = await readContents(path, walk);
     if (manifest !== undefined) return gpuAnnotations(manifest);
     throw new KfdError('E_IMAGE_MISSING', `${image}: has no GPU contents`, {
       hint: 'name the image of a container that used a GPU',

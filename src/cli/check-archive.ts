@@ -11,7 +11,7 @@ import { gfxName } from '../gpu/properties.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
-import { type ImageReference, withCheckpoint } from './image-reference.js';
+import { type ImageReference, type NamedCheckpoint, withCheckpoint } from './image-reference.js';
 import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
 import { bundleAt } from './restore-target.js';
 
@@ -38,20 +38,18 @@ export async function checkArchive(
   context: CommandContext,
   options: CheckArchiveOptions,
 ): Promise<void> {
-  await withCheckpoint(name, context, (path, reference) =>
-    checkAt(path, { name, reference }, options, context),
-  );
+  await withCheckpoint(name, context, (found) => checkAt(found, name, options, context));
 }
 
 /** `name`: what the user has called it. */
 async function checkAt(
-  path: string,
-  { name, reference }: { name: string; reference: ImageReference | undefined },
+  { path, layers, reference }: NamedCheckpoint,
+  name: string,
   { format, root, gpuMap, ignoreMismatch, contents = [] }: CheckArchiveOptions,
   context: CommandContext,
 ): Promise<void> {
   const folders = await realFolders(contents);
-  const options = { root, gpuMap, ignoreMismatch, folders };
+  const options = { root, gpuMap, ignoreMismatch, folders, layers };
   const found = await restorabilityOf(path, context, options);
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;

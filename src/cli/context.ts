@@ -2,6 +2,7 @@
 
 import type { CopyTrialOptions, CopyTrialResult, Native, PauseTrialResult } from '../addon.js';
 import type { FlattenPages } from '../archive/flatten.js';
+import type { StoreMaker } from '../archive/stores.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { ListPages } from '../manifest/ancestors.js';
 import type { Unpack } from '../migrate/contents.js';
@@ -36,6 +37,8 @@ export interface NativeServices {
   readonly listPages: ListPages;
   /** A function for the pages files of one image. */
   readonly imageFlattener: () => FlattenPages;
+  /** `signal` cancels what it does. */
+  readonly storeMaker: (signal: AbortSignal) => StoreMaker;
   /** Rejects with E_IMAGE_CORRUPT, E_UNSUPPORTED_STATE beyond the limits, E_IO. */
   readonly unpackContents: Unpack;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */

@@ -58,7 +58,7 @@ async function flatten(
         const chain = await chainOf(path, parent, folder, context);
         const flatten = context.native.imageFlattener();
         const { files } = await flattened(chain, flatten, folder, context.signal);
-        await rewriteTo(fd, path, files, context, quiet === true);
+        await rewriteTo(fd, path, files, context, { quiet: quiet === true });
         return chain.slice(1).map(({ contents }) => contents.path);
       });
       // Parents are removed after this, so the archive must outlive a power failure.

@@ -5,7 +5,16 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { blobPath, indexBlob, layerBlob, manifestBlob } from '../archive/oci-layout.js';
+import {
+  annotationsIn,
+  type Blob,
+  blobPath,
+  indexBlob,
+  type Layers,
+  layerBlobs,
+  manifestBlob,
+  manifestBytes,
+} from '../archive/oci-layout.js';
 import { assertGoesOn } from '../archive/tar-bytes.js';
 import { isMissing, KfdError, printable } from '../errors.js';
 import { inWorkFolder } from '../os/temporary.js';
@@ -53,27 +62,40 @@ function split(text: string): [string, string?] {
   return colon < 0 ? [text] : [text.slice(0, colon), text.slice(colon + 1)];
 }
 
+/** A checkpoint that somebody has named. */
+export interface NamedCheckpoint {
+  /** An archive or a folder. */
+  readonly path: string;
+  /** Further layers of its image: archives that have stores. */
+  readonly layers: readonly string[];
+  /** undefined: the name is a path. */
+  readonly reference: ImageReference | undefined;
+  /** Of an image in a layout; of one that podman stores, podman knows them. */
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
 /**
- * Calls `work` with the path of the checkpoint that `name` means: an archive or a folder. It is there until `work`
- * ends. Anything but a reference of an image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST,
- * E_IO, E_TIMEOUT, E_CANCELLED and what `work` throws.
+ * Calls `work` with the checkpoint that `name` means. It is there until `work` ends. Anything but a reference of an
+ * image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST, E_IO, E_TIMEOUT, E_CANCELLED and what
+ * `work` throws.
  */
 export async function withCheckpoint<T>(
   name: string,
   context: CommandContext,
-  work: (path: string, reference: ImageReference | undefined) => Promise<T>,
+  work: (checkpoint: NamedCheckpoint) => Promise<T>,
 ): Promise<T> {
   const reference = imageReference(name);
   switch (reference?.transport) {
     case undefined:
-      return work(name, undefined);
+      return work({ path: name, layers: [], reference: undefined });
     case 'containers-storage':
-      return mounted(reference.image, context, (path) => work(path, reference));
+      return mounted(reference.image, context, (path) => work({ path, layers: [], reference }));
     case 'oci': {
       const { path, tag } = reference;
       const manifest = await manifestBlob(path, tag, name);
-      const layer = await layerBlob(path, manifest, name);
-      return work(await blobPath(path, layer, name), reference);
+      const layers = await layerBlobs(path, manifest, name);
+      const annotations = await annotationsOf(path, manifest, name);
+      return work({ ...(await pathsIn(path, layers, name)), reference, annotations });
     }
     case 'oci-archive': {
       const { path, tag } = reference;
@@ -83,12 +105,22 @@ export async function withCheckpoint<T>(
         await take(indexBlob);
         const manifest = await manifestBlob(folder, tag, name);
         await take(manifest.name);
-        const layer = await layerBlob(folder, manifest, name);
-        await take(layer.name);
-        return work(await blobPath(folder, layer, name), reference);
+        const layers = await layerBlobs(folder, manifest, name);
+        const annotations = await annotationsOf(folder, manifest, name);
+        for (const one of [...layers.stores, layers.checkpoint]) await take(one.name);
+        return work({ ...(await pathsIn(folder, layers, name)), reference, annotations });
       });
     }
   }
+}
+
+const annotationsOf = async (dir: string, manifest: Blob, name: string) =>
+  annotationsIn(await manifestBytes(dir, manifest, name), manifest.name, name);
+
+async function pathsIn(dir: string, { checkpoint, stores }: Layers, name: string) {
+  const layers: string[] = [];
+  for (const store of stores) layers.push(await blobPath(dir, store, name));
+  return { path: await blobPath(dir, checkpoint, name), layers };
 }
 
 async function assertFile(path: string, name: string): Promise<void> {

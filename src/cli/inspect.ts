@@ -11,7 +11,7 @@ import { renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, tree } from './format.js';
-import { withCheckpoint } from './image-reference.js';
+import { type NamedCheckpoint, withCheckpoint } from './image-reference.js';
 import { inspectReport } from './inspect-report.js';
 import { inspectTable, inspectTree } from './inspect-text.js';
 
@@ -28,13 +28,13 @@ export function inspectCommand(context: CommandContext): Command {
     .addArgument(checkpointArgument())
     .addOption(formatOption('table', 'tree', 'json'))
     .action((name: string, { format }: { format: Format }) =>
-      withCheckpoint(name, context, (path) => inspect(path, name, format, context)),
+      withCheckpoint(name, context, (found) => inspect(found, name, format, context)),
     );
 }
 
 /** `name`: what the user has called it. */
 async function inspect(
-  path: string,
+  { path, layers }: NamedCheckpoint,
   name: string,
   format: Format,
   { signal, native, out }: CommandContext,
@@ -42,7 +42,7 @@ async function inspect(
   const objects = new Map<string, KfdObjects>();
   const held = new Map<string, RenderStateFacts>();
   let handles = 0;
-  const walk = { zstdDecoder: native.zstdDecoder, signal };
+  const walk = { zstdDecoder: native.zstdDecoder, layers, signal };
   const contents = await readContents(path, walk, async (entry, content) => {
     const file = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     const { size } = entry;

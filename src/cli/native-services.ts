@@ -45,6 +45,11 @@ export const nativeServices: NativeServices = {
       return await ended(job, chain[0]?.path ?? target, signal);
     };
   },
+  storeMaker: (signal) => ({
+    uses: (files, stores) => ended(native().storeUses(files, stores), 'contents', signal),
+    write: (files, stores, order) =>
+      ended(native().writeStores(files, stores, order), 'contents', signal),
+  }),
   unpackContents: (fd, folder, limits) =>
     ended(native().receiveContents(fd, folder, limits), folder, undefined),
   kfdVersion: () => {

@@ -12,6 +12,7 @@ import { explained } from './explained.js';
 import { exitCodeOf, failureJson, failureOf, failureReport, KnownFailure } from './failure.js';
 import { flattenCommand } from './flatten.js';
 import { isJson } from './format.js';
+import { imageCommand } from './image.js';
 import { inspectCommand } from './inspect.js';
 import { migrateCommand } from './migrate.js';
 import { hiddenProgram, hiddenVerbs } from './migrate-hidden.js';
@@ -52,6 +53,7 @@ export function programFor(context: CommandContext): Command {
     verifyCommand,
     restoreCommand,
     flattenCommand,
+    imageCommand,
     annotateCommand,
     migrateCommand,
     sessionsCommand,

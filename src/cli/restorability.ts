@@ -40,6 +40,8 @@ export interface RestorabilityOptions {
   readonly hasParent?: boolean;
   /** Real paths of the folders of its contents and of those of its ancestors. */
   readonly folders?: readonly string[];
+  /** Further layers of its image. */
+  readonly layers?: readonly string[];
   /** Gets all files that are not read here. */
   readonly also?: Visit;
 }
@@ -50,7 +52,7 @@ export async function restorabilityOf(
   { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const { gpuMap, ignoreMismatch, folders = [] } = options;
+  const { gpuMap, ignoreMismatch, folders = [], layers = [] } = options;
   const asked: Choices = {
     ...(gpuMap !== undefined && { gpu_map: parseGpuMap(gpuMap) }),
     ...(ignoreMismatch !== undefined && { ignore_mismatch: parseDifferences(ignoreMismatch) }),
@@ -62,7 +64,7 @@ export async function restorabilityOf(
   }
   const complete = await readComplete(
     path,
-    { zstdDecoder: native.zstdDecoder, signal, contents: folders },
+    { zstdDecoder: native.zstdDecoder, signal, contents: folders, layers },
     options.also,
   );
   const look = () =>

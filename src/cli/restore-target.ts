@@ -21,8 +21,9 @@ export interface StoredImage {
   readonly image: string;
 }
 
+/** `layers`: archives with stores of the same image. */
 export type RestoreTarget =
-  | { readonly kind: 'archive'; readonly path: string }
+  | { readonly kind: 'archive'; readonly path: string; readonly layers?: readonly string[] }
   | StoredImage
   | Container;
 
@@ -43,12 +44,12 @@ export async function withRestoreTarget<T>(
   context: CommandContext,
   work: (target: RestoreTarget) => Promise<T>,
 ): Promise<T> {
-  return withCheckpoint(name, context, async (path, reference) => {
+  return withCheckpoint(name, context, async ({ path, layers, reference }) => {
     if (reference === undefined) return work(await restoreTarget(name, context.run));
     return work(
       reference.transport === 'containers-storage'
         ? { kind: 'image', path, image: reference.image }
-        : { kind: 'archive', path },
+        : { kind: 'archive', path, layers },
     );
   });
 }

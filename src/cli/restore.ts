@@ -106,7 +106,16 @@ async function restoreTo(
     });
   }
   const folders = await realFolders(contents);
-  const options = { root, gpuMap, ignoreMismatch, hasParent, folders, also: tmpfsCollector(tmpfs) };
+  const layers = target.kind === 'archive' ? (target.layers ?? []) : [];
+  const options = {
+    root,
+    gpuMap,
+    ignoreMismatch,
+    hasParent,
+    folders,
+    layers,
+    also: tmpfsCollector(tmpfs),
+  };
   const verdict = await restorabilityOf(path, context, options);
   const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
@@ -176,11 +185,12 @@ async function restoreBy(
       return restoreBy({ kind: 'archive', path: archive }, verdict, tmpfs, how, context);
     });
   }
-  if (!verdict.needsRewriting && !hasParent) {
+  const { layers = [] } = target;
+  if (!verdict.needsRewriting && !hasParent && layers.length === 0) {
     return restored(['--import', path, ...flags], undefined, format, context);
   }
   const { config, spec } = verdict.contents.documents;
-  const file = await temporaryFile(path);
+  const file = await temporaryFile([path, ...layers]);
   const { fd } = file;
   try {
     const write = async (whole?: Flattened) => {
@@ -188,7 +198,7 @@ async function restoreBy(
         ? await changes(path, verdict, { config, spec, tmpfs }, context, whole?.manifest)
         : [];
       const files = new Map<string, Contents>([...(whole?.files ?? []), ...replaced]);
-      await rewriteTo(fd, path, files, context, quiet);
+      await rewriteTo(fd, path, files, context, { quiet, layers });
     };
     if (!hasParent) await write();
     else {

@@ -146,6 +146,22 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
     ),
   ],
   [
+    'image',
+    text(
+      'make a checkpoint image in layers that stay as long as the GPU contents do',
+      [
+        'Writes an image into an OCI layout. GPU contents are layers of their own. Contents that a',
+        'layer of an image in this layout has are not written again, and an engine does not push',
+        'such a layer twice. "podman pull oci:DIR:TAG" takes the image into podman\'s storage. An image',
+        'with the same tag is replaced.',
+      ],
+      [
+        'image job.tar oci:/srv/job:registry.example/job:1',
+        'makes an image that "podman pull" names registry.example/job:1',
+      ],
+    ),
+  ],
+  [
     'annotate',
     text(
       'add annotations about the GPUs to a checkpoint image',

@@ -8,7 +8,7 @@ import { contentsMissing } from '../gpu/compare.js';
 import { isDetached } from '../manifest/elsewhere.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, size, table } from './format.js';
-import { withCheckpoint } from './image-reference.js';
+import { type NamedCheckpoint, withCheckpoint } from './image-reference.js';
 import { checkpointArgument } from './inspect.js';
 import { progressOf } from './progress.js';
 
@@ -25,13 +25,13 @@ export function verifyCommand(context: CommandContext): Command {
     .option('--contents <dir>', 'folder of its GPU contents, where they are detached')
     .option('--quiet', 'print no progress')
     .action((name: string, options: VerifyOptions) =>
-      withCheckpoint(name, context, (path) => verify(path, name, options, context)),
+      withCheckpoint(name, context, (found) => verify(found, name, options, context)),
     );
 }
 
 /** `name`: what the user has called it. */
 async function verify(
-  path: string,
+  { path, layers }: NamedCheckpoint,
   name: string,
   { format, quiet, contents }: VerifyOptions,
   context: CommandContext,
@@ -41,6 +41,7 @@ async function verify(
   const report = await verifyCheckpoint(path, {
     zstdDecoder: native.zstdDecoder,
     verifier: native.verifier(),
+    layers,
     ...(contents !== undefined && { contents: [contents] }),
     signal,
     ...(quiet !== true && { onProgress: progress.update }),

@@ -1,7 +1,7 @@
 /** Whether an image can be restored on a host. All reasons against it are listed, before any task exists. Pure. */
 
 import { pagesFilesOf } from '../manifest/elsewhere.js';
-import { detachedFeature, parentFeature } from '../manifest/names.js';
+import { detachedFeature, parentFeature, storesFeature } from '../manifest/names.js';
 import type { Manifest, ManifestParent } from '../manifest/schema.js';
 import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js';
 import { driverMismatches } from './driver.js';
@@ -92,7 +92,8 @@ function decidedMap({ gpus }: Manifest, assigned: Assigned): GpuMap {
 
 function featureMismatches(manifest: Manifest): Mismatch[] {
   const { features, parent } = manifest;
-  return features.required.map((feature): Mismatch => {
+  const unmet = features.required.filter((feature) => feature !== storesFeature);
+  return unmet.map((feature): Mismatch => {
     if (feature === parentFeature && parent !== null) return parentMissing(parent);
     if (feature === detachedFeature) return contentsMissing(manifest);
     return {

@@ -1,6 +1,7 @@
 /** Buffers and shares of a manifest, by file and by process. Made once: a hostile manifest has many of each. */
 
-import { type BoColumns, boKinds } from '../addon/images.js';
+import { type BoColumns, boKinds, type PagesSummary } from '../addon/images.js';
+import { storePattern } from './names.js';
 import type { Manifest, ManifestBuffer } from './schema.js';
 
 /** The table of buffers of a pages file: ids, and bytes of content. */
@@ -55,6 +56,22 @@ export function tableFault(
     }
   }
   return undefined;
+}
+
+/**
+ * Why the pages file `name` is not what the manifest says of its contents; undefined when it is. `buffers`: those that
+ * the manifest has for it.
+ */
+export function contentsFault(
+  name: string,
+  buffers: readonly ManifestBuffer[],
+  pages: BufferTable & Pick<PagesSummary, 'frames' | 'zeroFrames' | 'references' | 'siblings'>,
+): string | undefined {
+  if (!storePattern.test(name)) return tableFault(buffers, pages);
+  const { bufferIds, frames, zeroFrames, references, siblings } = pages;
+  if (zeroFrames + references + siblings > 0) return 'a store without the contents of a frame';
+  const isPlain = bufferIds.length === frames && bufferIds.every((id, place) => id === place);
+  return isPlain ? undefined : 'a store whose buffers are not its frames';
 }
 
 /** For each process the buffer of each of its BOs, also of those that share one. */

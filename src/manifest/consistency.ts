@@ -6,6 +6,8 @@ import {
   parentFeature,
   renderStatePattern,
   statePattern,
+  storePattern,
+  storesFeature,
 } from './names.js';
 import { isRenderFile, type Manifest, type ManifestBuffer, type ManifestShare } from './schema.js';
 
@@ -35,6 +37,7 @@ const checks: readonly Check[] = [
   transferProblems,
   parentProblems,
   detachedProblems,
+  storesProblems,
 ];
 
 function* ordinals(list: string, items: readonly { ordinal: number }[]): Iterable<string> {
@@ -172,7 +175,8 @@ function* fileProblems({ files, processes, buffers, ext_files }: Manifest): Iter
     const at = `files.${index}`;
     if (seen.has(file.name)) yield `${at}.name: ${file.name} is named twice`;
     seen.add(file.name);
-    if (!needed.has(file.name)) yield `${at}.name: ${file.name} belongs to nothing`;
+    if (!needed.has(file.name) && !storePattern.test(file.name))
+      yield `${at}.name: ${file.name} belongs to nothing`;
     const algo = pagesPattern.test(file.name) ? 'xxh3-128' : 'sha256';
     if (file.digest.algo !== algo) yield `${at}.digest.algo: must be ${algo}`;
   }
@@ -211,5 +215,12 @@ function* detachedProblems({ features, files }: Manifest): Iterable<string> {
   if (!features.required.includes(detachedFeature)) return;
   if (files.every(({ name }) => !pagesPattern.test(name))) {
     yield `features.required: "${detachedFeature}" without a pages file`;
+  }
+}
+
+function* storesProblems({ features, files }: Manifest): Iterable<string> {
+  const hasStore = files.some(({ name }) => storePattern.test(name));
+  if (hasStore !== features.required.includes(storesFeature)) {
+    yield `features.required: "${storesFeature}" and the files do not agree`;
   }
 }

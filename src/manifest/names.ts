@@ -8,6 +8,15 @@ export const parentFeature = 'parent';
 /** The feature that an image requires when its pages files are in a folder of their own. */
 export const detachedFeature = 'detached';
 
+/** The feature that an image requires when all of its contents are in stores. */
+export const storesFeature = 'stores';
+
+/** GPU ordinals from here on are those of stores: no GPU has one. */
+export const firstStore = 0x8000;
+
+/** How many stores an image may have. */
+export const maxStores = 0x10000 - firstStore;
+
 /** A safe file name: without folder and control characters. */
 export const archiveNamePattern = /^(?!\.{1,2}$)[^/\p{C}]{1,255}$/u;
 
@@ -22,6 +31,9 @@ export const statePattern = /^kfd-state-(0|[1-9]\d{0,5})\.img$/;
 export const renderStatePattern = /^render-state-(0|[1-9]\d{0,5})\.img$/;
 /** Because of the prefix, checkpointctl counts these files as GPU memory. */
 export const pagesPattern = /^amdgpu-pages-(0|[1-9]\d{0,5})-([0-9a-f]{4})\.img$/;
+
+/** A pages file that holds contents alone, for the other pages files of its image. */
+export const storePattern = /^amdgpu-pages-0-[89a-f][0-9a-f]{3}\.img$/;
 
 /** State file of one process, by its ordinal in the manifest. */
 export function stateFileName(process: number): string {

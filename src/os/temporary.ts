@@ -18,7 +18,14 @@ export async function inWorkFolder<T>(
   parent: string,
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
-  const root = temporaryRoot(parent);
+  return inFolderIn(temporaryRoot(parent), work);
+}
+
+/** The same in `root`: for files that are going to be moved into it. */
+export async function inFolderIn<T>(
+  root: string,
+  work: (folder: string) => Promise<T>,
+): Promise<T> {
   let folder: string;
   try {
     folder = await promises.mkdtemp(join(root, '.kfd-checkpoint-'));

@@ -33,6 +33,8 @@ const moreParts = [
   'chips',
   'pre-checkpoint',
   'image',
+  'layers',
+  'many',
   'contents',
   'held',
   'large',

@@ -11,6 +11,9 @@ export const fakeNative: NativeServices = {
   imageFlattener: () => {
     throw new Error('no test of this asks for it');
   },
+  storeMaker: () => {
+    throw new Error('no test of this makes stores');
+  },
   unpackContents: async () => {
     throw new Error('no test of this unpacks contents');
   },

@@ -47,6 +47,7 @@ export const services: NativeServices = {
     return { ...fakeVerifier, pagesCheck, siblingCheck };
   },
   imageFlattener: nativeServices.imageFlattener,
+  storeMaker: nativeServices.storeMaker,
   listPages: nativeServices.listPages,
 };
 export const walk = { zstdDecoder: fakeNative.zstdDecoder };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/os/error.h"
+#include "core/pages/codec_set.h"
 #include "core/pages/frame_codec.h"
 #include "core/pages/frame_identity.h"
 
@@ -28,14 +29,11 @@ std::vector<ChainFile> fitting(std::vector<ChainFile> files) {
 
 /// The option of a writer that must have the codecs of these frames.
 Compress codecs_of(const FrameChain& chain) {
-  bool lz4 = false, planes = false;
+  CodecSet codecs;
   for (std::uint64_t i = 0; i < chain.file().summary().frames; ++i) {
-    const Codec codec = chain.find(i).entry.codec;
-    lz4 = lz4 || codec == Codec::lz4;
-    planes = planes || codec == Codec::planes;
+    codecs.add(chain.find(i).entry.codec);
   }
-  if (lz4) return planes ? Compress::automatic : Compress::lz4;
-  return planes ? Compress::zstd : Compress::none;
+  return codecs.option();
 }
 
 }  // namespace

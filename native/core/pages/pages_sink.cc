@@ -16,14 +16,15 @@ constexpr char kSubject[] = "pages file";
 
 class FileSink final : public PagesSink {
  public:
-  explicit FileSink(int fd) : file_(fd, O_RDWR) {}
+  FileSink(int fd, std::uint64_t begin) : file_(fd, O_RDWR), begin_(begin) {}
   void write(std::span<iovec> parts, std::uint64_t offset) override {
-    file_.write(parts, offset, kSubject);
+    file_.write(parts, begin_ + offset, kSubject);
   }
   std::uint64_t direct_bytes() const override { return file_.direct_bytes(); }
 
  private:
   DirectFile file_;
+  const std::uint64_t begin_;
 };
 
 class BothSinks final : public PagesSink {
@@ -51,13 +52,13 @@ std::unique_ptr<PagesSink> both_sinks(std::unique_ptr<PagesSink> first,
   return std::make_unique<BothSinks>(std::move(first), std::move(second));
 }
 
-std::unique_ptr<PagesSink> file_sink(int fd) {
+std::unique_ptr<PagesSink> file_sink(int fd, std::uint64_t begin) {
   struct stat st;
   if (::fstat(fd, &st) != 0) throw io_error(kSubject);
   if (!S_ISREG(st.st_mode) || st.st_size != 0) {
     throw Error(ErrorCode::protocol, std::string(kSubject) + ": not an empty regular file");
   }
-  return std::make_unique<FileSink>(fd);
+  return std::make_unique<FileSink>(fd, begin);
 }
 
 }  // namespace kfdcp

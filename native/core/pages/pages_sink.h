@@ -21,9 +21,9 @@ class PagesSink {
   virtual std::uint64_t direct_bytes() const { return 0; }
 };
 
-/// A file on this host. `fd` is borrowed. Throws Error{protocol} unless it is an empty regular
-/// file.
-std::unique_ptr<PagesSink> file_sink(int fd);
+/// A file on this host, from the byte `begin` on. `fd` is borrowed. Throws Error{protocol} unless
+/// it is an empty regular file.
+std::unique_ptr<PagesSink> file_sink(int fd, std::uint64_t begin = 0);
 
 /// All bytes go to `first`, and to `second` then.
 std::unique_ptr<PagesSink> both_sinks(std::unique_ptr<PagesSink> first,

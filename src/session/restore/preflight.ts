@@ -9,7 +9,7 @@ import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
-import { groupedBy, tableFault } from '../../manifest/buffers.js';
+import { contentsFault, groupedBy } from '../../manifest/buffers.js';
 import { foldersFor, isDetached, rootsOf, supplied } from '../../manifest/elsewhere.js';
 import { imageState } from '../../manifest/image.js';
 import { pagesFileName, pagesPattern, stateFileName } from '../../manifest/names.js';
@@ -190,7 +190,7 @@ function checkPages(
   }
   const name = pagesFileName(listing.process, listing.gpu);
   if (name !== file.name) throw corrupt(file, `belongs to ${name}`);
-  const fault = tableFault(buffers, listing);
+  const fault = contentsFault(file.name, buffers, listing);
   if (fault !== undefined) throw corrupt(file, fault);
   return listing;
 }
