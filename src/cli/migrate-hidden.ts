@@ -7,14 +7,22 @@ import { targetVerb } from '../migrate/connection.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
+import { removeDeadFiles } from '../migrate/leftovers.js';
 import { placesBelow } from '../migrate/places.js';
 import { countBytes, probeVerb } from '../migrate/probe.js';
+import { sweepVerb } from '../migrate/store.js';
 import { armed, guardVerb, type HostSetting } from '../migrate/target-host.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { serveSource } from './migrate-target.js';
 
-export const hiddenVerbs: readonly string[] = [targetVerb, contentsVerb, guardVerb, probeVerb];
+export const hiddenVerbs: readonly string[] = [
+  targetVerb,
+  contentsVerb,
+  guardVerb,
+  probeVerb,
+  sweepVerb,
+];
 
 /** This program, as a process of its own. */
 export function selfProgram(): HostSetting['self'] {
@@ -45,6 +53,11 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
   );
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
+  );
+  program.addCommand(
+    withRoot(new Command(sweepVerb)).action(({ root }: { root: string }) =>
+      removeDeadFiles(placesBelow(root), run),
+    ),
   );
   program.addCommand(
     withRoot(new Command(guardVerb))

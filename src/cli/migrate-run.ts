@@ -10,6 +10,7 @@ import { Link } from '../migrate/link.js';
 import { defaultTerms } from '../migrate/protocol/lease.js';
 import type { SourceState } from '../migrate/protocol/source.js';
 import type { Moving } from '../migrate/question/compare.js';
+import { promisedBytes } from '../migrate/question/room.js';
 import { type SourceSetting, sourceHost } from '../migrate/source-host.js';
 import { type Moments, SourceSide } from '../migrate/source-side.js';
 import { leftUs, type Meter } from '../migrate/status.js';
@@ -67,6 +68,7 @@ export async function moveContainer(
     container,
     container_id: record.container_id,
     ...(store !== undefined && { store }),
+    room_bytes: promisedBytes(moving),
     ...(how.gpuMap !== undefined && { gpu_map: how.gpuMap }),
     ...(how.ignoreMismatch !== undefined && { ignore_mismatch: how.ignoreMismatch }),
   });

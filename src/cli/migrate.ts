@@ -39,7 +39,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .addOption(maxDowntimeOption())
     .addOption(precopyOption())
     .addOption(leaseOption())
-    .option('--store <dir>', 'folder of the target for what arrives')
+    .option('--store <dir>', 'folder of the target for what arrives, in place of memory')
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
     .option('--quiet', 'print no progress')

@@ -9,12 +9,12 @@ import { KfdError } from '../errors.js';
 import type { ListPages } from '../manifest/ancestors.js';
 import type { Run } from '../os/exec.js';
 import { momentNow } from './clock.js';
-import { removeContents } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { contentsOptions } from './gpu-folders.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
 import { archiveName, placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
+import { removeContents } from './store.js';
 import type { TargetHost } from './target-side.js';
 import type { Message } from './wire/messages.js';
 import { lastLines, Work } from './work.js';
@@ -73,7 +73,7 @@ export function targetHost(
       await container.remove();
     },
     removeContents: async () => {
-      await removeContents(id, contents, places);
+      await removeContents(id, contents, places, run);
       await rm(places.log(id), { force: true });
     },
     say,

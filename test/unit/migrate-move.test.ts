@@ -1,7 +1,7 @@
 /** The verb and all that it starts, as processes on two hosts: stand-ins for ssh and podman, the rest as it is. */
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -61,6 +61,36 @@ test('what cannot be restored there runs here again, with the reason of the othe
     [records(hosts.source), records(hosts.target), stored(hosts.target)],
     [[], [], []],
   );
+});
+
+test('SIGKILL of a target that receives: its memory is free, and the container goes on', async (t) => {
+  const hosts = await twoHosts(t);
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  assert.equal(stored(hosts.target).length, 1);
+  const connections = readFileSync(join(hosts.target.podman, 'connections'), 'utf8');
+  process.kill(Number(/^(\d+) migrate-target$/m.exec(connections)?.[1]), 'SIGKILL');
+  await until('nothing is kept there', () => stored(hosts.target).length === 0);
+  await checkpoint.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 3, stderr);
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+});
+
+test('with --store a folder there keeps what arrives', async (t) => {
+  const hosts = await twoHosts(t);
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts, '--store', '/srv/kept');
+  await restore.reached();
+  const folder = join(hosts.target.root, 'srv/kept');
+  const [id = ''] = readdirSync(folder);
+  assert.deepEqual(readdirSync(join(folder, id)).sort(), ['checkpoint.tar', 'contents']);
+  assert.deepEqual(stored(hosts.target), []);
+  await restore.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(readdirSync(folder), []);
 });
 
 test('after SIGKILL of the source the same command goes on, and the container moves', async (t) => {

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { keepContentsIndexes } from '../../src/archive/contents-indexes.js';
+import { placesBelow } from '../../src/migrate/places.js';
 import { native } from '../../src/native.js';
 import { ParentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
@@ -86,7 +87,7 @@ test('they go beside the archive, and the source keeps them until it is over', a
   await restore.reached();
   const [id = ''] = kept(hosts.source);
   const own = join(hosts.source.root, 'var/lib/kfd-checkpoint/kept', id, 'contents');
-  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id, 'contents');
+  const there = join(placesBelow(hosts.target.root).memory(id), 'contents');
   for (const name of names)
     assert.deepEqual(readFileSync(join(there, name)), readFileSync(join(own, name)));
   await restore.release();
@@ -114,7 +115,7 @@ test('what was sent ahead while it ran is not sent again, and both hosts use it'
   const moving = migrate(t, hosts);
   await restore.reached();
   const [id = ''] = kept(hosts.source);
-  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id);
+  const there = placesBelow(hosts.target.root).memory(id);
   const size = (...path: string[]) => statSync(join(there, ...path)).size;
   assert.ok(size('before.0', names[0]) > 2 * frame);
   assert.ok(size('contents', names[0]) < 1.5 * frame, 'half of it has not changed');
@@ -157,10 +158,10 @@ test('where the target cannot keep them, its reason is told', async (t) => {
   const held = await hold(hosts.source, 'hold-checkpoint');
   const moving = migrate(t, hosts);
   await held.reached();
-  const store = join(hosts.target.root, 'var/lib/kfd-checkpoint/store');
-  const [id = ''] = readdirSync(store);
-  await mkdir(join(store, id, 'contents', names[1]));
-  await chmod(join(store, id, 'contents'), 0o700);
+  const [id = ''] = kept(hosts.source);
+  const contents = join(placesBelow(hosts.target.root).memory(id), 'contents');
+  await mkdir(join(contents, names[1]));
+  await chmod(contents, 0o700);
   await held.release();
   const { status, stderr } = await moving.ended;
   assert.equal(status, 1, stderr);

@@ -127,9 +127,10 @@ export const records = ({ root }: Place) => {
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
-export const stored = ({ root }: Place) => readdirSync(join(root, 'var/lib/kfd-checkpoint/store'));
+/** Names of what has arrived in memory. */
+export const stored = (place: Place) => runFiles(place).filter((name) => name.endsWith('.memory'));
 
-/** Locks, logs, sockets. */
+/** Locks, logs, sockets, and what has arrived. */
 export const runFiles = ({ root }: Place) => {
   const folder = join(root, 'run/kfd-checkpoint/migrations');
   return existsSync(folder) ? readdirSync(folder) : [];
