@@ -1,6 +1,7 @@
 /** Moves a container, or goes on with a migration whose process was killed. */
 
 import { join } from 'node:path';
+import { freezeTold } from '../criu/freeze-moment.js';
 import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { momentNow } from '../migrate/clock.js';
@@ -186,7 +187,12 @@ function settingOf(
       const place = join(root, runFolder);
       const parent = before === undefined ? undefined : { path: before, isFolder: true };
       const request = { operation: 'dump', folder, ...(stream && { stream }) } as const;
-      return withRequest(place, request, () => withParent(place, parent, context, true, work));
+      return withRequest(place, request, (own) =>
+        withParent(place, parent, context, true, async () => {
+          const done = await work();
+          return { done, frozenAt: freezeTold(own) };
+        }),
+      );
     },
     signal: play.signal,
     onProgress: (done, total) => {

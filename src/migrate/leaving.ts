@@ -15,6 +15,16 @@ import { placesBelow } from './places.js';
 import { ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
 
+/** What has been done while a session could find an outlet. */
+export interface Asked<T> {
+  readonly done: T;
+  /** Since when the container stands still, by performance.now(). undefined: its session has not told. */
+  readonly frozenAt: number | undefined;
+}
+
+/** Tells a moment: of now, or by performance.now(). */
+export type Mark = (moment: 'stop' | 'frozen', at?: number) => void;
+
 export interface LeavingSetting {
   /** Folder of the system. */
   readonly root: string;
@@ -25,8 +35,8 @@ export interface LeavingSetting {
   readonly rounds: number;
   /** Bytes of GPU contents, as far as they are known. */
   readonly contentBytes: number;
-  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
-  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<T>;
+  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. Resolves with what is `done`. */
+  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<Asked<T>>;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total: number) => void;
@@ -58,10 +68,10 @@ export class Leaving {
 
   /**
    * Checkpoints the container by podman, after the rounds, when the target waits for the contents. Podman leaves the
-   * image in the bundle, and the session the contents in a folder: both bring the container back. `onStop`: it stands
-   * still from now on. Throws why it cannot be.
+   * image in the bundle, and the session the contents in a folder: both bring the container back. `mark` hears when
+   * podman begins, and since when the container stands still. Throws why it cannot be.
    */
-  async make(onStop: () => void): Promise<void> {
+  async make(mark: Mark): Promise<void> {
     const { store, rounds, onRound } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
@@ -81,8 +91,10 @@ export class Leaving {
     this.#stream = stream;
     const words = ['--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
-    const last = { descriptor: archive.fd, onBegin: onStop };
-    const status = await this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
+    const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const { done: status, frozenAt } = await made;
+    if (frozenAt !== undefined) mark('frozen', frozenAt);
     if (status === 0) return;
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
@@ -94,7 +106,8 @@ export class Leaving {
   async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
     await mkdir(folder, { mode: 0o700 });
     const asked = { folder, ...(before && { before }) };
-    if ((await this.#checkpoint(['--leave-running'], asked)) !== 0) throw await this.#failure();
+    const { done: status } = await this.#checkpoint(['--leave-running'], asked);
+    if (status !== 0) throw await this.#failure();
     if (bytesBelow(folder) === 0) return false;
     await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
     return true;

@@ -35,8 +35,8 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       await removeRecord({ id, side: 'source' }, places.journal);
       await leaving.remove();
     },
-    stop: async (onStop) => {
-      await leaving.make(onStop).finally(() => hasStopped.abort());
+    stop: async (mark) => {
+      await leaving.make(mark).finally(() => hasStopped.abort());
       const state = await container.state();
       if (state === 'stopped') return;
       throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {

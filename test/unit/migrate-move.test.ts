@@ -28,6 +28,7 @@ test('a container moves: it is gone here, runs there, and nothing is left over',
   assertGolden(json(steady), 'cli-json/migrate.json');
   const parts = report['parts_ms'] as Record<string, unknown>;
   assert.deepEqual(Object.keys(parts), ['checkpoint', 'send', 'check', 'restore']);
+  assert.deepEqual([report['downtime_from'], report['before_ms']], ['podman', null]);
   for (const one of [report['downtime_ms'], ...Object.values(parts)])
     assert.equal(typeof one, 'number');
   assert.match(stderr, /job: is stopped; sending it\n/);
@@ -42,6 +43,26 @@ test('a container moves: it is gone here, runs there, and nothing is left over',
     /restore --import \/\S+tar\n/,
   );
   assert.match(readFileSync(join(hosts.source.podman, 'log'), 'utf8'), /^container rm --ignore/m);
+});
+
+test('the time counts from the freeze that the session has told', async (t) => {
+  const hosts = await twoHosts(t);
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  const ms = Number(process.hrtime.bigint()) / 1e6;
+  await writeFile(join(hosts.source.podman, 'frozen'), `${process.hrtime.bigint()}\n`);
+  await checkpoint.release();
+  const { status, stdout, stderr } = await moving.ended;
+  const all = Number(process.hrtime.bigint()) / 1e6 - ms;
+  assert.equal(status, 0, stderr);
+  const report = JSON.parse(stdout) as Record<string, number> & { parts_ms: object };
+  assert.equal(report['downtime_from'], 'freeze');
+  // Within what this test has seen pass, whatever a busy host makes of it.
+  assert.ok((report['downtime_ms'] ?? all) < all, `${stdout} ${all}`);
+  assert.ok((report['before_ms'] ?? -1) >= 0);
+  const sum = Object.values(report.parts_ms).reduce((one: number, two: number) => one + two, 0);
+  assert.ok(Math.abs(sum - (report['downtime_ms'] ?? 0)) <= 4, stdout);
 });
 
 test('what cannot be restored there runs here again, with the reason of the other host', async (t) => {

@@ -32,6 +32,7 @@ case "$1 $2" in
     esac
     cat archive.tar >/proc/self/fd/4
     wait_for hold-checkpoint
+    [ ! -e frozen ] || cp frozen "$(dirname "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json)"
     cp pages/* "$(field folder)" 2>/dev/null
     # Without a reader this fails, and cat would wait for one.
     dd if=/dev/null of="$(field stream)" oflag=nonblock conv=notrunc 2>/dev/null || exit 125

@@ -53,7 +53,7 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     contentBytes: 0,
     rounds: 0,
     onRound: () => undefined,
-    whileAsked: (_, work) => work(),
+    whileAsked: async (_, work) => ({ done: await work(), frozenAt: undefined }),
     signal: new AbortController().signal,
     cancelCheckpoint: async () => undefined,
     onProgress: () => undefined,
