@@ -42,11 +42,13 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
     withRoot(new Command(contentsVerb))
       .addArgument(idArgument())
       .option('--stream', 'take GPU contents while they are made, not the archive')
+      .option('--previous', 'take the archive with the memory that is sent ahead')
       .addOption(new Option('--round <n>', 'take GPU contents of a round ahead').argParser(roundOf))
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root, stream, round }: ContentsOptions) => {
+      .action((id: string, { root, stream, round, previous }: ContentsOptions) => {
         const places = placesBelow(root);
         if (round !== undefined) return receiveRound(id, round, places);
+        if (previous === true) return receiveContents(id, places, 'previous');
         if (stream !== true) return receiveContents(id, places);
         return receiveStream(id, places, context.native.unpackContents, context.out);
       }),
@@ -77,6 +79,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
 interface ContentsOptions {
   readonly root: string;
   readonly stream?: boolean;
+  readonly previous?: boolean;
   readonly round?: number;
 }
 

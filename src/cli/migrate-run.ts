@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { freezeTold } from '../criu/freeze-moment.js';
 import { runFolder } from '../criu/state-folder.js';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
 import type { SourceRecord } from '../migrate/journal.js';
@@ -34,6 +34,9 @@ interface Connected {
   readonly connection: SshConnection;
   readonly keep: () => void;
 }
+
+/** What a checkpoint of another process does not need. */
+type Ahead = Pick<Moving, 'contentBytes' | 'sendsMemory'>;
 
 /** A container that has moved. */
 export interface Move {
@@ -84,7 +87,7 @@ export async function moveContainer(
     link.use(connection);
     side.post({ type: 'accepted' });
   };
-  return run(play, record, how, context, begin, moving.contentBytes);
+  return run(play, record, how, context, begin, moving);
 }
 
 /** The same for a migration that a killed process has begun. */
@@ -106,7 +109,7 @@ async function run(
   how: How,
   context: CommandContext,
   begin: (side: SourceSide, link: Link) => Promise<void> | void,
-  contentBytes = 0,
+  { contentBytes, sendsMemory }: Ahead = { contentBytes: 0, sendsMemory: false },
 ): Promise<Move> {
   const { container, host = '' } = record;
   const progress = progressOf(context);
@@ -128,6 +131,7 @@ async function run(
     sourceHost(record, link, {
       ...settingOf(play, record, how, context, progress),
       contentBytes,
+      sendsMemory,
     }),
     onPhase,
   );
@@ -172,7 +176,7 @@ function settingOf(
   { root, self, quiet, precopy = 0 }: How,
   context: CommandContext,
   progress: Progress,
-): Omit<SourceSetting, 'contentBytes'> {
+): Omit<SourceSetting, keyof Ahead> {
   return {
     root,
     run: context.run,
@@ -182,6 +186,10 @@ function settingOf(
     rounds: precopy,
     onRound: (round) => {
       if (quiet !== true) context.err(`${container}: round ${round + 1} of ${precopy} is there\n`);
+    },
+    onNoMemory: ({ message }) => {
+      if (quiet !== true)
+        context.err(`${container}: its memory is not sent ahead: ${printable(message)}\n`);
     },
     whileAsked: ({ folder, stream, before }, work) => {
       const place = join(root, runFolder);

@@ -69,7 +69,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
 const precopyOption = () =>
   new Option(
     '--precopy <rounds>',
-    'send GPU contents so often while it runs; what is written meanwhile follows',
+    'send GPU contents so often while it runs, then memory; what is written meanwhile follows',
   )
     .default(1)
     .argParser((text: string) => {

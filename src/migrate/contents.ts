@@ -3,17 +3,23 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promises, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { lastFolder } from './gpu-folders.js';
-import type { Places } from './places.js';
+import { type Places, previousName } from './places.js';
 import { Ssh } from './ssh.js';
 import { type Way, watched } from './watched.js';
 
 /** The hidden verb that takes them. */
 export const contentsVerb = 'migrate-contents';
+
+/** Option of that verb: the archive is one of memory that is sent ahead. */
+const previousOption = '--previous';
+
+/** Which archive it is. */
+export type ArchiveKind = 'checkpoint' | 'previous';
 
 /**
  * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
@@ -22,8 +28,11 @@ export const contentsVerb = 'migrate-contents';
 export async function sendContents(
   fd: number,
   { host, id, now, signal, onProgress }: Way,
+  kind: ArchiveKind = 'checkpoint',
 ): Promise<void> {
-  const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
+  const option = kind === 'previous' ? [previousOption] : [];
+  const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
+  const ssh = await Ssh.open(host, words, fd);
   ssh.child.stdout?.resume();
   await watched(ssh, { bytes: () => positionOf(fd), now, signal, onProgress });
 }
@@ -43,11 +52,16 @@ export async function awaitedArchive(id: string, places: Places): Promise<string
   });
 }
 
-/** Takes the archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
-export async function receiveContents(id: string, places: Places): Promise<void> {
-  const path = await awaitedArchive(id, places);
+/** Takes an archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveContents(
+  id: string,
+  places: Places,
+  kind: ArchiveKind = 'checkpoint',
+): Promise<void> {
+  const awaited = await awaitedArchive(id, places);
+  const path = kind === 'previous' ? join(dirname(awaited), previousName) : awaited;
   const file = await promises.open(path, 'wx', 0o600);
-  stage('migrate-target', 'taking');
+  stage('migrate-target', kind === 'previous' ? 'memory' : 'taking');
   try {
     const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
     const [status] = (await once(child, 'close').catch((error: Error) => {

@@ -11,6 +11,7 @@ import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
+import { sendMemory } from './memory-ahead.js';
 import { placesBelow } from './places.js';
 import { ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
@@ -33,6 +34,8 @@ export interface LeavingSetting {
   readonly store: string;
   /** Rounds in which contents are sent ahead, while the container runs. */
   readonly rounds: number;
+  /** Host memory is sent ahead, too, after the last one. */
+  readonly sendsMemory: boolean;
   /** Bytes of GPU contents, as far as they are known. */
   readonly contentBytes: number;
   /** Calls `work` while the session of a checkpoint that it makes finds the outlet. Resolves with what is `done`. */
@@ -42,6 +45,8 @@ export interface LeavingSetting {
   readonly onProgress: (bytes: number, total: number) => void;
   /** Rounds that are over, for whoever waits. */
   readonly onRound: (round: number) => void;
+  /** Why no memory is sent ahead. */
+  readonly onNoMemory: (reason: KfdError) => void;
 }
 
 export class Leaving {
@@ -54,6 +59,8 @@ export class Leaving {
   readonly #given = new AbortController();
   #archive: FileHandle | undefined;
   #stream: ContentsStream | undefined;
+  /** Of memory that was sent ahead. */
+  #memoryBytes = 0;
 
   constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
     const { id, container_id: containerId } = record;
@@ -81,6 +88,7 @@ export class Leaving {
       if (await this.#ahead(own, round, before)) before = own;
       onRound(round);
     }
+    const hasMemory = await this.#memoryAhead();
     const archive = await unnamedFile(store);
     this.#archive = archive;
     const outlet = { folder: lastFolder(folder), stream: this.#fifo };
@@ -89,7 +97,8 @@ export class Leaving {
       onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
-    const words = ['--compress', 'none', '--export', '/proc/self/fd/4'];
+    const previous = hasMemory ? ['--with-previous'] : [];
+    const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
     const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
     const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
@@ -111,6 +120,25 @@ export class Leaving {
     if (bytesBelow(folder) === 0) return false;
     await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
     return true;
+  }
+
+  /** Whether the target has the memory as it was a moment ago. */
+  async #memoryAhead(): Promise<boolean> {
+    const { sendsMemory, store, onNoMemory } = this.#setting;
+    if (!sendsMemory) return false;
+    const { container_id: containerId } = this.#record;
+    const setting = {
+      containerId,
+      store,
+      kept: this.#folder,
+      log: this.#log,
+      work: this.#work,
+    };
+    const tell = (bytes: number) => this.#tell(bytes);
+    const sent = await sendMemory(setting, { ...this.#way, onProgress: tell });
+    if (typeof sent === 'number') this.#memoryBytes = sent;
+    else onNoMemory(sent);
+    return typeof sent === 'number';
   }
 
   /** `onBegin`: what the round before has is known, and podman begins. */
@@ -153,7 +181,7 @@ export class Leaving {
     this.#archive = undefined;
     try {
       const { size } = await file.stat();
-      const before = bytesBelow(this.#folder);
+      const before = this.#memoryBytes + bytesBelow(this.#folder);
       link.say({ type: 'coming', id: way.id, bytes: before + size });
       const until = AbortSignal.any([signal, this.#given.signal]);
       until.addEventListener('abort', () => stream.stop(), { once: true });

@@ -7,6 +7,8 @@ import { type JournalRecord, journalFolder } from './journal.js';
 export const runFolder = '/run/kfd-checkpoint/migrations';
 /** The name of the archive in the folder of a migration. */
 export const archiveName = 'checkpoint.tar';
+/** And of the one with the memory that was sent ahead. */
+export const previousName = 'pre-checkpoint.tar';
 
 /** Where the source keeps GPU contents until it is decided who runs the container. They outlive a boot. */
 const keptFolder = '/var/lib/kfd-checkpoint/kept';

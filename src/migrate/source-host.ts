@@ -7,6 +7,7 @@ import { failureIn } from './failure-text.js';
 import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
 import { Leaving, type LeavingSetting } from './leaving.js';
 import type { Link } from './link.js';
+import { removeMemoryAhead } from './memory-ahead.js';
 import { placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
 import type { SourceHost } from './source-side.js';
@@ -33,6 +34,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
     write: (next) => writeRecord(next, places.journal),
     removeRecord: async () => {
       await removeRecord({ id, side: 'source' }, places.journal);
+      await removeMemoryAhead(places.keptOf(id), container);
       await leaving.remove();
     },
     stop: async (mark) => {

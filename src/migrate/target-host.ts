@@ -12,6 +12,7 @@ import { momentNow } from './clock.js';
 import { failureIn } from './failure-text.js';
 import { contentsOptions } from './gpu-folders.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
+import { previousFlags } from './memory-ahead.js';
 import { archiveName, placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
 import { removeContents } from './store.js';
@@ -58,6 +59,7 @@ export function targetHost(
         ...words,
         ...contentsOptions(contents, setting.listPages),
         join(contents, archiveName),
+        ...previousFlags(contents),
       ];
       const status = await work.run(node, all, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');

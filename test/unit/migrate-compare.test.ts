@@ -20,6 +20,7 @@ const moving: Moving = {
   memoryBytes: 1000,
   contentBytes: 500,
   rounds: 0,
+  sendsMemory: false,
   rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
 };
 
@@ -116,7 +117,12 @@ test('memory there has to do for what arrives and for the container', () => {
     `memory: up to ${bytes} bytes arrive there, the container uses 1000, ${free} are free`;
   assert.deepEqual(kept(promised + 999), [why(promised, promised + 999)]);
   const round = 3000 + 375 + (64 << 20);
-  assert.deepEqual(kept(round + 999, { rounds: 1 }), [why(round, round + 999)]);
+  const ahead = 'memory: is not sent ahead: the kernel here does not track what has changed';
+  assert.deepEqual(kept(round + 999, { rounds: 1 }), [why(round, round + 999), ahead]);
+  const both = 4000 + 500 + (64 << 20);
+  const sends = { rounds: 1, sendsMemory: true };
+  assert.deepEqual(kept(both + 999, sends), [why(both, both + 999)]);
+  assert.deepEqual(kept(both + 1000, sends), []);
   assert.deepEqual(kept(999), ['memory: the container uses 1000 bytes, 999 are free there']);
 });
 
@@ -149,12 +155,16 @@ test('memory that is not known is a warning', () => {
 
 test('a checkpoint needs room here for archive and image, and for the contents', () => {
   const memory = (folder: string) => ({ folder, gets: 'memory' }) as const;
+  const images = (folder: string) => ({ folder, gets: 'images' }) as const;
   const contents = (folder: string) => ({ folder, gets: 'contents' }) as const;
   const rooms = [
     { destinations: [memory('/var/tmp')], freeBytes: 999 },
     { destinations: [contents('/a'), memory('/b'), memory('/c')], freeBytes: 2499 },
-    { destinations: [contents('/d'), memory('/e'), memory('/f')], freeBytes: 2500 },
+    { destinations: [contents('/d'), memory('/e'), images('/f')], freeBytes: 2500 },
   ];
+  const ahead = { ...moving, rooms: rooms.slice(2), rounds: 0, sendsMemory: true };
+  const reasons = compare(ahead, facts()).reasons.map(({ message }) => message);
+  assert.match(reasons.join('\n'), /\/f here: a checkpoint writes about 3500 bytes, 2500 are free/);
   assert.deepEqual(
     compare({ ...moving, rooms }, facts()).reasons.map(({ code, message }) => `${code} ${message}`),
     [

@@ -16,11 +16,24 @@ case "$1 $2" in
 'container inspect')
     [ -e state ] || exit 125
     case $* in
+    *StaticDir*) echo "$PWD/$(echo "$*" | sed 's/.* //')/userdata" ;;
     *--format*) cat state ;;
     *) cat inspect.json ;;
     esac
     ;;
 'container checkpoint')
+    case $* in
+    *--pre-checkpoint*)
+        wait_for hold-memory
+        if [ -e fail-memory ]; then
+            echo 'Error: cannot track memory' >&2
+            exit 125
+        fi
+        mkdir -p "$(echo "$*" | sed 's/.* //')/userdata/pre-checkpoint"
+        echo 'memory as it was' >/proc/self/fd/4
+        exit 0
+        ;;
+    esac
     # What a session does is here, too.
     request=$(cat "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json) || exit 125
     case $* in

@@ -52,6 +52,8 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     listPages: () => assert.fail('there are no contents'),
     contentBytes: 0,
     rounds: 0,
+    sendsMemory: false,
+    onNoMemory: () => assert.fail('no memory is sent ahead'),
     onRound: () => undefined,
     whileAsked: async (_, work) => ({ done: await work(), frozenAt: undefined }),
     signal: new AbortController().signal,

@@ -131,11 +131,44 @@ test('what was sent ahead while it ran is not sent again, and both hosts use it'
   assert.equal(stateOf(failing.source), 'running');
 });
 
+test('memory is sent ahead after the last round, and the target restores with it', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const previous = join(hosts.source.podman, containerId, 'userdata/pre-checkpoint');
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts);
+  await restore.reached();
+  const [id = ''] = kept(hosts.source);
+  const there = join(placesBelow(hosts.target.root).memory(id), 'pre-checkpoint.tar');
+  assert.equal(readFileSync(there, 'utf8'), 'memory as it was\n');
+  assert.ok(existsSync(previous));
+  const only = '--ignore-rootfs --ignore-volumes --compress none --export';
+  const order = `--leave-running[^]*--pre-checkpoint ${only}[^]*--with-previous --compress none`;
+  assert.match(logOf(hosts.source), new RegExp(order));
+  assert.ok(logOf(hosts.target).includes(`.tar --import-previous ${there}\n`), logOf(hosts.target));
+  await writeFile(join(hosts.target.podman, 'fail-restore'), '');
+  await restore.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 1, stderr);
+  assert.equal(stateOf(hosts.source), 'running');
+  assert.equal(existsSync(previous), false, 'the folder of the pre-checkpoint goes');
+});
+
+test('where podman makes no pre-checkpoint, all memory comes with the checkpoint', async (t) => {
+  const hosts = await hostsWithContents(t);
+  await writeFile(join(hosts.source.podman, 'fail-memory'), '');
+  const { status, stderr } = await migrate(t, hosts).ended;
+  assert.equal(status, 0, stderr);
+  const said = /^job: its memory is not sent ahead: .*--pre-checkpoint: cannot track memory$/m;
+  assert.match(stderr, said);
+  assert.doesNotMatch(logOf(hosts.source), /--with-previous/);
+  assert.doesNotMatch(logOf(hosts.target), /--import-previous/);
+});
+
 test('without rounds nothing is sent ahead', async (t) => {
   const hosts = await hostsWithContents(t);
   const { status, stderr } = await migrate(t, hosts, '--precopy', '0').ended;
   assert.equal(status, 0, stderr);
-  assert.doesNotMatch(logOf(hosts.source), /--leave-running/);
+  assert.doesNotMatch(logOf(hosts.source), /--leave-running|--pre-checkpoint/);
 });
 
 test('nothing stops before the target waits for them', async (t) => {

@@ -46,7 +46,12 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
       ...roomReasons(moving, facts),
       ...roomReasonsHere(moving),
     ],
-    warnings: [...placement.risks, ...podmanWarnings(moving, facts), ...memoryWarnings(moving)],
+    warnings: [
+      ...placement.risks,
+      ...podmanWarnings(moving, facts),
+      ...memoryWarnings(moving),
+      ...aheadWarnings(moving),
+    ],
     ignored: placement.ignored,
     placement,
   };
@@ -142,6 +147,17 @@ function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
 }
 
 const short = (id: string) => id.slice(0, 12);
+
+function aheadWarnings({ rounds, sendsMemory }: Moving): Mismatch[] {
+  if (rounds === 0 || sendsMemory) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: 'memory: is not sent ahead: the kernel here does not track what has changed',
+      hint: 'it is sent while the container stands still; see "kfd-checkpoint check"',
+    },
+  ];
+}
 
 function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
   if (memoryBytes !== undefined) return [];

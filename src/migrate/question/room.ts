@@ -14,16 +14,18 @@ export interface Load {
   readonly rooms: readonly Room[];
   /** In which contents are sent ahead. */
   readonly rounds: number;
+  /** Host memory is sent ahead, too. */
+  readonly sendsMemory: boolean;
 }
 
-type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'rounds'>;
+type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'rounds' | 'sendsMemory'>;
 
 /**
- * What the target keeps until the container runs: contents once for each round and once more, the archive, and the copy
- * of it that `restore` makes where the GPU has other device numbers.
+ * What the target keeps until the container runs: contents once for each round and once more, memory that is sent
+ * ahead, the archive, and the copy of it that `restore` makes where the GPU has other device numbers.
  */
-function arrivingBytes({ memoryBytes = 0, contentBytes, rounds }: Sizes): number {
-  return 2 * memoryBytes + (rounds + 1) * contentBytes;
+function arrivingBytes({ memoryBytes = 0, contentBytes, rounds, sendsMemory }: Sizes): number {
+  return (sendsMemory ? 3 : 2) * memoryBytes + (rounds + 1) * contentBytes;
 }
 
 /** GTT memory is not known before the pause, and the container grows meanwhile. */
@@ -35,9 +37,14 @@ export function promisedBytes(load: Sizes): number {
   return bytes + Math.ceil(bytes / spare.part) + spare.bytes;
 }
 
-/** Podman writes memory into its image and into the archive; sessions write the GPU contents once for each round. */
-export function roomReasonsHere({ rooms, rounds, memoryBytes = 0, contentBytes }: Load) {
-  const bytesOf = { memory: memoryBytes, contents: (rounds + 1) * contentBytes };
+/** Podman writes memory into its images and into archives; sessions write the GPU contents once for each round. */
+export function roomReasonsHere(load: Load) {
+  const { rooms, rounds, memoryBytes = 0, contentBytes, sendsMemory } = load;
+  const bytesOf = {
+    memory: memoryBytes,
+    images: (sendsMemory ? 2 : 1) * memoryBytes,
+    contents: (rounds + 1) * contentBytes,
+  };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
     if (needed <= freeBytes) return [];
