@@ -23,6 +23,7 @@ mkdir -p "$tree/usr/share/lintian/overrides" "$tree/DEBIAN"
 cp "$here/$name.lintian-overrides" "$tree/usr/share/lintian/overrides/$name"
 [ "$name" != kfd-checkpoint ] || {
 	cp "$here"/{postinst,prerm,postrm} "$tree/DEBIAN/"
+	sed -i -e "/#PURGE#/{r $here/../purge.sh" -e 'd}' "$tree/DEBIAN/postrm"
 	echo /etc/logrotate.d/kfd-checkpoint >"$tree/DEBIAN/conffiles"
 }
 find "$tree/usr/share" -path '*/man/*' -type f ! -name '*.gz' -exec gzip -9n {} +

@@ -14,7 +14,8 @@ list() {
 }
 list kfd-checkpoint
 list kfd-checkpoint-node
-sed -e "s|@VERSION@|$version|" -e "s|@TREE@|$out/tree|g" "$here/rpm/kfd-checkpoint.spec" >"$work/kfd-checkpoint.spec"
+sed -e "s|@VERSION@|$version|" -e "s|@TREE@|$out/tree|g" -e "/#PURGE#/{r $here/purge.sh" -e 'd}' \
+	"$here/rpm/kfd-checkpoint.spec" >"$work/kfd-checkpoint.spec"
 rpmbuild -bb --quiet --target x86_64-linux \
 	--define "_topdir $work" --define "_rpmdir $work/rpms" --define "_tmppath $work" \
 	--define "_rpmfilename %%{NAME}-%%{VERSION}.%%{ARCH}.rpm" --define "_binary_payload w9.zstdio" \

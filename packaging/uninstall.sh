@@ -1,6 +1,6 @@
 #!/bin/bash
 # uninstall.sh [--purge]: undoes install.sh of the same PREFIX, and "kfd-checkpoint configure" before. --purge also
-# removes logs and configuration. Run as root.
+# removes logs, configuration, and what migrations have left but for what a container may need. Run as root.
 set -euo pipefail
 prefix=${PREFIX:-/usr}
 own=$prefix/lib/kfd-checkpoint
@@ -15,4 +15,7 @@ rm -rf "$own"
 # What somebody else put there stays.
 doc=$prefix/share/doc/kfd-checkpoint
 [ ! -d "$doc" ] || find "$doc" -depth -type d -empty -delete
-[ "${1:-}" != --purge ] || rm -rf /var/log/kfd-checkpoint /etc/kfd-checkpoint /run/kfd-checkpoint{,.staging}
+[ "${1:-}" != --purge ] || {
+	rm -rf /etc/kfd-checkpoint
+	"$(dirname "$0")/purge.sh"
+}

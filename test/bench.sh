@@ -1,11 +1,13 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in a guest, writes build/bench/results.json and prints tables.
-# Sections: table, hidden, freeze, processes, memory, plain, containerd (all by default). Figures are those of a
-# simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its time model
-# is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with a clock
-# that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
-# "native [DIR]" alone needs neither guest nor root. It measures the content pipeline over a modelled link and files in
-# DIR (/tmp by default). Its results are build/bench/native.json and native.svg.
+# Sections: table, hidden, freeze, processes, memory, plain, containerd (these by default), migrate. Figures are those
+# of a simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its time
+# model is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with a
+# clock that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
+# "migrate" has two guests with the real driver and a network of BENCH_MBIT (40) Mbit/s between them. It takes
+# BENCH_ROUNDS (5) of each way, with BENCH_MIB (1024) MiB of contents. "native [DIR]" alone needs neither guest nor
+# root. It measures the content pipeline over a modelled link and files in DIR (/tmp by default). Its results are
+# build/bench/native.json and native.svg.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${1-}" = native ]; then
@@ -17,11 +19,18 @@ packaging/stage.sh
 mkdir -p build/bench
 rm -f build/bench/results.json
 [ $# -gt 0 ] || set -- table hidden freeze processes memory plain containerd
-counted= timed=()
+counted= moved= timed=()
 for section in "$@"; do
-	if [ "$section" = plain ]; then counted=1; else timed+=("$section"); fi
+	case $section in
+	plain) counted=1 ;;
+	migrate) moved=1 ;;
+	*) timed+=("$section") ;;
+	esac
 done
 lab=(test/lab/lab.sh --driver kfdsim --timeout 7200 --share build/bench)
 bench=(node dist/test/bench/main.js)
 [ ${#timed[@]} -eq 0 ] || "${lab[@]}" --memory 19456 -- "${bench[@]}" "${timed[@]}"
 [ -z "$counted" ] || "${lab[@]}" --icount -- "${bench[@]}" plain
+[ -z "$moved" ] || test/lab/pair.sh --memory 7168 --timeout 14400 --share build/bench --rate "${BENCH_MBIT:=40}" \
+	--b modules=first_slot=5 -- env BENCH_MBIT="$BENCH_MBIT" BENCH_ROUNDS="${BENCH_ROUNDS:-5}" \
+	BENCH_MIB="${BENCH_MIB:-1024}" "${bench[@]}" migrate

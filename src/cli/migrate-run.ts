@@ -225,15 +225,15 @@ const phaseTexts: Partial<Record<SourceState['phase'], string>> = {
   returning: 'being brought back here',
 };
 
-function notMoved(record: SourceRecord, { phase, failure }: SourceState): KfdError {
+function notMoved(record: SourceRecord, { phase, failure, stranded }: SourceState): KfdError {
   const { container, host } = record;
   const reason = failure ?? asKfdError(new Error('its process was killed'), 'migrate');
   const details = { phase, migration: record.id };
-  if (phase === 'stranded') {
+  if (stranded !== undefined) {
     return new KfdError(
-      reason.code,
-      `${container}: did not move, and cannot be brought back: ${reason.message}`,
-      { hint: `run "kfd-checkpoint migrate ${container} ${host}" again`, cause: reason, details },
+      stranded.code,
+      `${container}: cannot be brought back: ${stranded.message}; it did not move: ${reason.message}`,
+      { hint: `run "kfd-checkpoint migrate ${container} ${host}" again`, cause: stranded, details },
     );
   }
   const { hint } = reason;

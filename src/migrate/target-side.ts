@@ -1,6 +1,6 @@
 /** Plays the target of one migration: the machine of protocol/target.ts, with the effects done on this host. */
 
-import { asKfdError, type KfdError } from '../errors.js';
+import { asKfdError, KfdError } from '../errors.js';
 import { stage } from '../stages.js';
 import type { TargetRecord } from './journal.js';
 import { defaultTerms, isOverAtTarget, type Moment, targetDeadline } from './protocol/lease.js';
@@ -159,7 +159,17 @@ export class TargetSide {
   }
 
   #failed(failure: KfdError | undefined): Message {
-    const error = failure ?? asKfdError(new Error('nothing of it is here'), this.#record.container);
-    return { type: 'failed', id: this.id, failure: failureOf(error) };
+    return { type: 'failed', id: this.id, failure: failureOf(failure ?? this.#forgotten()) };
+  }
+
+  /** Nothing of it is here, and no record says why: the guard ended it, or what was recorded is gone. */
+  #forgotten(): KfdError {
+    return new KfdError(
+      'E_TIMEOUT',
+      `${this.#record.container}: given up, for its lease was over`,
+      {
+        hint: 'where a restore takes longer, give it more time: --lease SECONDS',
+      },
+    );
   }
 }

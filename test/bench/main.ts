@@ -7,11 +7,12 @@ import { containerd } from './containerd.js';
 import { freeze } from './freeze.js';
 import { hidden } from './hidden.js';
 import { memory } from './memory.js';
+import { migrateBench as migrate } from './migrate.js';
 import { plain } from './plain.js';
 import { processes } from './processes.js';
 import { table } from './table.js';
 
-const sections = { table, hidden, freeze, processes, memory, plain, containerd };
+const sections = { table, hidden, freeze, processes, memory, plain, containerd, migrate };
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);

@@ -8,7 +8,15 @@ import { readdirSync, statSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container, removeContainers } from './support/container.js';
-import { goHome, gpuWith, loadGpu, meetComplaint, takeMajor, unloadGpu } from './support/gpu.js';
+import {
+  goHome,
+  gpuWith,
+  loadGpu,
+  meetComplaint,
+  pinnedEventsPage,
+  takeMajor,
+  unloadGpu,
+} from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
 import { scenario } from './support/suite.js';
 
@@ -76,10 +84,7 @@ scenario('to other GPU ids, render nodes and majors, and back', async (lane) => 
     });
     for (const host of hosts) await move(job, lane, host);
     assert.match(await job.control.ask('churn'), /^churned /);
-    // kfd_process.c:kfd_process_kunmap_signal_bo@6.12.117 looks for the GPU of the events' page by the id that the
-    // process knows. Where that is no id of this host, the page is still pinned when its BO goes; TTM warns and frees
-    // it.
-    await meetComplaint('drivers/gpu/drm/ttm/ttm_bo.c:252 ttm_bo_release');
+    await meetComplaint(pinnedEventsPage);
   } finally {
     await removeContainers(engine);
     await meet(goHome);

@@ -7,7 +7,7 @@ import { run as runProgram } from '../../src/os/exec.js';
 import { attempt, until } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
 import { SecondHost } from '../e2e/support/second-host.js';
-import type { OperationName } from './row.js';
+import type { OperationName, Row } from './row.js';
 import type { Judged, Subject } from './subject.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
@@ -16,8 +16,11 @@ import { find } from './support/victims.js';
 const journal = '/var/lib/kfd-checkpoint/migrations';
 const run = '/run/kfd-checkpoint/migrations';
 const { kept } = placesBelow('/');
-/** Short, so that rows in which it is over end soon. Seconds. */
-const leaseS = 10;
+/** Seconds. Time for a restore on a machine that does other work, too. */
+const leaseS = 30;
+/** Where it must be over: such rows end soon. */
+const shortLeaseS = 10;
+const leaseOver = /\.(over|acted|doubt)$/;
 /** The lease, what the source waits longer, and a restore. */
 const endS = 120;
 
@@ -31,11 +34,13 @@ export class Migration implements Subject {
     this.#engine = engine;
   }
 
-  async begin(name: OperationName): Promise<{ words: string[]; job: Job }> {
+  async begin(name: OperationName, { steps }: Row): Promise<{ words: string[]; job: Job }> {
     this.#second ??= SecondHost.open(`faults-${this.#engine}`, 'relay');
     const job = await this.#running(this.#second);
     const precopy = name === 'migrate-ahead' ? '1' : '0';
-    const options = ['--lease', `${leaseS}`, '--with-image', '--precopy', precopy];
+    const ends = steps.some(({ stage }) => stage !== undefined && leaseOver.test(stage));
+    const lease = ends ? shortLeaseS : leaseS;
+    const options = ['--lease', `${lease}`, '--with-image', '--precopy', precopy];
     const words = this.#second.words(job.container.name, ...options);
     return { words: [...words], job };
   }

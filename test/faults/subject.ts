@@ -1,6 +1,6 @@
 /** A container of one engine, from row to row. */
 
-import type { OperationName } from './row.js';
+import type { OperationName, Row } from './row.js';
 import type { Job } from './support/job.js';
 import type { Ended } from './support/program.js';
 
@@ -24,6 +24,7 @@ export interface Subject {
   /** The container as the operation needs it. Returns the program that is the operation. */
   begin(
     operation: OperationName,
+    row: Row,
   ): Promise<{ readonly words: readonly string[]; readonly job?: Job }>;
   /** After the operation, when nothing of it runs any more. */
   judge(operation: OperationName, ended: Ended, struck: Struck): Promise<Judged>;

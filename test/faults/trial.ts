@@ -167,7 +167,7 @@ const isClientStruck = ({ steps }: Row): boolean =>
 export async function tryRow(row: Row, subject: Subject): Promise<Result> {
   const began = performance.now();
   mkdirSync(temporary, { recursive: true });
-  const { words, job } = await subject.begin(row.operation);
+  const { words, job } = await subject.begin(row.operation, row);
   const trial = new Trial(row, subject, job);
   const ended = await trial.run(words);
   const problems = [...trial.problems];

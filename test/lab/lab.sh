@@ -19,6 +19,8 @@
 # processor
 #   --next-kernel        a guest with the kernel that follows (npm run test:kfdsim makes its image); its GPU is of the
 # real driver alone
+#   --cable END:FILE     an end, a or b, of a network between two guests of pair.sh; FILE is a Unix socket
+#   --rate MBIT          what the guest sends into it, in 1,000,000 bits a second (default: no limit)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
 #
 # The repository is at /repo, read-only, and is COMMAND's working directory. Status: COMMAND's; 64 wrong usage;
@@ -34,10 +36,11 @@ usage() {
 }
 
 hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= KERNEL_ARGUMENTS= driver=real
-with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init
+with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init cable= rate=0
 while [ $# -gt 0 ]; do
 	case $1 in
-	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --driver | --modules | --kernel | --init)
+	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --driver | --modules | --kernel | --init | \
+		--cable | --rate)
 		[ $# -ge 2 ] || usage
 		case $1 in
 		--hostname) hostname=$2 ;;
@@ -50,6 +53,8 @@ while [ $# -gt 0 ]; do
 		--modules) gpu=$2 ;;
 		--kernel) KERNEL_ARGUMENTS=$2 ;;
 		--init) init=$2 ;;
+		--cable) cable=$2 ;;
+		--rate) rate=$2 ;;
 		esac
 		shift 2
 		;;
@@ -64,7 +69,10 @@ while [ $# -gt 0 ]; do
 	esac
 done
 [ $# -gt 0 ] || usage
-[[ $memory =~ ^[0-9]+$ && $cpus =~ ^[1-9]$ && $timeout =~ ^[0-9]+$ && $boot_timeout =~ ^[0-9]+$ ]] || usage
+for number in "$memory" "$cpus" "$timeout" "$boot_timeout" "$rate"; do
+	[[ $number =~ ^[0-9]+$ ]] || usage
+done
+[[ $cpus =~ ^[1-9]$ && $cable =~ ^([ab]:.+)?$ ]] || usage
 [ -z "$icount" ] || [ "$cpus" = 1 ] || usage
 gpu_memory=0
 case $driver in
@@ -82,12 +90,9 @@ modules=$driver${next_kernel:+-next}
 [ -z "$with_gpu" ] || [ -f "$OUT/$modules/amdgpu.ko" ] ||
 	die "build/lab/$modules/amdgpu.ko is missing: run npm run setup, or use --no-gpu"
 
-# One guest at a time: two would take each other's processor time and turn every timeout into a guess.
-exec 9>"$CACHE/guest.lock"
-flock -n 9 || {
-	say "waiting for another guest to end"
-	flock 9
-}
+# One guest at a time: two would take each other's processor time and turn every timeout into a guess. pair.sh takes
+# the lock for both of its own.
+[ -n "$cable" ] || one_guest_at_a_time
 
 run=$(mktemp -d "${TMPDIR:-/var/tmp}/kfd-checkpoint-guest.XXXXXX")
 QEMU_PID=
@@ -117,12 +122,13 @@ printf 'exec setsid%s\n' "$(shell_quote "$@")" >"$run/lab/command"
 echo "$hostname" >"$run/lab/hostname"
 [ -z "$with_gpu" ] || echo "$driver $gpu" >"$run/lab/gpu"
 [ -z "$systemd" ] || touch "$run/lab/systemd"
+[ -z "$cable" ] || echo "${cable%%:*} $rate" >"$run/lab/cable"
 mkfifo "$run/out" "$run/err" "$run/events"
 write_initrd "$image" "$run" "$init"
 
 started=$EPOCHREALTIME
 start_qemu "$image" "$run" "$memory" "$cpus" "$(realpath "${share:-$run/share}")" \
-	"$icount" "$coarse_timers" "$gpu_memory"
+	"$icount" "$coarse_timers" "$gpu_memory" "$cable"
 cat "$run/out" 9>&- &
 cat "$run/err" >&2 9>&- &
 

@@ -68,3 +68,11 @@ build_cached() {
 
 # prune_cache: forgets what no lab has used for 30 days.
 prune_cache() { find "$CACHE" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} +; }
+
+# one_guest_at_a_time: waits for the lock of guests; it is descriptor 9 then.
+one_guest_at_a_time() {
+	exec 9>"$CACHE/guest.lock"
+	flock -n 9 && return
+	say "waiting for another guest to end"
+	flock 9
+}

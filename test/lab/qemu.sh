@@ -23,8 +23,9 @@ qemu_program() {
 	)
 }
 
-# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS [GPU_MEMORY_MB]]]: sets QEMU_PID. The guest's output
-# goes to RUN/out and RUN/err, its events to RUN/events (all pipes with a reader), the kernel's console to RUN/console.
+# start_qemu IMAGE RUN MEMORY_MB CPUS SHARE [ICOUNT [COARSE_TIMERS [GPU_MEMORY_MB [CABLE]]]]: sets QEMU_PID. The
+# guest's output goes to RUN/out and RUN/err, its events to RUN/events (all pipes with a reader), the kernel's console
+# to RUN/console.
 #
 # The processor lacks what costs time under emulation only: string instructions run byte by byte, five levels of page
 # tables, a fence around every access to user memory, and vectors of 32 bytes (a checksum takes three times as long with
@@ -34,9 +35,11 @@ qemu_program() {
 # its interrupt controller in memory, for QEMU 10 gives up when such a clock is read on behalf of an x2APIC.
 # COARSE_TIMERS spares podman's threads their naps of 20 us, each two switches: 8 % of the scenarios' processor time.
 # GPU_MEMORY_MB more are memory that the guest's kernel leaves alone: BARs of simulated GPUs, above all VRAM. Words of
-# KERNEL_ARGUMENTS go to the kernel, too. setpriv ends QEMU with the script that started it, however that dies.
+# KERNEL_ARGUMENTS go to the kernel, too. CABLE is a:SOCKET, which listens there, or b:SOCKET, which goes on trying.
+# setpriv ends QEMU with the script that started it, however that dies.
 start_qemu() {
 	local image=$1 run=$2 memory=$3 cpus=$4 share=$5 icount=${6-} coarse_timers=${7-} gpu_memory=${8:-0}
+	local cable=${9-}
 	local clock=(-accel "tcg,thread=multi" -device "intel-iommu,intremap=on,eim=on") x2apic=+x2apic
 	[ -z "$icount" ] || clock=(-accel "tcg,thread=single" -icount "shift=0,sleep=off") x2apic=-x2apic
 	local kernel_arguments=(
@@ -62,6 +65,12 @@ start_qemu() {
 		-object rng-random,filename=/dev/urandom,id=rng0 -device virtio-rng-pci,rng=rng0
 		-device virtio-serial-pci
 	)
+	local socket=addr.type=unix,addr.path=${cable#*:}
+	case $cable in
+	a:*) qemu+=(-netdev "stream,id=cable,server=on,$socket") ;;
+	b:*) qemu+=(-netdev "stream,id=cable,server=off,reconnect-ms=200,$socket") ;;
+	esac
+	[ -z "$cable" ] || qemu+=(-device "virtio-net-pci,netdev=cable,romfile=,mac=52:54:00:00:00:0${cable%%:*}")
 	local port number=0
 	for port in out err events; do
 		number=$((number + 1))

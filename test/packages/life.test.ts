@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newerVersions } from './built.js';
+import { newerVersions, output, rpm } from './built.js';
 import { inSandbox, type System, systems } from './systems.js';
 
 /** As README says. What is only recommended comes from a mirror, and is not asked for here. */
@@ -15,6 +15,19 @@ const reinstall = install.replace('install ', 'install --reinstall ');
 const criu = '/etc/criu/default.conf';
 const copies = '/var/lib/kfd-checkpoint';
 const plugin = '/usr/lib/kfd-checkpoint/criu/kfd_checkpoint.so';
+/** What migrations leave when all is well. */
+const migrated =
+  `mkdir -p ${copies}/kept ${copies}/migrations ${copies}/store/0123; ` +
+  `touch ${copies}/last-migration.json ${copies}/.last-migration.json.7.tmp`;
+/** GPU contents of a migration that has not ended. */
+const contents = `${copies}/kept/4567/kfd-pages-0-80.img`;
+const stillNeeded = `mkdir -p ${copies}/kept/4567; echo contents >${contents}`;
+/** The only file that is left there, and what is said of it. */
+const onlyContents = `test "$(find ${copies} ! -type d)" = ${contents}; test ! -e ${copies}/store`;
+const saysSo = new RegExp(
+  `^kfd-checkpoint: not removed, because a container may need it: ${copies}/kept$`,
+  'm',
+);
 
 /** Runs the script, which ends at the first failure, and returns what it printed. */
 type Printed = (script: string) => string;
@@ -97,7 +110,7 @@ everywhere('a purge leaves no file and no folder', (printed) => {
   const others = '/var/lib/dpkg /var/lib/apt /var/log/dpkg.log /var/log/apt /var/cache';
   const list = (name: string) =>
     `for path in ${others}; do set -- "$@" -path "$path" -prune -o; done; ` +
-    `find /etc /usr /var /run -xdev "$@" -print | LC_ALL=C sort >/tmp/${name}; set --`;
+    `find /etc /usr /var /var/tmp /run -xdev "$@" -print | LC_ALL=C sort >/tmp/${name}; set --`;
   printed(`
     ${list('before')}
     ${install}
@@ -105,15 +118,39 @@ everywhere('a purge leaves no file and no folder', (printed) => {
     kfd-checkpoint configure containerd --containerd 2.1
     mkdir -p /etc/kfd-checkpoint /var/log/kfd-checkpoint /run/kfd-checkpoint
     touch /etc/kfd-checkpoint/config.json /var/log/kfd-checkpoint/x.log /run/kfd-checkpoint.staging
+    ${migrated}
     apt-get remove --yes kfd-checkpoint
-    test -e /etc/kfd-checkpoint/config.json
+    test -e /etc/kfd-checkpoint/config.json; test -e ${copies}/last-migration.json
     apt-get purge --yes kfd-checkpoint kfd-checkpoint-node
     ${list('after')}
     diff /tmp/before /tmp/after`);
 });
 
+everywhere('a purge keeps what a container may need, and says where it is', (printed) => {
+  const text = printed(`
+    ${install}
+    ${migrated}; ${stillNeeded}
+    apt-get purge --yes kfd-checkpoint 2>&1
+    ${onlyContents}`);
+  assert.match(text, saysSo);
+});
+
+everywhere('what RPM runs after a removal leaves only what a container may need', (printed) => {
+  const script = output('rpm', '-qp', '--qf', '%{POSTUN}', rpm('kfd-checkpoint'));
+  const text = printed(`
+    cat >/tmp/postun <<'END'\n${script}\nEND
+    ${migrated}; ${stillNeeded}
+    sh /tmp/postun 1; test -e ${copies}/last-migration.json
+    sh /tmp/postun 0 2>&1
+    ${onlyContents}
+    rm -r ${copies}/kept/4567/*
+    sh /tmp/postun 0
+    test ! -e ${copies}`);
+  assert.match(text, saysSo);
+});
+
 everywhere('the archive installs below PREFIX, updates, and takes all of it away', (printed) => {
-  printed(`
+  const text = printed(`
     cd /tmp; tar -xf /build/packages/*.tar.zst; cd kfd-checkpoint-*
     PREFIX=/usr/local; export PREFIX
     ./install.sh
@@ -121,10 +158,19 @@ everywhere('the archive installs below PREFIX, updates, and takes all of it away
     echo /usr/local/gone >>/usr/local/lib/kfd-checkpoint/installed-files; touch /usr/local/gone
     ./install.sh
     test ! -e /usr/local/gone
+    ${migrated}; ${stillNeeded}
+    ./uninstall.sh
+    test -e ${copies}/last-migration.json
+    ./install.sh
+    ./uninstall.sh --purge 2>&1
+    ${onlyContents}
+    rm -r ${copies}/kept/4567/*
+    ./install.sh
     ./uninstall.sh --purge
     test ! -e /usr/local/lib/kfd-checkpoint; test ! -e /usr/local/bin/kfd-checkpoint
     test ! -e /usr/local/share/doc/kfd-checkpoint
     test ! -e ${copies}; test ! -e /etc/logrotate.d/kfd-checkpoint`);
+  assert.match(text, saysSo);
 });
 
 everywhere('the archive does not overwrite a package', (_, system) => {

@@ -9,7 +9,8 @@ fi
 mount -t tmpfs tmpfs /mnt
 mkdir /mnt/{upper,work,root}
 mount -t overlay overlay -o "lowerdir=$1,upperdir=/mnt/upper,workdir=/mnt/work" /mnt/root
-for folder in run tmp; do mount -t tmpfs tmpfs "/mnt/root/$folder"; done
+# Others write there all the while.
+for folder in run tmp var/tmp; do mount -t tmpfs tmpfs "/mnt/root/$folder"; done
 mkdir /mnt/root/build
 mount --bind "$2" /mnt/root/build
 mount --rbind /dev /mnt/root/dev # apt wants a terminal for its log

@@ -1,11 +1,13 @@
 /** Many containers whose sessions run at once, on a host that gives all of them little memory for copies. */
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stagingFile } from '../../src/criu/state-folder.js';
 import { native } from '../../src/native.js';
 import { pieceMib } from '../../src/session/contents/staging.js';
+import { controlSocketName } from '../../src/session/control/types.js';
 import { attemptWithin, until } from '../e2e/support/command.js';
 import { Container } from '../e2e/support/container.js';
 import { configure } from '../e2e/support/product.js';
@@ -18,6 +20,7 @@ import { gpuSample, hostSample, type Sample, settled } from './sample.js';
 /** For all sessions together, MiB: every one of them gets its turn. */
 const stagingMib = 64;
 const limit = 3600;
+const sessionsFolder = '/run/kfd-checkpoint';
 /** Without SDMA: a GPU does not have a queue of it for each of so many programs. */
 const program = ['kfd-worker', '--ordered'];
 
@@ -117,8 +120,9 @@ async function timed(
 }
 
 /**
- * Every session waits for memory until all of them are there. They come one by one: podman fails ("database is locked")
- * when it waits for other podmans for 100 s, as it does when all of them start at once on a slow machine.
+ * Every session waits for memory until all of them are there. They come one by one, each when the one before listens:
+ * podman fails ("database is locked") when it waits for other podmans for 100 s, and a launcher when its session needs
+ * 120 s to start. Both happen when all of them start at once on a slow machine.
  */
 async function allAtOnce(jobs: readonly Container[], verb: 'checkpoint' | 'restore') {
   const memory = await allStaging();
@@ -143,7 +147,13 @@ async function podman(verb: 'checkpoint' | 'restore', { name, bundle }: Containe
 }
 
 async function sessions(count: number): Promise<void> {
-  await until(`${count} sessions`, async () => (await sessionPids()).length >= count, 300, 500);
+  await until(`${count} sessions`, () => listening() >= count, 300, 500);
+}
+
+/** Sessions that have started: whoever watches them finds their sockets. */
+function listening(): number {
+  const folders = existsSync(sessionsFolder) ? readdirSync(sessionsFolder) : [];
+  return folders.filter((name) => existsSync(join(sessionsFolder, name, controlSocketName))).length;
 }
 
 /** Takes all memory that sessions could get, until it is closed. Another process may look at the locks at first. */

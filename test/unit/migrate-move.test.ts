@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { json } from '../../src/cli/format.js';
+import { errorIn } from './cli-context.js';
 import { assertGolden } from './golden.js';
 import {
   hold,
@@ -106,12 +107,32 @@ test('with --store a folder there keeps what arrives', async (t) => {
   await restore.reached();
   const folder = join(hosts.target.root, 'srv/kept');
   const [id = ''] = readdirSync(folder);
-  assert.deepEqual(readdirSync(join(folder, id)).sort(), ['checkpoint.tar', 'contents']);
+  const arrived = ['checkpoint.tar', 'contents', 'pre-checkpoint.tar'];
+  assert.deepEqual(readdirSync(join(folder, id)).sort(), arrived);
   assert.deepEqual(stored(hosts.target), []);
   await restore.release();
   const { status, stderr } = await moving.ended;
   assert.equal(status, 0, stderr);
   assert.deepEqual(readdirSync(folder), []);
+});
+
+test('what cannot be brought back either is told with both reasons, and can be tried again', async (t) => {
+  const hosts = await twoHosts(t);
+  for (const { podman } of [hosts.source, hosts.target])
+    await writeFile(join(podman, 'fail-restore'), '');
+  const { status, stderr } = await migrate(t, hosts).ended;
+  assert.equal(status, 1, stderr);
+  const { message, hint } = errorIn(stderr);
+  assert.match(
+    message,
+    /^job: cannot be brought back: restore: restore failed; it did not move: ho/,
+  );
+  assert.equal(hint, 'run "kfd-checkpoint migrate job host-b" again');
+  assert.equal(stateOf(hosts.source), 'exited');
+  await rm(join(hosts.source.podman, 'fail-restore'));
+  const again = await migrate(t, hosts).ended;
+  assert.match(errorIn(again.stderr).message, /^job: did not move, and runs here: /);
+  assert.equal(stateOf(hosts.source), 'running');
 });
 
 test('after SIGKILL of the source the same command goes on, and the container moves', async (t) => {

@@ -117,8 +117,8 @@ function performed(world: World, effect: SourceEffect): World[] {
 }
 
 /** What is reported is so. */
-function assertTrue({ targetDisk, sourceBox }: World, { phase, failure }: SourceState): void {
+function assertTrue({ targetDisk, sourceBox }: World, { phase, stranded }: SourceState): void {
   if (phase === 'done') assert.ok(targetDisk === 'owned' || targetDisk === 'settled');
   else if (phase === 'returned') assert.equal(sourceBox, 'runs');
-  else assert.ok(phase === 'stranded' && failure !== undefined, phase);
+  else assert.ok(phase === 'stranded' && stranded !== undefined, phase);
 }

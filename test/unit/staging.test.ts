@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJob, TransferResult } from '../../src/native.js';
-import { HostStaging, type StagingRing, stagingRing } from '../../src/session/contents/staging.js';
+import {
+  HostStaging,
+  nextLookMs,
+  type StagingRing,
+  stagingRing,
+} from '../../src/session/contents/staging.js';
 import { Transfers } from '../../src/session/contents/transfers.js';
 import { repository, temporaryFolder } from './paths.js';
 
@@ -143,4 +148,11 @@ test('those that wait are served in turn, and one that is cancelled gives up its
   assert.deepEqual(ring, stagingRing({ staging_mib: 64 }));
   giveBack();
   await killed(before);
+});
+
+test('whoever waits for long looks less often, and never later than a quarter of a second', () => {
+  assert.deepEqual(
+    [0, 300, 1000, 4000, 5000, 600_000].map(nextLookMs),
+    [20, 20, 50, 200, 250, 250],
+  );
 });

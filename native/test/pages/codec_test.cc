@@ -1,12 +1,15 @@
 // The codec of frames, and their stored size.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 #include <optional>
 
+#include "core/os/page_memory.h"
 #include "core/pages/byte_planes.h"
 #include "core/pages/frame_codec.h"
 #include "core/pages/hash.h"
@@ -157,6 +160,27 @@ TEST_CASE("codecs: a frame is one frame of zstd, and nothing before or behind it
   behind.insert(behind.end(), skippable.begin(), skippable.end());
   CHECK(code(before) == ErrorCode::corrupt);
   CHECK(code(behind) == ErrorCode::corrupt);
+}
+
+TEST_CASE("codecs: nothing behind a frame of planes that was cut is read") {
+  const Bytes content = weights(70001, 1);
+  const WriteCost cost;
+  FrameEncoder encoder(options(Compress::zstd), cost, kNothing);
+  const EncodedFrame whole = encoder.encode(content);
+  REQUIRE(whole.codec == Codec::planes);
+  const Mapping memory = page_memory(32 * kPageBytes);
+  std::byte* const end = memory.data() + memory.size() - kPageBytes;
+  REQUIRE(::mprotect(end, kPageBytes, PROT_NONE) == 0);
+  Bytes out(content.size());
+  // All are in the first of its two frames of zstd.
+  for (const std::size_t length : {std::size_t{0}, std::size_t{3}, whole.stored.size() / 4}) {
+    CAPTURE(length);
+    const std::span<std::byte> stored(end - length, length);
+    std::copy_n(whole.stored.begin(), length, stored.begin());
+    const FrameEntry frame{0, static_cast<std::uint32_t>(length),
+                           static_cast<std::uint32_t>(out.size()), Codec::planes, whole.checksum};
+    CHECK(code_of([&] { FrameDecoder().decode(frame, 0, stored, out); }) == ErrorCode::corrupt);
+  }
 }
 
 TEST_CASE("codecs: a compressor is asked for what it was made for") {

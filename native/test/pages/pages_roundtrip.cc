@@ -253,6 +253,8 @@ TEST_CASE("pages: misuse of the writer is refused") {
   CHECK(misuse([&](PagesWriter& w) {
     w.begin_buffer(1, kFrame), w.place(kFrame, w.make_encoder()->encode(frame)), w.finish();
   }));
+  const EncodedFrame raw{Codec::raw, 0, frame};
+  CHECK(misuse([&](PagesWriter& w) { w.write({}, {&raw, 1}); }));
 
   const UniqueFd used = memory_file(frame);
   CHECK(code_of([&] { PagesWriter(used.get(), options(Compress::none)); }) == ErrorCode::protocol);

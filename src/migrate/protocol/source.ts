@@ -33,6 +33,8 @@ export interface SourceState {
   readonly phase: SourcePhase;
   /** Why it does not move: the first reason. */
   readonly failure?: KfdError;
+  /** Why it cannot be brought back. */
+  readonly stranded?: KfdError;
 }
 
 export const initialSource: SourceState = { phase: 'asking' };
@@ -102,7 +104,7 @@ export function transition(state: SourceState, event: SourceEvent): SourceStep {
       return state.phase === 'returning' ? record(state, 'returned', 'report') : step(state);
     case 'back-failed':
       return state.phase === 'returning'
-        ? step({ ...because(state, event.error), phase: 'stranded' }, 'report')
+        ? step({ ...state, phase: 'stranded', stranded: event.error }, 'report')
         : step(state);
     default:
       return going(state, event);

@@ -20,9 +20,18 @@ const maxWorkers = 16;
 const framesPerWorker = 2;
 /** The unit of the host's staging memory, MiB. It is the least that a transfer works with. */
 export const pieceMib = 8;
-/** How often a waiting transfer looks, ms. A wait shorter than `quietMs` is not logged. */
-const pollMs = 20;
+/** A wait shorter than this is not logged, ms. */
 const quietMs = 100;
+/** How soon a waiting transfer looks again, ms. */
+const soonestMs = 20;
+const latestMs = 250;
+/** A look may come later than needed by this part of the whole wait. */
+const laterBy = 1 / 20;
+
+/** Many sessions that wait for long must not take the processor from the one that works. */
+export function nextLookMs(waitedMs: number): number {
+  return Math.min(latestMs, Math.max(soonestMs, Math.round(waitedMs * laterBy)));
+}
 
 export interface StagingRing {
   readonly slots: number;
@@ -117,7 +126,7 @@ export class HostStaging implements StagingSource {
           const total = this.#config.staging_total_mib;
           this.#log.info({ file, staging_total_mib: total }, 'waiting for staging memory');
         }
-        await delay(pollMs);
+        await delay(nextLookMs(waited));
       }
     } finally {
       if (reported) wait.waiting(false);

@@ -114,6 +114,12 @@ export function gpuObjects(): Record<string, number> {
 }
 
 /**
+ * kfd_process.c:kfd_process_kunmap_signal_bo@6.12.117 looks for the GPU of the events' page by the id that the process
+ * knows. Where that is no id of this host, the page is still pinned when its BO goes; TTM warns and frees it.
+ */
+export const pinnedEventsPage = 'drivers/gpu/drm/ttm/ttm_bo.c:252 ttm_bo_release';
+
+/**
  * Waits for a complaint of the driver with this text, which a defect of its own brings about. It does not fail the
  * guest then; all others do. That it must come tells when the driver has been mended.
  */

@@ -48,6 +48,8 @@ constexpr Number kNumbers[] = {
     {"--bos", 100'000, [](Options& o, std::uint64_t n) { o.buffer_count = n; }},
     {"--bo-kib", kMaxKib, [](Options& o, std::uint64_t n) { o.buffer_bytes = n << 10; }},
     {"--host-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.host_bytes = n << 20; }},
+    {"--changing-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.changing_bytes = n << 20; }},
+    {"--changes-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.changes_bytes = n << 20; }},
     {"--seed", kMax64, [](Options& o, std::uint64_t n) { o.seed = n; }},
     {"--gpu", 7, [](Options& o, std::uint64_t n) { o.gpu = n; }},
     {"--dispatch-ms", kMaxDispatchMs,
@@ -94,6 +96,9 @@ void check_combination(const Options& o) {
   if (o.dmabuf && o.vram_bytes == 0 && o.buffer_count == 0) {
     throw std::invalid_argument("--dmabuf: it needs --vram-mib or --bos");
   }
+  if (o.changes_bytes > o.changing_bytes) {
+    throw std::invalid_argument("--changes-mib: it is more than --changing-mib");
+  }
 }
 
 }  // namespace
@@ -130,6 +135,8 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --bos N            N more VRAM buffers, each a BO of its own
   --bo-kib K         their size in KiB (64), a multiple of 4
   --host-mib N       N MiB of anonymous host memory
+  --changing-mib N   one more VRAM buffer of N MiB, which compression makes several times smaller
+  --changes-mib N    of which each step of the counter writes the first N MiB anew (0)
   --seed S           of all contents (1)
   --compressible     contents that compression makes several times smaller
   --gpu N            work on the N-th GPU it sees (0)

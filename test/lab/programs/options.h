@@ -14,7 +14,9 @@ struct Options {
   std::size_t vram_bytes = 0;    // one buffer of this size
   std::size_t buffer_count = 0;  // and this many
   std::size_t buffer_bytes = 64 * 1024;
-  std::size_t host_bytes = 0;  // anonymous host memory
+  std::size_t host_bytes = 0;      // anonymous host memory
+  std::size_t changing_bytes = 0;  // one more buffer, which compresses well
+  std::size_t changes_bytes = 0;   // of it, with each step
   std::uint64_t seed = 1;
   bool compressible = false;
   std::size_t gpu = 0;  // which of those it sees

@@ -45,6 +45,8 @@ enum PatternBuffer : std::uint32_t {
   kBareMemory = 0xf3000000,  // plus kind and generation
   kSvmMemory = 0xf4000000,
   kOtherGpu = 0xf5000000,
+  kChangingRest = 0xf6000000,
+  kChanging = 0xf7000000,  // plus the generation
 };
 
 }  // namespace lab

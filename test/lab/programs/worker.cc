@@ -34,6 +34,10 @@ Worker::Worker(const Options& options, const Peer* peer)
   if (options_.vram_bytes != 0) vram_.add(runtime_, dma_, pattern_, 1, options_.vram_bytes);
   vram_.add(runtime_, dma_, pattern_, options_.buffer_count, options_.buffer_bytes);
   if (vram_.count() != 0) dma_.verify(vram_.front().bytes(), pattern_, 0);
+  if (options_.changing_bytes != 0) {
+    changing_.emplace(runtime_, dma_, options_.seed, options_.changing_bytes,
+                      options_.changes_bytes);
+  }
   pattern_.write(kHostMemory, 0, host_memory_.bytes());
   if (options_.pending_barrier) barrier_.emplace(runtime_);
   if (options_.events_waiter) waiter_.emplace(runtime_);
@@ -56,8 +60,8 @@ std::string Worker::ready_line() const {
   const auto mapped = std::ranges::count_if(maps, is_render_map);
   std::string line =
       "ready pid=" + std::to_string(getpid()) + " gpu=" + runtime_.gpu_name() +
-      " bytes=" + std::to_string(vram_.bytes()) + " buffers=" + std::to_string(vram_.count()) +
-      " mapped_bos=" + std::to_string(mapped) +
+      " bytes=" + std::to_string(vram_.bytes() + options_.changing_bytes) +
+      " buffers=" + std::to_string(vram_.count()) + " mapped_bos=" + std::to_string(mapped) +
       " host_bytes=" + std::to_string(host_memory_.size()) +
       " barrier=" + (barrier_ ? "pending" : "none") + " waiter=" + (waiter_ ? "asleep" : "none");
   for (const auto& holding : held_) line += std::string(" holds=") + holding->name();
@@ -70,9 +74,10 @@ std::string Worker::verify() {
   if (barrier_) barrier_->release(options_.limit);
   if (waiter_) waiter_->poke(options_.limit);
   vram_.verify(dma_, pattern_);
+  if (changing_) changing_->verify();
   pattern_.check("host memory", kHostMemory, 0, host_memory_.bytes());
   counter_.step();
-  std::string line = "verified bytes=" + std::to_string(vram_.bytes()) +
+  std::string line = "verified bytes=" + std::to_string(vram_.bytes() + options_.changing_bytes) +
                      " barrier=" + (barrier_ ? "completed" : "none") + counter_text() +
                      " host_bytes=" + std::to_string(host_memory_.size()) +
                      " waiter=" + (waiter_ ? "woken" : "none") +
@@ -110,6 +115,7 @@ void Worker::tick(std::chrono::milliseconds passed) {
   since_step_ = {};
   if (!step_failure_.empty()) return;
   try {
+    if (changing_) changing_->step();
     counter_.step();
   } catch (const kfdcp::Error& error) {
     if (error.code == kfdcp::ErrorCode::cancelled) return;

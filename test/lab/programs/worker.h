@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "changing.h"
 #include "core/os/fd.h"
 #include "counter.h"
 #include "dispatch.h"
@@ -44,6 +45,7 @@ class Worker {
   Dma dma_;
   VramBuffers vram_;
   kfdcp::Mapping host_memory_;
+  std::optional<ChangingBuffer> changing_;
   Counter counter_;
   std::optional<PendingBarrier> barrier_;
   std::optional<EventWaiter> waiter_;

@@ -1,0 +1,30 @@
+#!/bin/sh
+# The demo of a migration, in host-a: a container with a GPU moves to host-b while it computes.
+set -eu
+. /repo/test/demo/steps.sh
+
+set_up
+step "the same on host-b, by ssh; it has no container image"
+ssh host-b 'bash /repo/packaging/install.sh && kfd-checkpoint configure >/dev/null'
+step "podman run --device /dev/kfd --device /dev/dri/renderD128: ROCr fills 128 MiB of VRAM"
+podman run -d --name job --network none --device /dev/kfd --device /dev/dri/renderD128 localhost/gpu-worker:latest \
+	gpu-worker --vram-mib 96 --changing-mib 32 --changes-mib 4 --host-mib 32 --seed 42 --step-ms 500 \
+	--pending-barrier >/dev/null
+for _ in $(seq 600); do
+	podman exec job cat /ctl/status 2>/dev/null | grep -q ^ready && break
+	sleep 0.5
+done
+ready=$(podman exec job cat /ctl/status)
+step "$ready"
+
+step "kfd-checkpoint migrate --with-image job host-b"
+kfd-checkpoint migrate --with-image --format json job host-b >/share/migrate.json
+here=$(podman container exists job && echo here || echo gone)
+there=$(ssh host-b "podman inspect -f '{{.State.Status}}' job")
+step "job is $here on host-a, $there on host-b; all of VRAM is compared there"
+answer=$(ssh host-b podman exec job gpu-ctl verify || true)
+step "$answer"
+gpus="$(cat /sys/class/kfd/kfd/topology/nodes/1/gpu_id) $(ssh host-b cat /sys/class/kfd/kfd/topology/nodes/1/gpu_id)"
+other_boot=$(ssh host-b cat /proc/sys/kernel/random/boot_id)
+account /share/move.json "ready=$ready" "answer=$answer" "here=$here" "there=$there" "gpu_ids=$gpus" \
+	"other_boot_id=$other_boot"

@@ -1,0 +1,21 @@
+#!/bin/bash
+# npm run test:hosts: containers move between two guests by ssh, over a network that is cut at times. Both guests have a
+# simulated GPU under the real driver; that of the second has another number. The last line has the totals. Logs are
+# kept in build/test-logs.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+in_two_guests() {
+	mkdir -p "$LOGS/evidence"
+	test/lab/pair.sh --coarse-timers --memory 6144 --share "$LOGS/evidence" --timeout 3600 --b modules=first_slot=5 -- \
+		node --test-reporter=tap "$@" | live '^ *(not )?ok '
+}
+
+cd "$REPO" || exit 1
+forget_logs
+if suite set-up one set_up && suite installation one packaging/stage.sh; then
+	suite hosts tap in_two_guests dist/test/hosts/main.js
+else
+	not_run hosts "there is nothing to install in the guests"
+fi
+totals
