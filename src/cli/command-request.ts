@@ -6,11 +6,11 @@ import { commandFolderName } from '../criu/command-folder.js';
 import { type ContentsRequest, requestFileName } from '../criu/contents-request.js';
 import { processName } from '../os/ancestors.js';
 
-/** Calls `work` while sessions find `request` in the run folder. Throws its error, and Node's. */
+/** Calls `work` with its own folder while sessions find `request` there. Throws its error, and Node's. */
 export async function withRequest<Result>(
   run: string,
   request: ContentsRequest,
-  work: () => Promise<Result>,
+  work: (folder: string) => Promise<Result>,
 ): Promise<Result> {
   const folder = join(run, commandFolderName('contents', processName(process.pid)));
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -19,7 +19,7 @@ export async function withRequest<Result>(
     const draft = join(folder, `.${requestFileName}`);
     await writeFile(draft, JSON.stringify(request), { mode: 0o600 });
     await rename(draft, join(folder, requestFileName));
-    return await work();
+    return await work(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -7,14 +7,22 @@ import { targetVerb } from '../migrate/connection.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
+import { removeDeadFiles } from '../migrate/leftovers.js';
 import { placesBelow } from '../migrate/places.js';
 import { countBytes, probeVerb } from '../migrate/probe.js';
+import { sweepVerb } from '../migrate/store.js';
 import { armed, guardVerb, type HostSetting } from '../migrate/target-host.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { serveSource } from './migrate-target.js';
 
-export const hiddenVerbs: readonly string[] = [targetVerb, contentsVerb, guardVerb, probeVerb];
+export const hiddenVerbs: readonly string[] = [
+  targetVerb,
+  contentsVerb,
+  guardVerb,
+  probeVerb,
+  sweepVerb,
+];
 
 /** This program, as a process of its own. */
 export function selfProgram(): HostSetting['self'] {
@@ -34,17 +42,24 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
     withRoot(new Command(contentsVerb))
       .addArgument(idArgument())
       .option('--stream', 'take GPU contents while they are made, not the archive')
+      .option('--previous', 'take the archive with the memory that is sent ahead')
       .addOption(new Option('--round <n>', 'take GPU contents of a round ahead').argParser(roundOf))
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root, stream, round }: ContentsOptions) => {
+      .action((id: string, { root, stream, round, previous }: ContentsOptions) => {
         const places = placesBelow(root);
         if (round !== undefined) return receiveRound(id, round, places);
+        if (previous === true) return receiveContents(id, places, 'previous');
         if (stream !== true) return receiveContents(id, places);
         return receiveStream(id, places, context.native.unpackContents, context.out);
       }),
   );
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
+  );
+  program.addCommand(
+    withRoot(new Command(sweepVerb)).action(({ root }: { root: string }) =>
+      removeDeadFiles(placesBelow(root), run),
+    ),
   );
   program.addCommand(
     withRoot(new Command(guardVerb))
@@ -64,6 +79,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
 interface ContentsOptions {
   readonly root: string;
   readonly stream?: boolean;
+  readonly previous?: boolean;
   readonly round?: number;
 }
 

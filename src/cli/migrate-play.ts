@@ -36,7 +36,7 @@ export class Play {
     who: Who,
     phase: string,
     root: string,
-    { signal }: Pick<CommandContext, 'signal'>,
+    { signal, run }: Pick<CommandContext, 'signal' | 'run'>,
     work: (play: Play) => Promise<T>,
   ): Promise<T> {
     const places = placesBelow(root);
@@ -69,7 +69,7 @@ export class Play {
       signal.removeEventListener('abort', interrupt);
       // What stays here hides no result: the next migration of this container removes it.
       if (await hasEnded(who.id, root))
-        await removeFiles(who.container_id, places).catch(() => undefined);
+        await removeFiles(who.container_id, places, run).catch(() => undefined);
       await lock.remove();
     }
   }

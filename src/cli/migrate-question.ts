@@ -22,6 +22,7 @@ import { roomHere } from '../migrate/question/source-room.js';
 import { toolVersions } from '../migrate/question/target-facts.js';
 import { temporaryRoot } from '../os/temporary.js';
 import { version } from '../version.js';
+import { tracksMemory } from './checks/criu.js';
 import type { CommandContext } from './context.js';
 import { ifKnown } from './restorability.js';
 
@@ -120,10 +121,11 @@ export async function movingOf(
     memoryBytes: await memoryOf(container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
     rounds: precopy,
+    sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
       { folder: archiveFolder(), gets: 'memory' },
       { folder: placesBelow(root).kept, gets: 'contents' },
-      ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'memory' } as const]),
+      ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'images' } as const]),
     ]),
   };
 }

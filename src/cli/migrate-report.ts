@@ -111,13 +111,23 @@ function parts({ moments }: Move) {
     const [begin, end] = [moments.get(from), moments.get(to)];
     return begin === undefined || end === undefined ? undefined : Math.round(end - begin);
   };
+  const from = moments.has('frozen') ? 'frozen' : 'stop';
   return {
-    downtime: between('stop', 'resumed'),
-    checkpoint: between('stop', 'stopped'),
+    downtime: between(from, 'resumed'),
+    checkpoint: between(from, 'stopped'),
     send: between('stopped', 'sent'),
     check: between('sent', 'ready'),
     restore: between('ready', 'resumed'),
   };
+}
+
+/** What the downtime counts from: what the session has told, or the call of podman before it. */
+const beginOf = ({ moments }: Move) => (moments.has('frozen') ? 'freeze' : 'podman');
+
+/** From the call of podman to the freeze, milliseconds: the container still runs. undefined: not known. */
+function before({ moments }: Move): number | undefined {
+  const [begin, end] = [moments.get('stop'), moments.get('frozen')];
+  return begin === undefined || end === undefined ? undefined : Math.round(end - begin);
 }
 
 /** Within `schema_version` 1 members are only added. */
@@ -131,6 +141,8 @@ export function moveAsJson(move: Move) {
     migration: record.id,
     bytes: bytes === 0 ? null : bytes,
     downtime_ms: downtime ?? null,
+    downtime_from: downtime === undefined ? null : beginOf(move),
+    before_ms: before(move) ?? null,
     parts_ms: Object.fromEntries(
       Object.entries(others).map(([name, value]) => [name, value ?? null]),
     ),

@@ -1,8 +1,9 @@
 /** Moves a container, or goes on with a migration whose process was killed. */
 
 import { join } from 'node:path';
+import { freezeTold } from '../criu/freeze-moment.js';
 import { runFolder } from '../criu/state-folder.js';
-import { asKfdError, KfdError } from '../errors.js';
+import { asKfdError, KfdError, printable } from '../errors.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
 import type { SourceRecord } from '../migrate/journal.js';
@@ -10,6 +11,7 @@ import { Link } from '../migrate/link.js';
 import { defaultTerms } from '../migrate/protocol/lease.js';
 import type { SourceState } from '../migrate/protocol/source.js';
 import type { Moving } from '../migrate/question/compare.js';
+import { promisedBytes } from '../migrate/question/room.js';
 import { type SourceSetting, sourceHost } from '../migrate/source-host.js';
 import { type Moments, SourceSide } from '../migrate/source-side.js';
 import { leftUs, type Meter } from '../migrate/status.js';
@@ -32,6 +34,9 @@ interface Connected {
   readonly connection: SshConnection;
   readonly keep: () => void;
 }
+
+/** What a checkpoint of another process does not need. */
+type Ahead = Pick<Moving, 'contentBytes' | 'sendsMemory'>;
 
 /** A container that has moved. */
 export interface Move {
@@ -67,6 +72,7 @@ export async function moveContainer(
     container,
     container_id: record.container_id,
     ...(store !== undefined && { store }),
+    room_bytes: promisedBytes(moving),
     ...(how.gpuMap !== undefined && { gpu_map: how.gpuMap }),
     ...(how.ignoreMismatch !== undefined && { ignore_mismatch: how.ignoreMismatch }),
   });
@@ -81,7 +87,7 @@ export async function moveContainer(
     link.use(connection);
     side.post({ type: 'accepted' });
   };
-  return run(play, record, how, context, begin, moving.contentBytes);
+  return run(play, record, how, context, begin, moving);
 }
 
 /** The same for a migration that a killed process has begun. */
@@ -103,7 +109,7 @@ async function run(
   how: How,
   context: CommandContext,
   begin: (side: SourceSide, link: Link) => Promise<void> | void,
-  contentBytes = 0,
+  { contentBytes, sendsMemory }: Ahead = { contentBytes: 0, sendsMemory: false },
 ): Promise<Move> {
   const { container, host = '' } = record;
   const progress = progressOf(context);
@@ -125,6 +131,7 @@ async function run(
     sourceHost(record, link, {
       ...settingOf(play, record, how, context, progress),
       contentBytes,
+      sendsMemory,
     }),
     onPhase,
   );
@@ -169,7 +176,7 @@ function settingOf(
   { root, self, quiet, precopy = 0 }: How,
   context: CommandContext,
   progress: Progress,
-): Omit<SourceSetting, 'contentBytes'> {
+): Omit<SourceSetting, keyof Ahead> {
   return {
     root,
     run: context.run,
@@ -180,11 +187,20 @@ function settingOf(
     onRound: (round) => {
       if (quiet !== true) context.err(`${container}: round ${round + 1} of ${precopy} is there\n`);
     },
+    onNoMemory: ({ message }) => {
+      if (quiet !== true)
+        context.err(`${container}: its memory is not sent ahead: ${printable(message)}\n`);
+    },
     whileAsked: ({ folder, stream, before }, work) => {
       const place = join(root, runFolder);
       const parent = before === undefined ? undefined : { path: before, isFolder: true };
       const request = { operation: 'dump', folder, ...(stream && { stream }) } as const;
-      return withRequest(place, request, () => withParent(place, parent, context, true, work));
+      return withRequest(place, request, (own) =>
+        withParent(place, parent, context, true, async () => {
+          const done = await work();
+          return { done, frozenAt: freezeTold(own) };
+        }),
+      );
     },
     signal: play.signal,
     onProgress: (done, total) => {

@@ -3,15 +3,15 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
-import { prepareContents } from '../migrate/contents.js';
 import { Control } from '../migrate/control.js';
 import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { Lock } from '../migrate/lock.js';
-import { archiveName, defaultStore, placesBelow } from '../migrate/places.js';
+import { archiveName, placesBelow } from '../migrate/places.js';
 import { PodmanContainer } from '../migrate/podman.js';
 import { Meter, resultOf } from '../migrate/status.js';
+import { prepareStore } from '../migrate/store.js';
 import { reopen } from '../migrate/takeover.js';
 import { type HostSetting, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
@@ -97,7 +97,7 @@ export class TargetEnd {
     const runs = phase === 'owned' || phase === 'settled';
     await this.#control?.close(runs ? resultOf(undefined) : failure && resultOf(failure));
     if (!runs && phase !== 'ended') return this.#lock?.release();
-    await removeFiles(id, placesBelow(this.#root));
+    await removeFiles(id, placesBelow(this.#root), this.#services.run);
     await this.#lock?.remove();
   }
 
@@ -110,7 +110,8 @@ export class TargetEnd {
     }
     this.#lock = lock;
     await this.#refuseKnown(message);
-    const store = join(this.#root, message.store ?? defaultStore);
+    const { store, room_bytes: bytes } = message;
+    const place = store === undefined ? { bytes } : { folder: join(this.#root, store) };
     const record: TargetRecord = {
       schema_version: 1,
       id,
@@ -118,7 +119,7 @@ export class TargetEnd {
       phase: 'receiving',
       container,
       container_id: containerId,
-      contents: await prepareContents(id, store, places),
+      contents: await prepareStore(id, place, this.#setting()),
       lease_ms: message.lease_ms,
     };
     this.#archive = join(record.contents, archiveName);

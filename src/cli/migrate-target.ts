@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { asKfdError, KfdError } from '../errors.js';
 import { readHost } from '../gpu/host.js';
 import { Messages } from '../migrate/connection.js';
-import { defaultStore } from '../migrate/places.js';
+import { runFolder } from '../migrate/places.js';
 import { questionOf } from '../migrate/question/documents.js';
 import { targetFacts } from '../migrate/question/target-facts.js';
 import { failureOf, type Message } from '../migrate/wire/messages.js';
@@ -65,7 +65,7 @@ async function answerTo(
       message: text.slice(0, 4096),
       hint,
     }));
-  const context = { root, run, release: version, host, failures, store: defaultStore };
+  const context = { root, run, release: version, host, failures, memory: runFolder };
   const facts = await targetFacts(question, context);
   return { type: 'facts', facts };
 }

@@ -39,7 +39,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .addOption(maxDowntimeOption())
     .addOption(precopyOption())
     .addOption(leaseOption())
-    .option('--store <dir>', 'folder of the target for what arrives')
+    .option('--store <dir>', 'folder of the target for what arrives, in place of memory')
     .addOption(gpuMapOption())
     .addOption(ignoreMismatchOption())
     .option('--quiet', 'print no progress')
@@ -69,7 +69,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
 const precopyOption = () =>
   new Option(
     '--precopy <rounds>',
-    'send GPU contents so often while it runs; what is written meanwhile follows',
+    'send GPU contents so often while it runs, then memory; what is written meanwhile follows',
   )
     .default(1)
     .argParser((text: string) => {

@@ -69,5 +69,5 @@ export async function receiveRound(id: string, round: number, places: Places): P
     throw missing('tar', error);
   })) as [number | null];
   if (status === 0) return;
-  throw new KfdError('E_IO', `${folder}: cannot be written`, { hint: roomHint(path) });
+  throw new KfdError('E_IO', `${folder}: cannot be written`, { hint: roomHint(path, id, places) });
 }

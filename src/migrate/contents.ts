@@ -8,15 +8,18 @@ import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { lastFolder } from './gpu-folders.js';
-import { type JournalRecord, listRecords } from './journal.js';
-import { removeDeadFiles } from './leftovers.js';
-import { Lock } from './lock.js';
-import { archiveName, type Places } from './places.js';
+import { type Places, previousName } from './places.js';
 import { Ssh } from './ssh.js';
 import { type Way, watched } from './watched.js';
 
 /** The hidden verb that takes them. */
 export const contentsVerb = 'migrate-contents';
+
+/** Option of that verb: the archive is one of memory that is sent ahead. */
+const previousOption = '--previous';
+
+/** Which archive it is. */
+export type ArchiveKind = 'checkpoint' | 'previous';
 
 /**
  * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
@@ -25,8 +28,11 @@ export const contentsVerb = 'migrate-contents';
 export async function sendContents(
   fd: number,
   { host, id, now, signal, onProgress }: Way,
+  kind: ArchiveKind = 'checkpoint',
 ): Promise<void> {
-  const ssh = await Ssh.open(host, ['kfd-checkpoint', contentsVerb, '--format', 'json', id], fd);
+  const option = kind === 'previous' ? [previousOption] : [];
+  const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
+  const ssh = await Ssh.open(host, words, fd);
   ssh.child.stdout?.resume();
   await watched(ssh, { bytes: () => positionOf(fd), now, signal, onProgress });
 }
@@ -34,39 +40,6 @@ export async function sendContents(
 /** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */
 function positionOf(fd: number): number {
   return Number(/^pos:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? 0);
-}
-
-/** Makes the place for the contents of a migration. Returns its folder. Throws Node's error. */
-export async function prepareContents(id: string, store: string, places: Places): Promise<string> {
-  await promises.mkdir(store, { recursive: true, mode: 0o700 });
-  await removeLeftovers(store, places);
-  await removeDeadFiles(places);
-  const folder = join(store, id);
-  await promises.mkdir(folder, { mode: 0o700 });
-  const link = places.contents(id);
-  await promises.mkdir(dirname(link), { recursive: true, mode: 0o700 });
-  await promises.symlink(join(folder, archiveName), link);
-  return folder;
-}
-
-/** Contents whose migration has neither a record nor a process. */
-export async function removeLeftovers(store: string, places: Places): Promise<void> {
-  const known = new Set((await listRecords(places.journal)).filter(isTarget).map(({ id }) => id));
-  const names = (await promises.readdir(store)).filter((name) => /^[0-9a-f]{32}$/.test(name));
-  for (const id of names.filter((name) => !known.has(name))) {
-    const lock = await Lock.tryTake(places.lock(id));
-    if (lock === undefined) continue;
-    await removeContents(id, join(store, id), places);
-    await lock.remove();
-  }
-}
-
-const isTarget = ({ side }: Pick<JournalRecord, 'side'>) => side === 'target';
-
-/** Throws Node's error. */
-export async function removeContents(id: string, folder: string, places: Places): Promise<void> {
-  await promises.rm(places.contents(id), { force: true });
-  await promises.rm(folder, { recursive: true, force: true });
 }
 
 /** The archive that a migration waits for. Throws E_NOT_FOUND, Node's error. */
@@ -79,25 +52,35 @@ export async function awaitedArchive(id: string, places: Places): Promise<string
   });
 }
 
-/** Takes the archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
-export async function receiveContents(id: string, places: Places): Promise<void> {
-  const path = await awaitedArchive(id, places);
+/** Takes an archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveContents(
+  id: string,
+  places: Places,
+  kind: ArchiveKind = 'checkpoint',
+): Promise<void> {
+  const awaited = await awaitedArchive(id, places);
+  const path = kind === 'previous' ? join(dirname(awaited), previousName) : awaited;
   const file = await promises.open(path, 'wx', 0o600);
-  stage('migrate-target', 'taking');
+  stage('migrate-target', kind === 'previous' ? 'memory' : 'taking');
   try {
     const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
     const [status] = (await once(child, 'close').catch((error: Error) => {
       throw missing('cat', error);
     })) as [number | null];
     if (status === 0) return;
-    throw new KfdError('E_IO', `${path}: cannot be written`, { hint: roomHint(path) });
+    throw new KfdError('E_IO', `${path}: cannot be written`, { hint: roomHint(path, id, places) });
   } finally {
     await file.close();
   }
 }
 
-export const roomHint = (path: string) =>
-  `make room in ${dirname(dirname(path))}, or name another folder with --store`;
+/** Where what arrives finds no room: `archive` is the place of the archive. */
+export function roomHint(archive: string, id: string, places: Places): string {
+  const folder = dirname(archive);
+  if (folder === places.memory(id))
+    return 'more arrives than was promised: name a folder with --store';
+  return `make room in ${dirname(folder)}, or name another folder with --store`;
+}
 
 /** The addon's: makes the pages files of a contents stream in a folder. */
 export type Unpack = (
@@ -130,6 +113,6 @@ export async function receiveStream(
     const { code, message } = known;
     // More than there is room for is refused before it is written.
     if (code !== 'E_IO' && code !== 'E_UNSUPPORTED_STATE') throw known;
-    throw new KfdError('E_IO', message, { cause: error, hint: roomHint(path) });
+    throw new KfdError('E_IO', message, { cause: error, hint: roomHint(path, id, places) });
   }
 }

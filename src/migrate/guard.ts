@@ -67,7 +67,7 @@ async function hasEnded(
   try {
     const { side, lock } = await reopenByForce(id, setting);
     log(JSON.stringify({ migration: id, msg: 'the lease is over', phase: side.phase }));
-    if (side.phase === 'ended') await removeFiles(id, placesBelow(setting.root));
+    if (side.phase === 'ended') await removeFiles(id, placesBelow(setting.root), setting.run);
     await (side.phase === 'ended' ? lock.remove() : lock.release());
     return true;
   } catch (error) {

@@ -11,9 +11,20 @@ import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
+import { sendMemory } from './memory-ahead.js';
 import { placesBelow } from './places.js';
 import { ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
+
+/** What has been done while a session could find an outlet. */
+export interface Asked<T> {
+  readonly done: T;
+  /** Since when the container stands still, by performance.now(). undefined: its session has not told. */
+  readonly frozenAt: number | undefined;
+}
+
+/** Tells a moment: of now, or by performance.now(). */
+export type Mark = (moment: 'stop' | 'frozen', at?: number) => void;
 
 export interface LeavingSetting {
   /** Folder of the system. */
@@ -23,15 +34,19 @@ export interface LeavingSetting {
   readonly store: string;
   /** Rounds in which contents are sent ahead, while the container runs. */
   readonly rounds: number;
+  /** Host memory is sent ahead, too, after the last one. */
+  readonly sendsMemory: boolean;
   /** Bytes of GPU contents, as far as they are known. */
   readonly contentBytes: number;
-  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. */
-  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<T>;
+  /** Calls `work` while the session of a checkpoint that it makes finds the outlet. Resolves with what is `done`. */
+  readonly whileAsked: <T>(outlet: Outlet, work: () => Promise<T>) => Promise<Asked<T>>;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total: number) => void;
   /** Rounds that are over, for whoever waits. */
   readonly onRound: (round: number) => void;
+  /** Why no memory is sent ahead. */
+  readonly onNoMemory: (reason: KfdError) => void;
 }
 
 export class Leaving {
@@ -44,6 +59,8 @@ export class Leaving {
   readonly #given = new AbortController();
   #archive: FileHandle | undefined;
   #stream: ContentsStream | undefined;
+  /** Of memory that was sent ahead. */
+  #memoryBytes = 0;
 
   constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
     const { id, container_id: containerId } = record;
@@ -58,10 +75,10 @@ export class Leaving {
 
   /**
    * Checkpoints the container by podman, after the rounds, when the target waits for the contents. Podman leaves the
-   * image in the bundle, and the session the contents in a folder: both bring the container back. `onStop`: it stands
-   * still from now on. Throws why it cannot be.
+   * image in the bundle, and the session the contents in a folder: both bring the container back. `mark` hears when
+   * podman begins, and since when the container stands still. Throws why it cannot be.
    */
-  async make(onStop: () => void): Promise<void> {
+  async make(mark: Mark): Promise<void> {
     const { store, rounds, onRound } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
@@ -71,6 +88,7 @@ export class Leaving {
       if (await this.#ahead(own, round, before)) before = own;
       onRound(round);
     }
+    const hasMemory = await this.#memoryAhead();
     const archive = await unnamedFile(store);
     this.#archive = archive;
     const outlet = { folder: lastFolder(folder), stream: this.#fifo };
@@ -79,10 +97,13 @@ export class Leaving {
       onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
-    const words = ['--compress', 'none', '--export', '/proc/self/fd/4'];
+    const previous = hasMemory ? ['--with-previous'] : [];
+    const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
-    const last = { descriptor: archive.fd, onBegin: onStop };
-    const status = await this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
+    const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const { done: status, frozenAt } = await made;
+    if (frozenAt !== undefined) mark('frozen', frozenAt);
     if (status === 0) return;
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
@@ -94,10 +115,30 @@ export class Leaving {
   async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
     await mkdir(folder, { mode: 0o700 });
     const asked = { folder, ...(before && { before }) };
-    if ((await this.#checkpoint(['--leave-running'], asked)) !== 0) throw await this.#failure();
+    const { done: status } = await this.#checkpoint(['--leave-running'], asked);
+    if (status !== 0) throw await this.#failure();
     if (bytesBelow(folder) === 0) return false;
     await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
     return true;
+  }
+
+  /** Whether the target has the memory as it was a moment ago. */
+  async #memoryAhead(): Promise<boolean> {
+    const { sendsMemory, store, onNoMemory } = this.#setting;
+    if (!sendsMemory) return false;
+    const { container_id: containerId } = this.#record;
+    const setting = {
+      containerId,
+      store,
+      kept: this.#folder,
+      log: this.#log,
+      work: this.#work,
+    };
+    const tell = (bytes: number) => this.#tell(bytes);
+    const sent = await sendMemory(setting, { ...this.#way, onProgress: tell });
+    if (typeof sent === 'number') this.#memoryBytes = sent;
+    else onNoMemory(sent);
+    return typeof sent === 'number';
   }
 
   /** `onBegin`: what the round before has is known, and podman begins. */
@@ -140,7 +181,7 @@ export class Leaving {
     this.#archive = undefined;
     try {
       const { size } = await file.stat();
-      const before = bytesBelow(this.#folder);
+      const before = this.#memoryBytes + bytesBelow(this.#folder);
       link.say({ type: 'coming', id: way.id, bytes: before + size });
       const until = AbortSignal.any([signal, this.#given.signal]);
       until.addEventListener('abort', () => stream.stop(), { once: true });

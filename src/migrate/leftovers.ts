@@ -6,9 +6,11 @@
 import { promises } from 'node:fs';
 import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
+import type { Run } from '../os/exec.js';
 import { statusAt } from './control-client.js';
 import { listRecords } from './journal.js';
 import { Lock } from './lock.js';
+import { releaseMemory } from './memory.js';
 import type { Places } from './places.js';
 
 const never = new AbortController().signal;
@@ -19,9 +21,10 @@ const cgroupName = /^migrate-[0-9a-f]{32}$/;
 
 /**
  * Everything but the lock of the side, which the caller has. `name`: as in Places.lock. A lock that podman still has
- * stays. Throws Node's error.
+ * stays. Throws Node's error, E_HOST.
  */
-export async function removeFiles(name: string, places: Places): Promise<void> {
+export async function removeFiles(name: string, places: Places, run: Run): Promise<void> {
+  await releaseMemory(places.memory(name), run);
   for (const path of [places.log(name), places.contents(name), places.fifo(name)])
     await promises.rm(path, { force: true });
   await (await Lock.tryTake(places.work(name)))?.remove();
@@ -37,16 +40,16 @@ export async function removeIfEmpty(path: string): Promise<void> {
 
 /**
  * What is left on a target of migrations that have neither a record nor a process: nobody will ask for them, and a
- * source that did would hear "failed". Throws Node's error.
+ * source that did would hear "failed". Throws Node's error, E_HOST.
  */
-export async function removeDeadFiles(places: Places): Promise<void> {
+export async function removeDeadFiles(places: Places, run: Run): Promise<void> {
   const known = new Set((await listRecords(places.journal)).map(({ id }) => id));
   const names = await namesIn(places.run);
   const ids = new Set(names.flatMap((name) => /^([0-9a-f]{32})\./.exec(name)?.[1] ?? []));
   for (const id of [...ids].filter((one) => !known.has(one))) {
     const lock = await Lock.tryTake(places.lock(id));
     if (lock === undefined) continue;
-    await removeFiles(id, places);
+    await removeFiles(id, places, run);
     for (const path of [places.guardLog(id), places.control(id, 'target')])
       await promises.rm(path, { force: true });
     await lock.remove();

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { type JournalRecord, journalFolder } from './journal.js';
 
 /** What a boot ends, a boot forgets. */
-const locksFolder = '/run/kfd-checkpoint/migrations';
-/** Where contents that arrive are kept, unless the source names another folder. */
-export const defaultStore = '/var/lib/kfd-checkpoint/store';
+export const runFolder = '/run/kfd-checkpoint/migrations';
 /** The name of the archive in the folder of a migration. */
 export const archiveName = 'checkpoint.tar';
+/** And of the one with the memory that was sent ahead. */
+export const previousName = 'pre-checkpoint.tar';
 
 /** Where the source keeps GPU contents until it is decided who runs the container. They outlive a boot. */
 const keptFolder = '/var/lib/kfd-checkpoint/kept';
@@ -36,11 +36,13 @@ export interface Places {
   readonly fifo: (containerId: string) => string;
   /** A link to the file that gets the contents of a migration. */
   readonly contents: (id: string) => string;
+  /** Where contents that arrive are kept in memory: a tmpfs for each migration. */
+  readonly memory: (id: string) => string;
 }
 
 /** `root`: folder of the system. */
 export function placesBelow(root: string): Places {
-  const at = (name: string, kind: string) => join(root, locksFolder, `${name}.${kind}`);
+  const at = (name: string, kind: string) => join(root, runFolder, `${name}.${kind}`);
   return {
     journal: join(root, journalFolder),
     lock: (name) => at(name, 'lock'),
@@ -49,10 +51,11 @@ export function placesBelow(root: string): Places {
     guardCgroups: join(root, 'sys/fs/cgroup/kfd-checkpoint'),
     guardLog: (id) => at(id, 'log.guard'),
     control: (id, side) => at(id, side),
-    run: join(root, locksFolder),
+    run: join(root, runFolder),
     kept: join(root, keptFolder),
     keptOf: (id) => join(root, keptFolder, id),
     fifo: (containerId) => at(containerId, 'fifo'),
     contents: (id) => at(id, 'contents'),
+    memory: (id) => at(id, 'memory'),
   };
 }

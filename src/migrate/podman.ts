@@ -51,6 +51,13 @@ export class PodmanContainer {
     throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
   }
 
+  /** Where podman has its files. undefined: there is no such container. Throws E_HOST, E_TIMEOUT. */
+  async bundle(): Promise<string | undefined> {
+    const found = await this.#podman(['inspect', '--format', '{{.StaticDir}}', this.id]);
+    const path = found.stdout.trim();
+    return found.status === 0 && path.startsWith('/') ? path : undefined;
+  }
+
   /** It stands still. Where it cannot be paused it is killed. Throws as `state`, and E_HOST when it still runs. */
   async pause(): Promise<void> {
     try {

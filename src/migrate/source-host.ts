@@ -7,6 +7,7 @@ import { failureIn } from './failure-text.js';
 import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
 import { Leaving, type LeavingSetting } from './leaving.js';
 import type { Link } from './link.js';
+import { removeMemoryAhead } from './memory-ahead.js';
 import { placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
 import type { SourceHost } from './source-side.js';
@@ -33,10 +34,11 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
     write: (next) => writeRecord(next, places.journal),
     removeRecord: async () => {
       await removeRecord({ id, side: 'source' }, places.journal);
+      await removeMemoryAhead(places.keptOf(id), container);
       await leaving.remove();
     },
-    stop: async (onStop) => {
-      await leaving.make(onStop).finally(() => hasStopped.abort());
+    stop: async (mark) => {
+      await leaving.make(mark).finally(() => hasStopped.abort());
       const state = await container.state();
       if (state === 'stopped') return;
       throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {

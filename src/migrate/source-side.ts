@@ -5,6 +5,7 @@ import { stage } from '../stages.js';
 import { Patience } from './clock.js';
 import { silent } from './connection.js';
 import type { SourceRecord } from './journal.js';
+import type { Mark } from './leaving.js';
 import {
   answerMs,
   defaultTerms,
@@ -29,8 +30,8 @@ export interface SourceHost {
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly write: (record: SourceRecord) => Promise<void>;
   readonly removeRecord: () => Promise<void>;
-  /** Resolves when the checkpoint is complete and the container stopped. `onStop`: it stands still from now on. */
-  readonly stop: (onStop: () => void) => Promise<void>;
+  /** Resolves when the checkpoint is complete and the container stopped. `mark` gets moments of it. */
+  readonly stop: (mark: Mark) => Promise<void>;
   /** Makes `stop` end early, if it still can. */
   readonly cancelStop: (reason: KfdError) => void;
   /** Resolves with the bytes that the target has got. */
@@ -47,7 +48,10 @@ export interface SourceHost {
 }
 
 /** Moments of a migration, milliseconds of performance.now(). */
-export type Moments = ReadonlyMap<'stop' | 'stopped' | 'sent' | 'ready' | 'resumed', number>;
+export type Moments = ReadonlyMap<
+  'stop' | 'frozen' | 'stopped' | 'sent' | 'ready' | 'resumed',
+  number
+>;
 type MomentName = Parameters<Moments['get']>[0];
 
 /** How often the end of the lease is looked for: suspended time counts, so no timer can be set for it. */
@@ -170,7 +174,7 @@ export class SourceSide {
 
   #stopContainer(): void {
     this.#host
-      .stop(() => this.#mark('stop'))
+      .stop((moment, at) => this.#mark(moment, at))
       .then(
         () => {
           this.#mark('stopped');
@@ -269,8 +273,8 @@ export class SourceSide {
     });
   }
 
-  #mark(name: MomentName): void {
-    if (!this.#moments.has(name)) this.#moments.set(name, performance.now());
+  #mark(name: MomentName, at = performance.now()): void {
+    if (!this.#moments.has(name)) this.#moments.set(name, at);
   }
 }
 

@@ -9,12 +9,13 @@ import { KfdError } from '../errors.js';
 import type { ListPages } from '../manifest/ancestors.js';
 import type { Run } from '../os/exec.js';
 import { momentNow } from './clock.js';
-import { removeContents } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { contentsOptions } from './gpu-folders.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
+import { previousFlags } from './memory-ahead.js';
 import { archiveName, placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
+import { removeContents } from './store.js';
 import type { TargetHost } from './target-side.js';
 import type { Message } from './wire/messages.js';
 import { lastLines, Work } from './work.js';
@@ -58,6 +59,7 @@ export function targetHost(
         ...words,
         ...contentsOptions(contents, setting.listPages),
         join(contents, archiveName),
+        ...previousFlags(contents),
       ];
       const status = await work.run(node, all, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
@@ -73,7 +75,7 @@ export function targetHost(
       await container.remove();
     },
     removeContents: async () => {
-      await removeContents(id, contents, places);
+      await removeContents(id, contents, places, run);
       await rm(places.log(id), { force: true });
     },
     say,

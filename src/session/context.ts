@@ -3,6 +3,7 @@
 import { constants, openSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.js';
+import { tellFreeze } from '../criu/freeze-moment.js';
 import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { createLogger, type Logger } from '../log.js';
@@ -42,6 +43,7 @@ export class SessionContext {
   /** The folder of the session's sockets. */
   readonly directory: string;
   readonly stream?: ContentsSender;
+  readonly #asker: string | undefined;
   readonly #contents: DumpRequest['folder'] | undefined;
   #listener: Listener | undefined;
 
@@ -52,6 +54,7 @@ export class SessionContext {
     this.image = `/proc/self/fd/${openImageDirectory(request.imageDirectory)}`;
     this.contents = contents?.folder.path ?? this.image;
     this.#contents = contents?.folder;
+    this.#asker = contents?.asker;
     if (contents?.stream !== undefined) this.stream = openStream(contents.stream);
     const stamp = new Date().toISOString().replace(/[:.]/g, '-');
     this.logPath = join(config.log_dir, `${stamp}-${request.operation}-${request.criuPid}.log`);
@@ -61,6 +64,11 @@ export class SessionContext {
     });
     this.transfers = new Transfers(new HostStaging(config, this.log));
     this.directory = join(runFolder, String(request.criuPid));
+  }
+
+  /** Whoever has asked for the checkpoint learns that the tree stands still from now on. */
+  tellFreeze(): void {
+    if (this.#asker !== undefined) tellFreeze(this.#asker);
   }
 
   /** Opens the session's socket. Every delivery goes to `onDelivery`. Throws KFD_IO. */

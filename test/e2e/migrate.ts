@@ -19,7 +19,8 @@ async function whoRuns(job: Container, second: SecondHost): Promise<string> {
 
 scenario('migrate: a dry run, the image, and the container with its GPU contents', ({ engine }) =>
   SecondHost.during(engine, async (second) => {
-    const job = await Container.start({ engine, worker: ['--vram-mib', '16'] });
+    const worker = ['--vram-mib', '16', '--host-mib', '8'];
+    const job = await Container.start({ engine, worker });
     const before = counter(await job.control.ask('status'));
     const dry = await second.migrate(job.name, '--dry-run', '--format', 'json');
     const { reasons } = JSON.parse(dry.stdout) as { reasons: { code: string }[] };
@@ -31,7 +32,15 @@ scenario('migrate: a dry run, the image, and the container with its GPU contents
     const moved = await second.migrate(job.name, '--with-image', '--format', 'json');
     assert.equal(moved.status, 0, moved.stderr);
     assert.match(moved.stderr, /round 1 of 1 is there\n/);
-    const report = JSON.parse(moved.stdout) as { downtime_ms: number; bytes: number };
+    assert.doesNotMatch(moved.stderr, /memory is not sent ahead/);
+    const report = JSON.parse(moved.stdout) as {
+      downtime_ms: number;
+      downtime_from: string;
+      before_ms: number;
+      bytes: number;
+    };
+    assert.equal(report.downtime_from, 'freeze', moved.stdout);
+    assert.ok(report.before_ms > 0, moved.stdout);
     assert.ok(report.downtime_ms > 0 && report.bytes > 16 << 20, moved.stdout);
     assert.equal(await whoRuns(job, second), 'none here, running there');
     assert.match(await job.control.ask('verify'), /^verified /);

@@ -83,7 +83,7 @@ const lines: readonly Line[] = [
   [...failed, struck('target', 'migrate-target.ended')],
 ];
 
-/** A round ahead, while the container runs. */
+/** A round and memory ahead, while the container runs. */
 const ahead: readonly Line[] = [
   ['plugin-dump.paused', 'source', 'SIGKILL'],
   ['session-dump.draining', 'engine', 'SIGKILL'],
@@ -93,6 +93,9 @@ const ahead: readonly Line[] = [
   ['migrate-target.ahead', 'source', 'SIGKILL'],
   ['migrate-target.ahead', 'source', 'SIGTERM'],
   ['migrate-target.ahead', 'target', 'SIGKILL'],
+  ['migrate-target.memory', 'contents', 'SIGKILL'],
+  ['migrate-target.memory', 'source', 'SIGKILL'],
+  ['migrate-target.memory', 'target', 'SIGKILL'],
   ['migrate-target.streaming', 'contents', 'SIGKILL'],
   ['migrate-target.streaming', 'source', 'SIGKILL'],
   ['migrate-source.stopped', 'source', 'SIGKILL'],

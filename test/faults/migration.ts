@@ -1,9 +1,9 @@
 /** A container that moves to a second storage of podman, from row to row: exactly one of both runs it in the end. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { removeLeftovers } from '../../src/migrate/contents.js';
 import { removeDeadFiles } from '../../src/migrate/leftovers.js';
-import { defaultStore, placesBelow } from '../../src/migrate/places.js';
+import { placesBelow } from '../../src/migrate/places.js';
+import { run as runProgram } from '../../src/os/exec.js';
 import { attempt, until } from '../e2e/support/command.js';
 import type { Engine } from '../e2e/support/container.js';
 import { SecondHost } from '../e2e/support/second-host.js';
@@ -57,6 +57,10 @@ export class Migration implements Subject {
     await until('the end of target and guard', () => !atWork(), endS).catch((error: Error) => {
       problems.push(error.message);
     });
+    // Nobody has to come for memory: what waits for the end of the target releases it.
+    await until('free memory', () => !names(run).some(isMemory), endS).catch((error: Error) => {
+      problems.push(error.message);
+    });
     const [here, there] = [await job.status(), await second.state(name)];
     const runsHere = here === 'running' && there === 'none';
     const runsThere = here === 'none' && there === 'running';
@@ -66,8 +70,7 @@ export class Migration implements Subject {
     } else problems.push(`${here} here, ${there} there`);
     // What killed processes have left, the next migration removes.
     const places = placesBelow('/');
-    await removeLeftovers(defaultStore, places);
-    await removeDeadFiles(places);
+    await removeDeadFiles(places, runProgram);
     problems.push(...filesLeft().map((path) => `left: ${path}`));
     return { outcome: runsHere ? 'runs here' : runsThere ? 'runs there' : 'lost', problems };
   }
@@ -77,7 +80,8 @@ export class Migration implements Subject {
     this.#job = undefined;
     await this.#second?.close();
     this.#second = undefined;
-    for (const folder of [journal, run, defaultStore, kept]) await attempt('rm', '-rf', folder);
+    for (const name of names(run).filter(isMemory)) await attempt('umount', '-l', `${run}/${name}`);
+    for (const folder of [journal, run, kept]) await attempt('rm', '-rf', folder);
   }
 
   /** The container runs here. One that has moved is replaced: its id is that of the second storage now. */
@@ -102,6 +106,8 @@ function names(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder) : [];
 }
 
+const isMemory = (name: string) => name.endsWith('.memory');
+
 /** Records of sources. */
 function unfinished(): string[] {
   return names(journal).filter((name) => name.endsWith('.source.json'));
@@ -122,7 +128,6 @@ function filesLeft(): string[] {
     ...names(placesBelow('/').guardCgroups)
       .filter((name) => name.startsWith('migrate-'))
       .map((name) => `cgroup ${name}`),
-    ...names(defaultStore).map((name) => `${defaultStore}/${name}`),
     ...names(kept).map((name) => `${kept}/${name}`),
   ];
 }

@@ -177,7 +177,14 @@ const states: Parser = {
 const id = '0'.repeat(32);
 const migrationStream = Buffer.concat([
   greeting,
-  encodeMessage({ type: 'begin', id, lease_ms: 1000, container: 'job', container_id: id + id }),
+  encodeMessage({
+    type: 'begin',
+    id,
+    lease_ms: 1000,
+    container: 'job',
+    container_id: id + id,
+    room_bytes: 1,
+  }),
   frameHeader('content', 5),
   Buffer.from('bytes'),
   encodeMessage({ type: 'failed', id, failure: { code: 'E_IO', message: 'no', hint: 'yes' } }),

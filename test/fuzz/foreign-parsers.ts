@@ -92,6 +92,7 @@ const migrationDocuments: Parser = {
       manifest: sampleManifest(),
       memoryBytes: 2,
       rounds: 1,
+      sendsMemory: true,
       rooms: [],
       contentBytes: 2,
     };

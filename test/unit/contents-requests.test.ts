@@ -52,7 +52,8 @@ test('a dump takes the folder of its own command alone', async (t) => {
   assert.equal(await requestedForDump(process.pid, run), undefined, 'a request for a restore');
   await put(processName(process.ppid), { operation: 'dump', folder: path });
   const found = await requestedForDump(process.pid, run);
-  assert.deepEqual([found?.folder.name, found?.stream], [path, undefined]);
+  const asker = join(run, commandFolderName('contents', processName(process.ppid)));
+  assert.deepEqual([found?.folder.name, found?.stream, found?.asker], [path, undefined, asker]);
   await writeFile(join(found?.folder.path ?? '', 'through the open folder'), '');
   await found?.folder.close();
   await put(processName(process.ppid), { operation: 'dump', folder: path, stream: '/a/fifo' });

@@ -10,6 +10,20 @@ function sample(t: TestContext) {
   return { time, clock: new DumpClock(new Phases('prepare')) };
 }
 
+test('that the tree stands still is told once, at the first sign', () => {
+  for (const first of ['freeze', 'pause'] as const) {
+    let told = 0;
+    const clock = new DumpClock(new Phases('prepare'), () => {
+      told += 1;
+    });
+    clock[first]();
+    assert.equal(told, 1, first);
+    clock.freeze();
+    clock.pause();
+    assert.equal(told, 1, first);
+  }
+});
+
 test('times of a checkpoint: each phase, and the freeze from the first pause to the last resume', (t) => {
   const { time, clock } = sample(t);
   clock.unpause();

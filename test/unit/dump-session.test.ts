@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fstatSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freezeTold, tellFreeze } from '../../src/criu/freeze-moment.js';
 import { readHost } from '../../src/gpu/host.js';
 import { type Descriptor, native } from '../../src/native.js';
 import type { KernelSource } from '../../src/session/dump/kernel-limits.js';
@@ -25,9 +26,11 @@ async function started(
   t: TestContext,
   root = twoGpus,
   restoreTakes: RestoreTakes = () => assert.fail('no queue is on several dies'),
+  asker?: string,
 ) {
   const image = await temporaryFolder(t);
-  const request = { operation: 'dump', criuPid: process.pid, image } as const;
+  const asked = asker === undefined ? {} : { asker };
+  const request = { operation: 'dump', criuPid: process.pid, image, ...asked } as const;
   const played = await playedSession(t, request);
   const host = () => readHost({ root, kfdVersion: '1.17' });
   const session = new DumpSession(played.context, host, { root, restoreTakes });
@@ -91,6 +94,32 @@ test('a sealed image is removed when CRIU fails after exit(DUMP) had been told o
   assert.equal(all.replies.at(-1)?.type, messageType.error);
   assert.deepEqual(await readdir(all.image), [], 'gone before CRIU ends');
   assert.equal((await all.session.finish()).outcome, 'abandoned');
+});
+
+test('the command that has asked is told from when on the tree stands still', async (t) => {
+  const asker = await temporaryFolder(t);
+  const before = performance.now();
+  const all = await started(t, twoGpus, undefined, asker);
+  assert.equal(freezeTold(asker), undefined);
+  const ready = performance.now();
+  await all.send(messageType.dumpSurveyed, [process.pid]);
+  const at = freezeTold(asker) ?? assert.fail('nothing was told');
+  assert.ok(before < ready && ready <= at && at <= performance.now(), `${ready} ${at}`);
+  const text = await readFile(join(asker, 'frozen'), 'utf8');
+  await processes(all, 1);
+  assert.equal(await readFile(join(asker, 'frozen'), 'utf8'), text);
+  await all.session.finish();
+});
+
+test('a freeze that nobody has told, or told in other words, is not known', async (t) => {
+  const folder = await temporaryFolder(t);
+  tellFreeze(join(folder, 'of a command that has gone'));
+  assert.equal(freezeTold(folder), undefined);
+  const later = process.hrtime.bigint() + 10n ** 12n;
+  for (const text of ['', '12', 'x\n', `${'9'.repeat(20)}\n`, `${later}\n`]) {
+    await writeFile(join(folder, 'frozen'), text);
+    assert.equal(freezeTold(folder), undefined, text);
+  }
 });
 
 test('CRIU dies without a result: a sealed image stays only if its tree has ended', async (t) => {

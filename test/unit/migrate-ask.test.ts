@@ -80,6 +80,19 @@ test('every reason at once, each with code, cause and next step', async (t) => {
   assert.match(error?.message ?? '', /would not move to root@host-b: .* \(and \d+ more\)$/);
 });
 
+test('a kernel that does not track memory is a warning, unless nothing is sent ahead', async (t) => {
+  const source = await sourceHost(t);
+  await sshTo(t, await targetHost(t));
+  const warned = async (...options: string[]) => {
+    const here = { ...sourcePrograms, 'criu check': 1 };
+    const { stdout } = await migrate(source, [...dryRun, ...options], here);
+    const { warnings } = JSON.parse(stdout) as { warnings: Mismatch[] };
+    return warnings.map(({ message }) => message).filter((text) => text.startsWith('memory'));
+  };
+  assert.match((await warned()).join(), /^memory: is not sent ahead: the kernel here/);
+  assert.deepEqual(await warned('--precopy', '0'), []);
+});
+
 test('all contexts of a process count, and memory in a cgroup of another name', async (t) => {
   const source = await sourceHost(t);
   const files = {
@@ -104,6 +117,32 @@ test('the room of the folder that --store names is looked at', async (t) => {
   const { stdout } = await migrate(source, [...dryRun, '--store', '/srv/data/none/yet']);
   const { target } = JSON.parse(stdout) as { target: { store: { path: string } } };
   assert.equal(target.store.path, '/srv/data/none/yet');
+});
+
+test('what arrives is kept in memory, and too little of it names the option for a folder', async (t) => {
+  const source = await sourceHost(t);
+  const told = async (kilobytes: number, ...options: string[]) => {
+    await sshTo(t, await targetHost(t, { 'proc/meminfo': `MemAvailable: ${kilobytes} kB\n` }));
+    const { stdout } = await migrate(source, [...dryRun, ...options]);
+    return JSON.parse(stdout) as Report & { target: { store: object } };
+  };
+  const enough = await told(80_000);
+  assert.deepEqual(enough.reasons, []);
+  assert.deepEqual(enough.target.store, {
+    path: '/run/kfd-checkpoint/migrations',
+    free_bytes: 81_920_000,
+    in_memory: true,
+  });
+  const few = await told(70_000);
+  assert.deepEqual(
+    few.reasons.map(({ code, message }) => `${code} ${message}`),
+    [
+      'E_HOST memory: up to 71844736 bytes arrive there, the container uses 5120, ' +
+        '71680000 are free',
+    ],
+  );
+  assert.match(few.reasons[0]?.hint ?? '', /keep what arrives in a folder there: --store DIR$/);
+  assert.deepEqual((await told(70_000, '--store', '/var/tmp')).reasons, []);
 });
 
 test('a difference that may be ignored is a reason only without the option', async (t) => {

@@ -4,6 +4,7 @@ import type { Host } from '../../src/gpu/host.js';
 import { compare, type Moving } from '../../src/migrate/question/compare.js';
 import { type Facts, factsOf, questionOf } from '../../src/migrate/question/documents.js';
 import { factsOfHost, hostOfFacts } from '../../src/migrate/question/host-facts.js';
+import { promisedBytes } from '../../src/migrate/question/room.js';
 import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
 
@@ -19,6 +20,7 @@ const moving: Moving = {
   memoryBytes: 1000,
   contentBytes: 500,
   rounds: 0,
+  sendsMemory: false,
   rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
 };
 
@@ -32,7 +34,7 @@ function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts 
     image_id: imageId,
     missing_folders: [],
     memory_free_bytes: 1000,
-    store: { path: '/var/tmp', free_bytes: 1500 },
+    store: { path: '/var/tmp', free_bytes: 2500, in_memory: false },
     ...over,
   };
   // As it comes over the connection.
@@ -92,11 +94,41 @@ test('each fact of the target can be a reason', () => {
       'E_HOST memory: the container uses 1000 bytes, 999 are free there',
     ],
     [
-      { store: { path: '/var/tmp', free_bytes: 1499 } },
-      'E_IO /var/tmp: up to 1500 bytes arrive there, 1499 are free',
+      { store: { path: '/var/tmp', free_bytes: 2499, in_memory: false } },
+      'E_IO /var/tmp: up to 2500 bytes arrive there, 2499 are free',
     ],
   ];
   for (const [over, reason] of cases) assert.deepEqual(told(over), [reason]);
+});
+
+/** A target that keeps in memory what arrives. */
+function kept(free: number, load: Partial<Moving> = {}) {
+  const store = { path: '/run/x', free_bytes: free, in_memory: true };
+  const answer = compare({ ...moving, ...load }, facts({ memory_free_bytes: free, store }));
+  return [...answer.reasons, ...answer.warnings].map(({ message }) => message);
+}
+
+test('memory there has to do for what arrives and for the container', () => {
+  // Twice the memory and the contents, an eighth, 64 MiB; and the container.
+  const promised = 2500 + 313 + (64 << 20);
+  assert.equal(promisedBytes(moving), promised);
+  assert.deepEqual(kept(promised + 1000), []);
+  const why = (bytes: number, free: number) =>
+    `memory: up to ${bytes} bytes arrive there, the container uses 1000, ${free} are free`;
+  assert.deepEqual(kept(promised + 999), [why(promised, promised + 999)]);
+  const round = 3000 + 375 + (64 << 20);
+  const ahead = 'memory: is not sent ahead: the kernel here does not track what has changed';
+  assert.deepEqual(kept(round + 999, { rounds: 1 }), [why(round, round + 999), ahead]);
+  const both = 4000 + 500 + (64 << 20);
+  const sends = { rounds: 1, sendsMemory: true };
+  assert.deepEqual(kept(both + 999, sends), [why(both, both + 999)]);
+  assert.deepEqual(kept(both + 1000, sends), []);
+  assert.deepEqual(kept(999), ['memory: the container uses 1000 bytes, 999 are free there']);
+});
+
+test('memory of an unknown size has no room in memory there, and a folder is named', () => {
+  const found = kept(2 ** 40, { memoryBytes: undefined });
+  assert.equal(found[0], 'memory: how much container job needs there is not known');
 });
 
 test('GPUs are compared as with an archive: model, VRAM, and SDMA queues of others', () => {
@@ -123,12 +155,16 @@ test('memory that is not known is a warning', () => {
 
 test('a checkpoint needs room here for archive and image, and for the contents', () => {
   const memory = (folder: string) => ({ folder, gets: 'memory' }) as const;
+  const images = (folder: string) => ({ folder, gets: 'images' }) as const;
   const contents = (folder: string) => ({ folder, gets: 'contents' }) as const;
   const rooms = [
     { destinations: [memory('/var/tmp')], freeBytes: 999 },
     { destinations: [contents('/a'), memory('/b'), memory('/c')], freeBytes: 2499 },
-    { destinations: [contents('/d'), memory('/e'), memory('/f')], freeBytes: 2500 },
+    { destinations: [contents('/d'), memory('/e'), images('/f')], freeBytes: 2500 },
   ];
+  const ahead = { ...moving, rooms: rooms.slice(2), rounds: 0, sendsMemory: true };
+  const reasons = compare(ahead, facts()).reasons.map(({ message }) => message);
+  assert.match(reasons.join('\n'), /\/f here: a checkpoint writes about 3500 bytes, 2500 are free/);
   assert.deepEqual(
     compare({ ...moving, rooms }, facts()).reasons.map(({ code, message }) => `${code} ${message}`),
     [

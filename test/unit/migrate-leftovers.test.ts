@@ -15,24 +15,31 @@ import {
 } from '../../src/migrate/leftovers.js';
 import { Lock } from '../../src/migrate/lock.js';
 import { placesBelow } from '../../src/migrate/places.js';
+import type { Run } from '../../src/os/exec.js';
 import { firstRecords } from './migrate-processes.js';
 import { temporaryFolder } from './paths.js';
 
 const [dead, played, owned] = ['1a'.repeat(16), '2b'.repeat(16), '3c'.repeat(16)] as const;
+/** Nothing is mounted in these tests. */
+const noMount: Run = () => assert.fail('nothing is mounted');
 const kinds = ['lock', 'work', 'log', 'log.guard', 'contents', 'fifo', 'target'];
 
 test('a migration without record and process leaves nothing, others keep all', async (t) => {
   const places = placesBelow(await temporaryFolder(t));
-  await removeDeadFiles(places);
+  await removeDeadFiles(places, noMount);
   await mkdir(places.run, { recursive: true });
   for (const id of [dead, played, owned])
     for (const kind of kinds) await writeFile(`${places.run}/${id}.${kind}`, 'x');
+  for (const id of [dead, played, owned]) {
+    await mkdir(`${places.memory(id)}/contents`, { recursive: true });
+    await writeFile(`${places.memory(id)}/contents/pages`, 'x');
+  }
   const ofContainer = `${'4d'.repeat(32)}.log`;
   await writeFile(`${places.run}/${ofContainer}`, 'of a source');
   await writeRecord({ ...firstRecords.target, id: owned, phase: 'owned' }, places.journal);
   const lock = await Lock.tryTake(places.lock(played));
-  await removeDeadFiles(places);
-  const kept = [played, owned].flatMap((id) => kinds.map((kind) => `${id}.${kind}`));
+  await removeDeadFiles(places, noMount);
+  const kept = [played, owned].flatMap((id) => [...kinds, 'memory'].map((kind) => `${id}.${kind}`));
   assert.deepEqual(readdirSync(places.run).sort(), [...kept, ofContainer].sort());
   await lock?.release();
 });
@@ -41,10 +48,10 @@ test('the files of one side go, but for a lock that podman still has', async (t)
   const places = placesBelow(await temporaryFolder(t));
   const work = await Lock.tryTake(places.work(dead));
   await writeFile(places.log(dead), 'x');
-  await removeFiles(dead, places);
+  await removeFiles(dead, places, noMount);
   assert.deepEqual(readdirSync(places.run), [`${dead}.work`]);
   await work?.release();
-  await removeFiles(dead, places);
+  await removeFiles(dead, places, noMount);
   assert.deepEqual(readdirSync(places.run), []);
 });
 
@@ -79,7 +86,7 @@ test('the socket of a source that was killed goes when it is old, and empty cgro
   assert.deepEqual(readdirSync(places.run), [`${played}.source`]);
   await mkdir(`${places.guardCgroups}/migrate-${dead}`, { recursive: true });
   await mkdir(`${places.guardCgroups}/4711`);
-  await removeDeadFiles(places);
+  await removeDeadFiles(places, noMount);
   assert.deepEqual(readdirSync(places.guardCgroups), ['4711']);
 });
 

@@ -1,7 +1,7 @@
 /** The verb and all that it starts, as processes on two hosts: stand-ins for ssh and podman, the rest as it is. */
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -29,6 +29,7 @@ test('a container moves: it is gone here, runs there, and nothing is left over',
   assertGolden(json(steady), 'cli-json/migrate.json');
   const parts = report['parts_ms'] as Record<string, unknown>;
   assert.deepEqual(Object.keys(parts), ['checkpoint', 'send', 'check', 'restore']);
+  assert.deepEqual([report['downtime_from'], report['before_ms']], ['podman', null]);
   for (const one of [report['downtime_ms'], ...Object.values(parts)])
     assert.equal(typeof one, 'number');
   assert.match(stderr, /job: is stopped; sending it\n/);
@@ -43,6 +44,26 @@ test('a container moves: it is gone here, runs there, and nothing is left over',
     /restore --import \/\S+tar\n/,
   );
   assert.match(readFileSync(join(hosts.source.podman, 'log'), 'utf8'), /^container rm --ignore/m);
+});
+
+test('the time counts from the freeze that the session has told', async (t) => {
+  const hosts = await twoHosts(t);
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  const ms = Number(process.hrtime.bigint()) / 1e6;
+  await writeFile(join(hosts.source.podman, 'frozen'), `${process.hrtime.bigint()}\n`);
+  await checkpoint.release();
+  const { status, stdout, stderr } = await moving.ended;
+  const all = Number(process.hrtime.bigint()) / 1e6 - ms;
+  assert.equal(status, 0, stderr);
+  const report = JSON.parse(stdout) as Record<string, number> & { parts_ms: object };
+  assert.equal(report['downtime_from'], 'freeze');
+  // Within what this test has seen pass, whatever a busy host makes of it.
+  assert.ok((report['downtime_ms'] ?? all) < all, `${stdout} ${all}`);
+  assert.ok((report['before_ms'] ?? -1) >= 0);
+  const sum = Object.values(report.parts_ms).reduce((one: number, two: number) => one + two, 0);
+  assert.ok(Math.abs(sum - (report['downtime_ms'] ?? 0)) <= 4, stdout);
 });
 
 test('what cannot be restored there runs here again, with the reason of the other host', async (t) => {
@@ -62,6 +83,37 @@ test('what cannot be restored there runs here again, with the reason of the othe
     [records(hosts.source), records(hosts.target), stored(hosts.target)],
     [[], [], []],
   );
+});
+
+test('SIGKILL of a target that receives: its memory is free, and the container goes on', async (t) => {
+  const hosts = await twoHosts(t);
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  assert.equal(stored(hosts.target).length, 1);
+  const connections = readFileSync(join(hosts.target.podman, 'connections'), 'utf8');
+  process.kill(Number(/^(\d+) migrate-target$/m.exec(connections)?.[1]), 'SIGKILL');
+  await until('nothing is kept there', () => stored(hosts.target).length === 0);
+  await checkpoint.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 3, stderr);
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+});
+
+test('with --store a folder there keeps what arrives', async (t) => {
+  const hosts = await twoHosts(t);
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts, '--store', '/srv/kept');
+  await restore.reached();
+  const folder = join(hosts.target.root, 'srv/kept');
+  const [id = ''] = readdirSync(folder);
+  const arrived = ['checkpoint.tar', 'contents', 'pre-checkpoint.tar'];
+  assert.deepEqual(readdirSync(join(folder, id)).sort(), arrived);
+  assert.deepEqual(stored(hosts.target), []);
+  await restore.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(readdirSync(folder), []);
 });
 
 test('what cannot be brought back either is told with both reasons, and can be tried again', async (t) => {

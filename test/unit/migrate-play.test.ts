@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Play } from '../../src/cli/migrate-play.js';
 import { placesBelow } from '../../src/migrate/places.js';
+import { run } from '../../src/os/exec.js';
 import { firstRecords } from './migrate-processes.js';
 import { temporaryFolder } from './paths.js';
 
@@ -26,7 +27,8 @@ async function withoutJournal(t: TestContext) {
 
 test('a journal that cannot be read does not hide the end, and keeps no lock', async (t) => {
   const { root, places } = await withoutJournal(t);
-  const play = <T>(work: () => Promise<T>) => Play.during(who, 'asking', root, { signal }, work);
+  const play = <T>(work: () => Promise<T>) =>
+    Play.during(who, 'asking', root, { signal, run }, work);
   assert.equal(await play(async () => 'it has moved'), 'it has moved');
   assert.equal(existsSync(places.lock(who.container_id)), false);
   const stranded = new Error('cannot be brought back');

@@ -16,11 +16,24 @@ case "$1 $2" in
 'container inspect')
     [ -e state ] || exit 125
     case $* in
+    *StaticDir*) echo "$PWD/$(echo "$*" | sed 's/.* //')/userdata" ;;
     *--format*) cat state ;;
     *) cat inspect.json ;;
     esac
     ;;
 'container checkpoint')
+    case $* in
+    *--pre-checkpoint*)
+        wait_for hold-memory
+        if [ -e fail-memory ]; then
+            echo 'Error: cannot track memory' >&2
+            exit 125
+        fi
+        mkdir -p "$(echo "$*" | sed 's/.* //')/userdata/pre-checkpoint"
+        echo 'memory as it was' >/proc/self/fd/4
+        exit 0
+        ;;
+    esac
     # What a session does is here, too.
     request=$(cat "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json) || exit 125
     case $* in
@@ -32,6 +45,7 @@ case "$1 $2" in
     esac
     cat archive.tar >/proc/self/fd/4
     wait_for hold-checkpoint
+    [ ! -e frozen ] || cp frozen "$(dirname "$MIGRATE_ROOT"/run/kfd-checkpoint/contents-*/contents.json)"
     cp pages/* "$(field folder)" 2>/dev/null
     # Without a reader this fails, and cat would wait for one.
     dd if=/dev/null of="$(field stream)" oflag=nonblock conv=notrunc 2>/dev/null || exit 125

@@ -12,7 +12,8 @@ import { services } from './drained-archive.js';
 
 const args = process.argv.slice(2);
 const self = [process.execPath, process.argv[1] ?? ''] as const;
-const others = fakeRun(programs);
+/** Memory is a folder here. */
+const others = fakeRun({ ...programs, 'mount -t': '' });
 /** Contents on their way are real. */
 const { unpackContents } = nativeServices;
 const interrupted = new AbortController();

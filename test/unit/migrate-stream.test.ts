@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { keepContentsIndexes } from '../../src/archive/contents-indexes.js';
+import { placesBelow } from '../../src/migrate/places.js';
 import { native } from '../../src/native.js';
 import { ParentIndexes } from '../../src/session/contents/parent.js';
 import { entriesOf, tarOf, unpackTo } from './archive-builder.js';
@@ -86,7 +87,7 @@ test('they go beside the archive, and the source keeps them until it is over', a
   await restore.reached();
   const [id = ''] = kept(hosts.source);
   const own = join(hosts.source.root, 'var/lib/kfd-checkpoint/kept', id, 'contents');
-  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id, 'contents');
+  const there = join(placesBelow(hosts.target.root).memory(id), 'contents');
   for (const name of names)
     assert.deepEqual(readFileSync(join(there, name)), readFileSync(join(own, name)));
   await restore.release();
@@ -114,7 +115,7 @@ test('what was sent ahead while it ran is not sent again, and both hosts use it'
   const moving = migrate(t, hosts);
   await restore.reached();
   const [id = ''] = kept(hosts.source);
-  const there = join(hosts.target.root, 'var/lib/kfd-checkpoint/store', id);
+  const there = placesBelow(hosts.target.root).memory(id);
   const size = (...path: string[]) => statSync(join(there, ...path)).size;
   assert.ok(size('before.0', names[0]) > 2 * frame);
   assert.ok(size('contents', names[0]) < 1.5 * frame, 'half of it has not changed');
@@ -130,11 +131,44 @@ test('what was sent ahead while it ran is not sent again, and both hosts use it'
   assert.equal(stateOf(failing.source), 'running');
 });
 
+test('memory is sent ahead after the last round, and the target restores with it', async (t) => {
+  const hosts = await hostsWithContents(t);
+  const previous = join(hosts.source.podman, containerId, 'userdata/pre-checkpoint');
+  const restore = await hold(hosts.target, 'hold-restore');
+  const moving = migrate(t, hosts);
+  await restore.reached();
+  const [id = ''] = kept(hosts.source);
+  const there = join(placesBelow(hosts.target.root).memory(id), 'pre-checkpoint.tar');
+  assert.equal(readFileSync(there, 'utf8'), 'memory as it was\n');
+  assert.ok(existsSync(previous));
+  const only = '--ignore-rootfs --ignore-volumes --compress none --export';
+  const order = `--leave-running[^]*--pre-checkpoint ${only}[^]*--with-previous --compress none`;
+  assert.match(logOf(hosts.source), new RegExp(order));
+  assert.ok(logOf(hosts.target).includes(`.tar --import-previous ${there}\n`), logOf(hosts.target));
+  await writeFile(join(hosts.target.podman, 'fail-restore'), '');
+  await restore.release();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 1, stderr);
+  assert.equal(stateOf(hosts.source), 'running');
+  assert.equal(existsSync(previous), false, 'the folder of the pre-checkpoint goes');
+});
+
+test('where podman makes no pre-checkpoint, all memory comes with the checkpoint', async (t) => {
+  const hosts = await hostsWithContents(t);
+  await writeFile(join(hosts.source.podman, 'fail-memory'), '');
+  const { status, stderr } = await migrate(t, hosts).ended;
+  assert.equal(status, 0, stderr);
+  const said = /^job: its memory is not sent ahead: .*--pre-checkpoint: cannot track memory$/m;
+  assert.match(stderr, said);
+  assert.doesNotMatch(logOf(hosts.source), /--with-previous/);
+  assert.doesNotMatch(logOf(hosts.target), /--import-previous/);
+});
+
 test('without rounds nothing is sent ahead', async (t) => {
   const hosts = await hostsWithContents(t);
   const { status, stderr } = await migrate(t, hosts, '--precopy', '0').ended;
   assert.equal(status, 0, stderr);
-  assert.doesNotMatch(logOf(hosts.source), /--leave-running/);
+  assert.doesNotMatch(logOf(hosts.source), /--leave-running|--pre-checkpoint/);
 });
 
 test('nothing stops before the target waits for them', async (t) => {
@@ -157,10 +191,10 @@ test('where the target cannot keep them, its reason is told', async (t) => {
   const held = await hold(hosts.source, 'hold-checkpoint');
   const moving = migrate(t, hosts);
   await held.reached();
-  const store = join(hosts.target.root, 'var/lib/kfd-checkpoint/store');
-  const [id = ''] = readdirSync(store);
-  await mkdir(join(store, id, 'contents', names[1]));
-  await chmod(join(store, id, 'contents'), 0o700);
+  const [id = ''] = kept(hosts.source);
+  const contents = join(placesBelow(hosts.target.root).memory(id), 'contents');
+  await mkdir(join(contents, names[1]));
+  await chmod(contents, 0o700);
   await held.release();
   const { status, stderr } = await moving.ended;
   assert.equal(status, 1, stderr);

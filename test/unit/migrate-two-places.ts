@@ -77,7 +77,10 @@ export async function twoHosts(t: TestContext): Promise<Hosts> {
 while [ "$1" != kfd-checkpoint ]; do shift; done
 shift
 what=$1
-case "$*" in *--stream*) what=stream ;; esac
+case "$*" in
+*--stream*) what=stream ;;
+*--previous*) what=previous ;;
+esac
 echo $$ $what >>${target.podman}/connections
 while [ -e ${target.podman}/hold-$what ]; do : >${target.podman}/hold-$what.reached; sleep 0.1; done
 [ ! -e ${target.podman}/no-network ] || exit 255
@@ -127,16 +130,18 @@ export const records = ({ root }: Place) => {
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
-export const stored = ({ root }: Place) => readdirSync(join(root, 'var/lib/kfd-checkpoint/store'));
+/** Names of what has arrived in memory. */
+export const stored = (place: Place) => runFiles(place).filter((name) => name.endsWith('.memory'));
 
-/** Locks, logs, sockets. */
+/** Locks, logs, sockets, and what has arrived. */
 export const runFiles = ({ root }: Place) => {
   const folder = join(root, 'run/kfd-checkpoint/migrations');
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
 export async function until(what: string, isSo: () => boolean): Promise<void> {
-  for (let left = 1200; !isSo(); left -= 1) {
+  // A busy host needs minutes for what takes a second.
+  for (let left = 12_000; !isSo(); left -= 1) {
     assert.ok(left > 0, what);
     await delay(50);
   }

@@ -74,7 +74,14 @@ test('messages come back as they were sent', () => {
   const failure = { code: 'E_VRAM', message: 'gpu 0: full', hint: 'stop something' } as const;
   const messages: Message[] = [
     { type: 'question', question: { name: 'job' } },
-    { type: 'begin', id, lease_ms: 1000, container: 'job', container_id: id + id },
+    {
+      type: 'begin',
+      id,
+      lease_ms: 1000,
+      container: 'job',
+      container_id: id + id,
+      room_bytes: 1,
+    },
     { type: 'rest', id, bytes: 7 },
     { type: 'grant', id },
     { type: 'revoke', id, failure },
@@ -91,6 +98,9 @@ test('messages that nobody knows are refused by name', () => {
   refused('{"type":"grant","id":"x"}', /not the id of a migration/);
   refused('{"type":"hello"}', /type/);
   refused('{"type":"begin","id":"00000000000000000000000000000000","lease_ms":0}', /lease_ms/);
+  const begin = { type: 'begin', id: '0'.repeat(32), lease_ms: 1, container: 'job' };
+  const whole = { ...begin, container_id: 'a'.repeat(64), room_bytes: 0 };
+  refused(JSON.stringify(whole), /room_bytes/);
   refused('[', /no JSON/);
   refused('\xff', /type|JSON|whole/);
   assert.throws(() => decodeMessage(Buffer.of(0x22, 0xff, 0x22)), protocolError(/no JSON/));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, defaultConfig } from '../../src/config.js';
+import { tellFreeze } from '../../src/criu/freeze-moment.js';
 import { createLogger } from '../../src/log.js';
 import type { ContentsSender, Delivery, Descriptor } from '../../src/native.js';
 import { HostStaging } from '../../src/session/contents/staging.js';
@@ -37,6 +38,7 @@ export async function playedSession(
     readonly image: string;
     readonly contents?: string;
     readonly stream?: ContentsSender;
+    readonly asker?: string;
   },
   bend: Partial<Config> = {},
 ) {
@@ -55,6 +57,9 @@ export async function playedSession(
     image,
     contents,
     stream: request.stream,
+    tellFreeze: () => {
+      if (request.asker !== undefined) tellFreeze(request.asker);
+    },
     log,
     logPath: 'log',
     phases: new Phases('prepare'),

@@ -1,6 +1,7 @@
 /** Checks of CRIU: its release, and whether it works on this kernel. */
 
 import { join } from 'node:path';
+import type { Run } from '../../os/exec.js';
 import { readTextIfAny } from '../../os/files.js';
 import { askVersion, isOlder, parseVersion, type ToolVersion } from '../../runtime/versions.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
@@ -47,10 +48,18 @@ function olderFinding(isPassed: boolean, hint: string): Finding {
     : fail('criu check', `${message}: every checkpoint fails`, hint);
 }
 
+const trackingOf = (run: Run) =>
+  run('criu', ['check', '--feature', 'mem_dirty_track'], { timeoutMs: 30_000 });
+
+/** Whether the kernel tells which pages of a process have changed, so that podman makes pre-checkpoints. */
+export async function tracksMemory(run: Run): Promise<boolean> {
+  return (await trackingOf(run))?.status === 0;
+}
+
 /** podman refuses --pre-checkpoint and --with-previous where the kernel does not tell which pages have changed. */
 export const precopy: Check = async ({ run }) => {
   const name = 'pre-checkpoint';
-  const check = await run('criu', ['check', '--feature', 'mem_dirty_track'], { timeoutMs: 30_000 });
+  const check = await trackingOf(run);
   if (check === undefined) return []; // the check of CRIU says so
   if (check.status === 0) return [ok(name, 'this kernel tracks changed memory')];
   const message = 'this kernel does not track changed memory, so podman refuses --pre-checkpoint';

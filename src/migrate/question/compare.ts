@@ -7,10 +7,10 @@ import type { Manifest } from '../../manifest/schema.js';
 import { isOlder, parseVersion } from '../../runtime/versions.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { hostOfFacts } from './host-facts.js';
-import type { Room } from './source-room.js';
+import { type Load, roomReasons, roomReasonsHere } from './room.js';
 
 /** The source, and what the container holds at this moment. */
-export interface Moving {
+export interface Moving extends Load {
   readonly question: Question;
   readonly release: string;
   readonly tools: ToolVersions;
@@ -21,13 +21,6 @@ export interface Moving {
   readonly obstacles: readonly Mismatch[];
   /** What a checkpoint would record now, as far as the GPUs of a target matter. */
   readonly manifest: Manifest;
-  /** Bytes of host memory, which not every host tells, and of GPU contents. */
-  readonly memoryBytes: number | undefined;
-  readonly contentBytes: number;
-  /** Where a checkpoint writes to here. */
-  readonly rooms: readonly Room[];
-  /** In which contents are sent ahead. */
-  readonly rounds: number;
 }
 
 export interface Answer {
@@ -53,7 +46,12 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
       ...roomReasons(moving, facts),
       ...roomReasonsHere(moving),
     ],
-    warnings: [...placement.risks, ...podmanWarnings(moving, facts), ...memoryWarnings(moving)],
+    warnings: [
+      ...placement.risks,
+      ...podmanWarnings(moving, facts),
+      ...memoryWarnings(moving),
+      ...aheadWarnings(moving),
+    ],
     ignored: placement.ignored,
     placement,
   };
@@ -150,6 +148,17 @@ function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
 
 const short = (id: string) => id.slice(0, 12);
 
+function aheadWarnings({ rounds, sendsMemory }: Moving): Mismatch[] {
+  if (rounds === 0 || sendsMemory) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: 'memory: is not sent ahead: the kernel here does not track what has changed',
+      hint: 'it is sent while the container stands still; see "kfd-checkpoint check"',
+    },
+  ];
+}
+
 function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
   if (memoryBytes !== undefined) return [];
   return [
@@ -159,42 +168,4 @@ function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
       hint: 'its cgroup does not tell: see "podman stats", and compare by hand',
     },
   ];
-}
-
-/** Podman writes memory into its image and into the archive; sessions write the GPU contents once for each round. */
-function roomReasonsHere({ rooms, rounds, memoryBytes = 0, contentBytes }: Moving): Mismatch[] {
-  const bytesOf = { memory: memoryBytes, contents: (rounds + 1) * contentBytes };
-  return rooms.flatMap(({ destinations, freeBytes }) => {
-    const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
-    if (needed <= freeBytes) return [];
-    const where = destinations.map(({ folder }) => folder).join(' and ');
-    return [
-      {
-        code: 'E_IO' as const,
-        message: `${where} here: a checkpoint writes about ${needed} bytes, ${freeBytes} are free`,
-        hint: 'make room there, or name a larger folder for the archive in TMPDIR',
-      },
-    ];
-  });
-}
-
-function roomReasons({ rounds, memoryBytes = 0, contentBytes }: Moving, facts: Facts): Mismatch[] {
-  const reasons: Mismatch[] = [];
-  const { memory_free_bytes: free, store } = facts;
-  if (memoryBytes > free) {
-    reasons.push({
-      code: 'E_HOST',
-      message: `memory: the container uses ${memoryBytes} bytes, ${free} are free there`,
-      hint: 'end other work there, or move it to a host with more memory',
-    });
-  }
-  const needed = memoryBytes + (rounds + 1) * contentBytes;
-  if (needed > store.free_bytes) {
-    reasons.push({
-      code: 'E_IO',
-      message: `${store.path}: up to ${needed} bytes arrive there, ${store.free_bytes} are free`,
-      hint: `make room in ${store.path} there, or name a larger folder with --store`,
-    });
-  }
-  return reasons;
 }

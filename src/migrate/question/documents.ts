@@ -20,7 +20,7 @@ const questionSchema = v.object({
   image_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
   /** Folders of the source host that are mounted in the container. */
   folders: v.pipe(v.array(path), v.maxLength(256)),
-  /** Where what arrives shall be kept. Missing: the target's own folder. */
+  /** The folder where what arrives shall be kept. Missing: memory. */
   store: v.exactOptional(path),
 });
 
@@ -48,8 +48,8 @@ const factsSchema = v.object({
   /** The folders of the question that are missing. */
   missing_folders: v.pipe(v.array(path), v.maxLength(256)),
   memory_free_bytes: bytes,
-  /** Where what arrives is kept, and its free bytes. */
-  store: v.object({ path, free_bytes: bytes }),
+  /** Where what arrives is kept: a folder and its free bytes, or memory, which is mounted below `path`. */
+  store: v.object({ path, free_bytes: bytes, in_memory: v.boolean() }),
 });
 
 export type Question = v.InferOutput<typeof questionSchema>;

@@ -8,8 +8,8 @@ import { roomAt } from './target-facts.js';
 /** A folder that a checkpoint writes to. */
 export interface Destination {
   readonly folder: string;
-  /** What it gets once: memory of the processes, or GPU contents. */
-  readonly gets: 'memory' | 'contents';
+  /** What it gets: memory of the processes, all images of podman, or GPU contents. */
+  readonly gets: 'memory' | 'images' | 'contents';
 }
 
 /** A file system of the source, with the folders on it. */

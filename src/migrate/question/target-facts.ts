@@ -17,15 +17,14 @@ export interface TargetContext {
   readonly host: Host;
   /** What `kfd-checkpoint check` fails on. */
   readonly failures: Facts['failures'];
-  /** Where what arrives is kept, unless the question names another folder. */
-  readonly store: string;
+  /** Where memory for what arrives is mounted, unless the question names a folder. */
+  readonly memory: string;
 }
 
 /** Throws Node's error where the store cannot be looked at. */
 export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
   const { root, run, release, host, failures } = context;
-  const store = question.store ?? context.store;
-  const { bavail, bsize } = await roomAt(join(root, store));
+  const memory = await availableMemory(root);
   const image = await imageId(question.image, run);
   const isTaken = await run('podman', ['container', 'exists', question.container]);
   return {
@@ -36,9 +35,17 @@ export async function targetFacts(question: Question, context: TargetContext): P
     name_taken: isTaken?.status === 0,
     ...(image !== undefined && { image_id: image }),
     missing_folders: await missing(question.folders, root),
-    memory_free_bytes: await availableMemory(root),
-    store: { path: store, free_bytes: bavail * bsize },
+    memory_free_bytes: memory,
+    store:
+      question.store === undefined
+        ? { path: context.memory, free_bytes: memory, in_memory: true }
+        : { ...(await folderAt(question.store, root)), in_memory: false },
   };
+}
+
+async function folderAt(path: string, root: string) {
+  const { bavail, bsize } = await roomAt(join(root, path));
+  return { path, free_bytes: bavail * bsize };
 }
 
 /** Of the folder, or of the one above it where it would be made. */

@@ -29,7 +29,7 @@ const schema = v.variant('type', [
   /** Source to target: what shall come. `question` and `facts` are documents of src/migrate/question. */
   v.object({ type: v.literal('question'), question: v.unknown() }),
   v.object({ type: v.literal('facts'), facts: v.unknown() }),
-  /** A migration begins. The lease will last so long. `store`: where contents shall be kept there. */
+  /** A migration begins. The lease will last so long. `store`: the folder there for what arrives. Missing: memory. */
   v.object({
     type: v.literal('begin'),
     id,
@@ -37,6 +37,8 @@ const schema = v.variant('type', [
     container: text(255),
     container_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'not the id of a container')),
     store: v.exactOptional(path),
+    /** At most so much arrives. */
+    room_bytes: v.pipe(bytes, v.minValue(1)),
     gpu_map: v.exactOptional(text(4096)),
     ignore_mismatch: v.exactOptional(text(256)),
   }),

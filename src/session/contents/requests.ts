@@ -23,6 +23,8 @@ export interface DumpRequest {
   readonly folder: OwnFolder;
   /** Path of a FIFO that gets them, too. */
   readonly stream?: string;
+  /** Folder of the command that has asked: src/criu/freeze-moment.ts. */
+  readonly asker: string;
 }
 
 /**
@@ -34,11 +36,12 @@ export async function requestedForDump(
   run = runFolder,
 ): Promise<DumpRequest | undefined> {
   for (const process of lineage(criuPid)) {
-    const request = await requestIn(join(run, commandFolderName('contents', process)));
+    const asker = join(run, commandFolderName('contents', process));
+    const request = await requestIn(asker);
     if (request?.operation !== 'dump') continue;
     const { stream } = request;
     const folder = await openOwnFolder(request.folder);
-    if (!(await hasPagesFiles(folder.path))) return { folder, ...(stream && { stream }) };
+    if (!(await hasPagesFiles(folder.path))) return { folder, asker, ...(stream && { stream }) };
     await folder.close();
     throw new KfdError('E_USAGE', `${folder.name}: has pages files already`, {
       hint: 'name a folder for this checkpoint alone',

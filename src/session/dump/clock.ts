@@ -17,12 +17,16 @@ const names: Partial<Record<DumpPhase, string>> = {
 
 export class DumpClock {
   readonly #phases: Phases;
+  readonly #onFreeze: () => void;
+  #isFrozen = false;
   #pausedAt: number | undefined;
   #freezeUs: number | undefined;
   #gateAt: number | undefined;
 
-  constructor(phases: Phases) {
+  /** `onFreeze`: the tree stands still. */
+  constructor(phases: Phases, onFreeze: () => void = () => undefined) {
     this.#phases = phases;
+    this.#onFreeze = onFreeze;
   }
 
   enter(phase: DumpPhase): void {
@@ -36,8 +40,15 @@ export class DumpClock {
     return this.#gateAt ?? performance.now();
   }
 
+  /** CRIU has stopped the tree: the first call counts. */
+  freeze(): void {
+    if (!this.#isFrozen) this.#onFreeze();
+    this.#isFrozen = true;
+  }
+
   /** A process will be paused: the first call counts. */
   pause(): void {
+    this.freeze();
     this.#pausedAt ??= performance.now();
     this.#phases.enter('read_state');
   }

@@ -82,7 +82,7 @@ export class DumpSession implements Cancellable {
     this.#context = context;
     this.#readHost = host;
     this.#kernel = kernel;
-    this.#clock = new DumpClock(context.phases);
+    this.#clock = new DumpClock(context.phases, () => context.tellFreeze());
   }
 
   /** Ready for messages of the plugin when it returns. Throws E_IO, E_GPU_IO. */
@@ -157,6 +157,7 @@ export class DumpSession implements Cancellable {
 
   /** The plugin refuses the container with these reasons and its own. */
   async #surveyed({ args: [pid = -1] }: Message, limits: KernelLimits): Promise<Answer> {
+    this.#clock.freeze();
     return { text: (await limits.beforePause(pid)).join('; ') };
   }
 

@@ -68,12 +68,13 @@ export const points = {
     'returned',
   ],
   /**
-   * The same at its target; `ahead`, `streaming` and `taking` are programs for contents, `started` is the end of
-   * podman's restore.
+   * The same at its target; `ahead`, `memory`, `streaming` and `taking` are programs for contents, `started` is the end
+   * of podman's restore.
    */
   'migrate-target': [
     'begun',
     'ahead',
+    'memory',
     'streaming',
     'taking',
     'received',

@@ -1,0 +1,74 @@
+/**
+ * Host memory that is sent ahead: podman's pre-checkpoint, after the last round. The checkpoint then has only what has
+ * changed since. podman keeps the folder of a pre-checkpoint in the bundle of a container that runs on.
+ */
+
+import { existsSync, promises } from 'node:fs';
+import { join } from 'node:path';
+import { KfdError } from '../errors.js';
+import { unnamedFile } from '../os/temporary.js';
+import { sendContents } from './contents.js';
+import { failureIn } from './failure-text.js';
+import { previousName } from './places.js';
+import type { PodmanContainer } from './podman.js';
+import type { Way } from './watched.js';
+import { lastLines, type Work } from './work.js';
+
+/** Only memory: files of the container, and volumes, come with the checkpoint. */
+const options = ['--pre-checkpoint', '--ignore-rootfs', '--ignore-volumes', '--compress', 'none'];
+
+export interface MemoryAheadSetting {
+  readonly containerId: string;
+  /** Folder for the archive on its way. It has no name there. */
+  readonly store: string;
+  /** The folder of what this source keeps. */
+  readonly kept: string;
+  /** Of that podman. */
+  readonly log: string;
+  readonly work: Work;
+}
+
+/**
+ * Resolves with the bytes that the target has, or with the reason why podman has made none: the container runs on, and
+ * all its memory comes with the checkpoint. Throws as `sendContents`.
+ */
+export async function sendMemory(
+  { containerId, store, kept, log, work }: MemoryAheadSetting,
+  way: Way,
+): Promise<number | KfdError> {
+  const file = await unnamedFile(store);
+  try {
+    await promises.writeFile(markIn(kept), '', { mode: 0o600 });
+    const words = ['container', 'checkpoint', ...options, '--export', '/proc/self/fd/4'];
+    const status = await work.run('podman', [...words, containerId], { descriptor: file.fd, log });
+    if (way.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
+    if (status !== 0)
+      return failureIn(await lastLines(log), 'podman container checkpoint --pre-checkpoint');
+    await sendContents(file.fd, way, 'previous');
+    return (await file.stat()).size;
+  } finally {
+    await file.close();
+  }
+}
+
+/** That there may be the folder of a pre-checkpoint: another process may have to remove it. */
+const markIn = (kept: string) => join(kept, '.memory-ahead');
+
+/** Removes what podman keeps of it, where the container runs here again. Never throws. */
+export async function removeMemoryAhead(
+  kept: string,
+  container: Pick<PodmanContainer, 'bundle'>,
+): Promise<void> {
+  if (!existsSync(markIn(kept))) return;
+  const bundle = await container.bundle().catch(() => undefined);
+  if (bundle === undefined) return;
+  await promises
+    .rm(join(bundle, 'pre-checkpoint'), { recursive: true, force: true })
+    .catch(() => undefined);
+}
+
+/** Flags of podman for a restore from what has arrived in `folder`. */
+export function previousFlags(folder: string): string[] {
+  const path = join(folder, previousName);
+  return existsSync(path) ? ['--import-previous', path] : [];
+}
