@@ -159,14 +159,10 @@ everywhere('the archive installs below PREFIX, updates, and takes all of it away
     ./install.sh
     test ! -e /usr/local/gone
     ${migrated}; ${stillNeeded}
-    ./uninstall.sh
-    test -e ${copies}/last-migration.json
-    ./install.sh
     ./uninstall.sh --purge 2>&1
     ${onlyContents}
     rm -r ${copies}/kept/4567/*
-    ./install.sh
-    ./uninstall.sh --purge
+    ./purge.sh
     test ! -e /usr/local/lib/kfd-checkpoint; test ! -e /usr/local/bin/kfd-checkpoint
     test ! -e /usr/local/share/doc/kfd-checkpoint
     test ! -e ${copies}; test ! -e /etc/logrotate.d/kfd-checkpoint`);
