@@ -11,8 +11,8 @@
 #include "addon/listener.h"
 #include "addon/process.h"
 #include "addon/sibling_check_js.h"
-#include "addon/stores_job.h"
 #include "addon/staging.h"
+#include "addon/stores_job.h"
 #include "addon/transfer_job.h"
 #include "addon/trials.h"
 

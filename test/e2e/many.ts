@@ -5,9 +5,10 @@ import { readdirSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, run } from './support/command.js';
 import { Container } from './support/container.js';
-import { gpuWith } from './support/gpu.js';
+import { gpuWith, loadGpu, meetComplaint, pinnedEventsPage } from './support/gpu.js';
 import { scenario } from './support/suite.js';
 
+const fourGpus = gpuWith('gpus=4', 'hive=1');
 /** Of each engine: the module makes four for both lanes. */
 const nodes: Readonly<Record<string, readonly string[]>> = {
   crun: ['renderD128', 'renderD129'],
@@ -58,6 +59,9 @@ scenario(
       }
       for (const name of all) await run('podman', 'rm', '-f', '-t', '0', name);
     }
+    await meetComplaint(pinnedEventsPage);
+    // The pages that it is about stay pinned.
+    await meet(() => loadGpu(fourGpus));
   },
-  { gpu: gpuWith('gpus=4', 'hive=1') },
+  { gpu: fourGpus },
 );

@@ -7,7 +7,8 @@ import { connect } from 'node:net';
 import { until } from './command.js';
 
 const program = '/usr/bin/docker-registry';
-const folder = '/var/tmp/registry';
+/** In memory, where images are, too: the guest's disk has little room. */
+const folder = '/var/lib/containers/registry';
 const trust = '/etc/containers/registries.conf.d/lab.conf';
 const port = 5000;
 
