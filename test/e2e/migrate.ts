@@ -68,10 +68,16 @@ async function killedWhileHeld(job: Container, second: SecondHost, whom: 'source
   const words = ['migrate', '--with-image', job.name, 'second'];
   const first = spawn('kfd-checkpoint', words, {
     env: { ...process.env, PATH: second.path },
-    stdio: 'ignore',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  first.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
   });
   const ended = once(first, 'exit');
-  await until('the restore there', () => second.isHeld);
+  await until('the restore there', () => second.isHeld, 180).catch((error: Error) => {
+    throw new Error(`${error.message}: ${said}`);
+  });
   if (whom === 'source') first.kill('SIGKILL');
   else {
     const target = second.connections().find(({ words: said }) => said.endsWith('migrate-target'));
