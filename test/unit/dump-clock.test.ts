@@ -59,3 +59,16 @@ test('times of a checkpoint: each phase, and the freeze from the first pause to 
     freeze: 30000,
   });
 });
+
+test('the phase of now: its time with that of before it came back, and the time of all', (t) => {
+  const time = { ms: 1000 };
+  t.mock.method(performance, 'now', () => time.ms);
+  const phases = new Phases('gate');
+  time.ms += 1;
+  phases.enter('seal');
+  time.ms += 2;
+  assert.deepEqual(phases.current, { name: 'seal', us: 2000, totalUs: 3000 });
+  phases.enter('gate');
+  time.ms += 4;
+  assert.deepEqual(phases.current, { name: 'gate', us: 5000, totalUs: 7000 });
+});

@@ -28,6 +28,22 @@ test('a deadline that has passed while the program ran is over', async (t) => {
   });
 });
 
+test('a deadline is over when the seconds that are left have passed, and not before', async (t) => {
+  runningFor(t, 1);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let over = false;
+  const never = new Promise<void>(() => undefined);
+  const waited = assert.rejects(withDeadline(200, 'late', never), { code: 'E_TIMEOUT' });
+  void waited.then(() => {
+    over = true;
+  });
+  t.mock.timers.tick(198_999);
+  await new Promise(setImmediate);
+  assert.equal(over, false);
+  t.mock.timers.tick(1);
+  await waited;
+});
+
 test('work in time, or work that fails, is its own answer, and no timer stays', async (t) => {
   runningFor(t, 1);
   const timers = () =>

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { readHost } from '../../src/gpu/host.js';
 import type { SharedBo } from '../../src/session/buffers/places.js';
 import { KernelLimits } from '../../src/session/dump/kernel-limits.js';
 import { refuseUnrestorable } from '../../src/session/dump/unrestorable.js';
 import { dumped, kfdVersion } from './dumped.js';
+import { fixtures } from './paths.js';
 import { stateBytes } from './state-builder.js';
 import { bentHost } from './sysfs-tree.js';
 
@@ -45,6 +48,23 @@ test('a process whose shared buffers could not be exchanged is refused while it 
   });
 });
 
+test('processes wait for each other by BOs of render files alone', async (t) => {
+  const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
+  const limits = await KernelLimits.of(host, { root: '/', restoreTakes });
+  const { state, summary, ...onRenderNodes } = dumped();
+  const processes = [
+    { ...dumped({ numObjects: 0 }), kfdBos: 3 },
+    { ...onRenderNodes, ordinal: 1, pid: 4712, comm: 'peer' },
+  ];
+  const judged = (...shares: readonly SharedBo[]) => {
+    return () => refuseUnrestorable(processes, shares, limits, readable);
+  };
+  assert.doesNotThrow(judged(share(1, 0, 0, 1), share(0, 2, 1, 1)), 'one has a BO of KFD');
+  assert.throws(judged(share(1, 0, 0, 3), share(0, 2, 1, 1)), {
+    message: /^pid 471[12] \(\w+\), pid 471[12] \(\w+\): .*such a circle cannot be restored$/,
+  });
+});
+
 test('queues and events in a layout that is not known are refused: what becomes of them cannot be told', async (t) => {
   const host = await readHost({ root: await bentHost(t, 'two-gpus', {}), kfdVersion });
   const limits = await KernelLimits.of(host, { root: '/', restoreTakes });
@@ -66,8 +86,12 @@ test('queues of a state file are judged by the GPU that the process knows under 
     ranges: [],
   });
   const processes = [{ ...dumped({ bos: [] }), state }];
+  // The other GPU is of another kind.
+  const other = 'sys/class/kfd/kfd/topology/nodes/1/properties';
+  const properties = await readFile(join(fixtures, 'sysfs/two-gpus', other), 'utf8');
+  const bent = properties.replace(/^gfx_target_version .*$/m, 'gfx_target_version 110000');
   const judged = async (kernel: string) => {
-    const release = { 'proc/sys/kernel/osrelease': kernel };
+    const release = { 'proc/sys/kernel/osrelease': kernel, [other]: bent };
     const root = await bentHost(t, 'two-gpus', release);
     const limits = await KernelLimits.of(await readHost({ root, kfdVersion }), {
       root,

@@ -16,23 +16,26 @@ const betweenMs = 50;
 
 /**
  * True when a process lives and nothing ends it. A killed one may need seconds for its end, in which the driver frees
- * its memory.
+ * its memory. `proc`: the folder /proc.
  */
-export async function anySurvives(processes: readonly Process[]): Promise<boolean> {
-  const first = await livingOf(processes);
+export async function anySurvives(
+  processes: readonly Process[],
+  proc: string = '/proc',
+): Promise<boolean> {
+  const first = await livingOf(processes, proc);
   if (first.length === 0) return false;
   await delay(betweenMs);
-  return (await livingOf(first)).length > 0;
+  return (await livingOf(first, proc)).length > 0;
 }
 
-async function livingOf(processes: readonly Process[]): Promise<Process[]> {
-  const living = await Promise.all(processes.map(lives));
+async function livingOf(processes: readonly Process[], proc: string): Promise<Process[]> {
+  const living = await Promise.all(processes.map((process) => lives(process, proc)));
   return processes.filter((_, i) => living[i]);
 }
 
 /** Asked last, the pidfd says that the pid still belongs to this process. */
-async function lives({ pid, pidfd }: Process): Promise<boolean> {
-  const tasks = `/proc/${pid}/task`;
+async function lives({ pid, pidfd }: Process, proc: string): Promise<boolean> {
+  const tasks = `${proc}/${pid}/task`;
   const ids = await readdir(tasks).catch(() => []);
   const states = await Promise.all(ids.map((id) => isTaskEnding(`${tasks}/${id}`)));
   return states.includes(false) && native().isAlive(pidfd);
