@@ -123,7 +123,8 @@ async function run(
   });
   const onPhase = (phase: SourceState['phase']) => {
     play.phase = phase;
-    const text = phaseTexts[phase];
+    const isAhead = phase === 'stopping' && (how.precopy ?? 0) > 0;
+    const text = isAhead ? 'runs on while contents are sent ahead' : phaseTexts[phase];
     if (text !== undefined) say(text);
   };
   const side: SourceSide = new SourceSide(
