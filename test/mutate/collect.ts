@@ -54,7 +54,8 @@ async function runBody(name: string, body: Body): Promise<void> {
     try {
       for (const cleanup of cleanups) await cleanup();
     } finally {
-      mocks.restoreAll();
+      // Timers, too.
+      mocks.reset();
     }
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Context, test as collect, collected } from '../mutate/collect.js';
 import { Judged } from '../mutate/judged.js';
 import { mutate } from '../mutate/mutations.js';
 import { withSwitches } from '../mutate/native-guards.js';
@@ -175,4 +176,17 @@ test('85 of 100 suffice, 84 do not; a judgement has a reason', () => {
   );
   assert.throws(() => new Judged('# why\n\nsrc/a.ts: x\n'), /without a reason: src\/a\.ts: x/);
   assert.ok(Judged.fromList().reasonOf({ file: 'src/none.ts', change: 'x' }) === undefined);
+});
+
+test('what a test replaces is back when it has ended, timers too: others share its process', async () => {
+  const [timeout, max] = [setTimeout, Math.max];
+  collect('replaces', (t: Context) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    t.mock.method(Math, 'max', () => 7);
+    assert.notEqual(setTimeout, timeout);
+    assert.notEqual(Math.max, max);
+  });
+  await collected.pop()?.run();
+  assert.equal(setTimeout, timeout);
+  assert.equal(Math.max, max);
 });
