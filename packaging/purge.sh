@@ -3,8 +3,8 @@
 # contain it: a purge comes after the files. So it has no percent sign, which rpm would replace.
 state=/var/lib/kfd-checkpoint
 rm -rf /var/log/kfd-checkpoint /run/kfd-checkpoint.staging
-# A migration to this host that has not ended has memory mounted there.
-rm -rf /run/kfd-checkpoint 2>/dev/null || :
+# A migration to this host that has not ended has memory mounted there, which holds what has arrived: it stays.
+rm -rf --one-file-system /run/kfd-checkpoint 2>/dev/null || :
 rm -f "$state/last-migration.json" "$state"/.last-migration.json.*.tmp
 # A migration that has not ended keeps there what its container is restored from.
 left=
