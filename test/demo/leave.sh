@@ -5,14 +5,7 @@ set -eu
 
 set_up
 step "podman run --device /dev/kfd --device /dev/dri/renderD128: ROCr fills 128 MiB of VRAM"
-podman run -d --name job --device /dev/kfd --device /dev/dri/renderD128 localhost/gpu-worker:latest \
-	gpu-worker --vram-mib 128 --host-mib 32 --seed 42 --pending-barrier >/dev/null
-for _ in $(seq 600); do
-	podman exec job cat /ctl/status 2>/dev/null | grep -q ^ready && break
-	sleep 0.5
-done
-ready=$(podman exec job cat /ctl/status)
-step "$ready"
+run_job bridge --vram-mib 128 --host-mib 32
 
 step "podman container checkpoint --export"
 began=$(now_ms)

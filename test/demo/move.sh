@@ -7,15 +7,7 @@ set_up
 step "the same on host-b, by ssh; it has no container image"
 ssh host-b 'bash /repo/packaging/install.sh && kfd-checkpoint configure >/dev/null'
 step "podman run --device /dev/kfd --device /dev/dri/renderD128: ROCr fills 128 MiB of VRAM"
-podman run -d --name job --network none --device /dev/kfd --device /dev/dri/renderD128 localhost/gpu-worker:latest \
-	gpu-worker --vram-mib 96 --changing-mib 32 --changes-mib 4 --host-mib 32 --seed 42 --step-ms 500 \
-	--pending-barrier >/dev/null
-for _ in $(seq 600); do
-	podman exec job cat /ctl/status 2>/dev/null | grep -q ^ready && break
-	sleep 0.5
-done
-ready=$(podman exec job cat /ctl/status)
-step "$ready"
+run_job none --vram-mib 96 --changing-mib 32 --changes-mib 4 --host-mib 32 --step-ms 500
 
 step "kfd-checkpoint migrate --with-image job host-b"
 kfd-checkpoint migrate --with-image --format json job host-b >/share/migrate.json

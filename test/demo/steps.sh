@@ -18,6 +18,21 @@ set_up() {
 	podman load -q -i "$image" >/dev/null
 }
 
+# run_job NETWORK OPTION...: a container "job" whose gpu-worker has these options. Sets ready to what it says when it
+# holds all.
+run_job() {
+	network=$1
+	shift
+	podman run -d --name job --network "$network" --device /dev/kfd --device /dev/dri/renderD128 \
+		localhost/gpu-worker:latest gpu-worker "$@" --seed 42 --pending-barrier >/dev/null
+	for _ in $(seq 600); do
+		podman exec job cat /ctl/status 2>/dev/null | grep -q ^ready && break
+		sleep 0.5
+	done
+	ready=$(podman exec job cat /ctl/status)
+	step "$ready"
+}
+
 # account FILE KEY=VALUE...: what this side saw, as one JSON object of strings.
 account() {
 	file=$1
