@@ -3,8 +3,9 @@
  * so that equal contents are equal layers, wherever they were made.
  */
 
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { PagesPart } from '../addon/images.js';
+import { KfdError } from '../errors.js';
 import { storeName } from './layers.js';
 import { imagePrefix } from './names.js';
 import type { Descriptor } from './oci-layout.js';
@@ -62,8 +63,8 @@ export async function storeIn(path: string, root: string): Promise<PagesPart | u
 }
 
 /**
- * Makes the file `path`, which has a store of `size` bytes at `storeBegin`, a layer in the layout `dir`. Throws Node's
- * error.
+ * Makes the file `path`, which has a store of `size` bytes at `storeBegin`, a layer in the layout `dir`. Throws E_IO,
+ * Node's error.
  */
 export async function putStore(
   dir: string,
@@ -73,12 +74,19 @@ export async function putStore(
 ): Promise<Descriptor> {
   const file = await open(path, 'r+');
   try {
-    const head = storeHead(name, size);
-    await file.write(head, 0, head.length, 0);
-    const tail = storeTail(size);
-    await file.write(tail, 0, tail.length, storeBegin + size);
+    await writeAt(file, storeHead(name, size), 0);
+    await writeAt(file, storeTail(size), storeBegin + size);
   } finally {
     await file.close();
   }
   return putFile(dir, mediaTypes.layer, path);
+}
+
+/** A file system that gets full writes a part, and says nothing. */
+async function writeAt(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  const { bytesWritten } = await file.write(bytes, 0, bytes.length, at);
+  if (bytesWritten === bytes.length) return;
+  throw new KfdError('E_IO', 'a layer cannot be written whole', {
+    hint: 'make room on the file system of the layout',
+  });
 }
