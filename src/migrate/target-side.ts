@@ -162,11 +162,11 @@ export class TargetSide {
     return { type: 'failed', id: this.id, failure: failureOf(failure ?? this.#forgotten()) };
   }
 
-  /** Nothing of it is here, and no record says why: the guard ended it, or what was recorded is gone. */
+  /** No record says why nothing of it is here. */
   #forgotten(): KfdError {
     return new KfdError(
       'E_TIMEOUT',
-      `${this.#record.container}: given up, for its lease was over`,
+      `${this.#record.container}: is not here: its lease was over, or its record is gone`,
       {
         hint: 'where a restore takes longer, give it more time: --lease SECONDS',
       },
