@@ -19,7 +19,8 @@ export interface Blob {
 }
 
 const maxDocument = 4 << 20;
-const tagAnnotation = 'org.opencontainers.image.ref.name';
+/** On a descriptor in the list of images: its tag. */
+export const tagAnnotation = 'org.opencontainers.image.ref.name';
 
 const digest = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
 const descriptor = v.object({
@@ -94,11 +95,6 @@ export function entryIn(
   return { manifest: blobOf(first), at: manifests.indexOf(first) };
 }
 
-/** Its layers, as by `layersIn`. Throws E_IMAGE_CORRUPT for an image that is no checkpoint, and for damage. */
-export async function layerBlobs(dir: string, manifest: Blob, shown: string): Promise<Layers> {
-  return layersIn(await manifestBytes(dir, manifest, shown), manifest.name, shown);
-}
-
 /** The bytes of a manifest, which are those that the index names. Throws E_IMAGE_CORRUPT. */
 export async function manifestBytes(dir: string, manifest: Blob, shown: string): Promise<Buffer> {
   const bytes = await read(dir, manifest.name, shown);
@@ -124,7 +120,7 @@ export interface Layers {
 /** More than any engine takes. */
 const maxLayers = 127;
 
-/** The same of the bytes of a manifest, called `name`. */
+/** The layers in the bytes of a manifest, called `name`. Throws E_IMAGE_CORRUPT for an image that is no checkpoint. */
 export function layersIn(manifest: Buffer, name: string, shown: string): Layers {
   const { layers } = parse(manifestDocument, manifest, name, shown);
   const last = layers.at(-1);

@@ -12,6 +12,7 @@ import {
   indexBlob,
   type LayoutImage,
   layoutImages,
+  tagAnnotation,
 } from './oci-layout.js';
 
 export const mediaTypes = {
@@ -21,7 +22,6 @@ export const mediaTypes = {
 } as const;
 
 const layoutBlob = 'oci-layout';
-const tagAnnotation = 'org.opencontainers.image.ref.name';
 
 /**
  * Makes the folder a layout where it is new or empty, for its owner alone. Returns the images of the layout. Throws

@@ -26,10 +26,10 @@ export function planStores(uses: readonly StoreUse[], missing: number): StorePla
   );
   // The largest ones stay: what is in the others is to be sent again.
   const byLive = worth.toSorted(([, a], [, b]) => b.live - a.live);
+  const all = uses.reduce((sum, { live }) => sum + live, missing);
   for (let count = byLive.length; ; count--) {
     const kept = byLive.slice(0, count);
     const inKept = kept.reduce((sum, [, { live }]) => sum + live, 0);
-    const all = uses.reduce((sum, { live }) => sum + live, missing);
     const rest = all - inKept;
     const added = Math.min(mostNew, Math.ceil(rest / leastBytes));
     if (kept.length + added > mostStores) continue;

@@ -11,7 +11,7 @@ import {
   blobPath,
   indexBlob,
   type Layers,
-  layerBlobs,
+  layersIn,
   manifestBlob,
   manifestBytes,
 } from '../archive/oci-layout.js';
@@ -93,8 +93,7 @@ export async function withCheckpoint<T>(
     case 'oci': {
       const { path, tag } = reference;
       const manifest = await manifestBlob(path, tag, name);
-      const layers = await layerBlobs(path, manifest, name);
-      const annotations = await annotationsOf(path, manifest, name);
+      const { layers, annotations } = await described(path, manifest, name);
       return work({ ...(await pathsIn(path, layers, name)), reference, annotations });
     }
     case 'oci-archive': {
@@ -105,8 +104,7 @@ export async function withCheckpoint<T>(
         await take(indexBlob);
         const manifest = await manifestBlob(folder, tag, name);
         await take(manifest.name);
-        const layers = await layerBlobs(folder, manifest, name);
-        const annotations = await annotationsOf(folder, manifest, name);
+        const { layers, annotations } = await described(folder, manifest, name);
         for (const one of [...layers.stores, layers.checkpoint]) await take(one.name);
         return work({ ...(await pathsIn(folder, layers, name)), reference, annotations });
       });
@@ -114,8 +112,13 @@ export async function withCheckpoint<T>(
   }
 }
 
-const annotationsOf = async (dir: string, manifest: Blob, name: string) =>
-  annotationsIn(await manifestBytes(dir, manifest, name), manifest.name, name);
+async function described(dir: string, manifest: Blob, name: string) {
+  const bytes = await manifestBytes(dir, manifest, name);
+  return {
+    layers: layersIn(bytes, manifest.name, name),
+    annotations: annotationsIn(bytes, manifest.name, name),
+  };
+}
 
 async function pathsIn(dir: string, { checkpoint, stores }: Layers, name: string) {
   const layers: string[] = [];
