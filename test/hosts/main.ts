@@ -42,7 +42,8 @@ function migrate(job: Traveller, ...options: string[]) {
 async function nothingLeft(): Promise<void> {
   const folders =
     '/var/lib/kfd-checkpoint/migrations /var/lib/kfd-checkpoint/kept /run/kfd-checkpoint';
-  const list = `find ${folders} -type f -o -type s -o -type p 2>/dev/null || true`;
+  const files = `find ${folders} -type f -o -type s -o -type p 2>/dev/null`;
+  const list = `${files}; grep ' /run/kfd-checkpoint' /proc/mounts || true`;
   const left = async () => (await attempt('sh', '-c', list)).stdout + (await there(list));
   await until('nothing of the migration is left', async () => (await left()) === '', 30, 500).catch(
     async () => assert.equal(await left(), ''),
@@ -51,7 +52,7 @@ async function nothingLeft(): Promise<void> {
 
 for (const engine of ['crun', 'runc']) {
   test(`a container moves with its GPU contents and its image (${engine})`, async () => {
-    const job = await Traveller.start(`moves-${engine}`, engine, worker);
+    const job = await Traveller.start('job', engine, worker);
     const before = counter(await job.ask('here', 'status'));
     const dry = await migrate(job, '--dry-run', '--format', 'json');
     const { reasons } = JSON.parse(dry.stdout) as { reasons: { code: string }[] };
@@ -74,6 +75,16 @@ for (const engine of ['crun', 'runc']) {
   });
 }
 
+/** Cuts the network while `work` lasts. */
+async function withoutNetwork<T>(work: () => Promise<T>): Promise<T> {
+  await setNetwork('down');
+  try {
+    return await work();
+  } finally {
+    await setNetwork('up');
+  }
+}
+
 /** Starts the verb; `stderr` is what it has said so far. */
 function begin(job: Traveller, ...options: string[]) {
   const words = ['migrate', ...options, job.name, hostB];
@@ -89,10 +100,8 @@ test('the network is cut while contents are sent: the container goes on here', a
   const job = await Traveller.start('cut', 'crun', worker);
   const { said, ended } = begin(job, '--precopy', '0');
   await until('the checkpoint', () => /making the checkpoint/.test(said.stderr), 120);
-  await setNetwork('down');
   // ssh gives up by itself: ServerAliveInterval.
-  const status = await ended;
-  await setNetwork('up');
+  const status = await withoutNetwork(() => ended);
   assert.notEqual(status, 0, said.stderr);
   assert.match(said.stderr, /cut: did not move, and runs here: /);
   assert.equal(await job.states(), 'running here, none there');
@@ -104,13 +113,9 @@ test('the network is cut while it is restored there, and comes back: exactly one
   const job = await Traveller.start('doubt', 'crun', worker);
   const { said, ended } = begin(job, '--precopy', '0', '--lease', '120');
   await until('the lease', () => /being started there/.test(said.stderr), 180);
-  await setNetwork('down');
-  await until(
-    'a host that cannot be reached',
-    () => /cannot reach host-b yet/.test(said.stderr),
-    120,
+  await withoutNetwork(() =>
+    until('a host that cannot be reached', () => /cannot reach host-b yet/.test(said.stderr), 120),
   );
-  await setNetwork('up');
   const status = await ended;
   const states = await job.states();
   assert.match(states, /^(running here, none there|none here, running there)$/, said.stderr);
