@@ -69,6 +69,11 @@ class Spare {
     this.#listener = new (native().Listener)(spareSocket, (delivery) => this.#hear(delivery));
   }
 
+  /** systemd stops the unit with a signal of its own (KillSignal=). A session at work goes on. */
+  stop(): void {
+    if (this.#listener !== undefined) this.#end(new SpareEnded('the unit is stopped'));
+  }
+
   #end(outcome: HandedOver | SpareEnded): void {
     this.#listener?.close();
     this.#listener = undefined;
@@ -120,10 +125,9 @@ class Spare {
  */
 export async function waitForWork(program: string): Promise<HandedOver> {
   const outcome = await new Promise<HandedOver | SpareEnded>((settle) => {
-    new Spare(program, settle);
+    const spare = new Spare(program, settle);
+    process.on('SIGUSR2', () => spare.stop());
   });
   if (outcome instanceof SpareEnded) throw outcome;
-  // systemd stops the unit with this signal (KillSignal=). A session at work goes on.
-  process.on('SIGUSR2', () => {});
   return outcome;
 }
