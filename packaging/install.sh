@@ -48,8 +48,10 @@ link "../lib/kfd-checkpoint/libexec/kfd-checkpoint" "$prefix/bin/kfd-checkpoint"
 link "../lib/kfd-checkpoint/bin/checkpointctl-kfd" "$prefix/bin/checkpointctl-kfd"
 link "../lib/kfd-checkpoint/shim/containerd-shim-kfd-v2" "$prefix/bin/containerd-shim-kfd-v2"
 system=$destination$own/system
-sed -i "s|@PREFIX@|$prefix|" "$system/kfd-checkpoint-refresh.service"
-put "$system/kfd-checkpoint-refresh.service" "$prefix/lib/systemd/system/kfd-checkpoint-refresh.service"
+for unit in kfd-checkpoint-refresh.service kfd-checkpoint-spare.service; do
+	sed -i "s|@PREFIX@|$prefix|g" "$system/$unit"
+	put "$system/$unit" "$prefix/lib/systemd/system/$unit"
+done
 put "$system/kfd-checkpoint.preset" "$prefix/lib/systemd/system-preset/85-kfd-checkpoint.preset"
 put "$system/kfd-checkpoint.tmpfiles" "$prefix/lib/tmpfiles.d/kfd-checkpoint.conf"
 put "$system/kfd-checkpoint.logrotate" /etc/logrotate.d/kfd-checkpoint

@@ -1,9 +1,9 @@
 #!/bin/bash
 # npm run bench [-- SECTION...]: sets up, measures in a guest, writes build/bench/results.json and prints tables.
-# Sections: table, hidden, freeze, processes, memory, plain, containerd (these by default), migrate. Figures are those
-# of a simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its time
-# model is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with a
-# clock that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
+# Sections: table, hidden, freeze, processes, memory, plain, containerd (these by default), spare, migrate. Figures are
+# those of a simulated GPU in an emulated machine: compare them only with each other. The driver is kfdsim, because its
+# time model is finer. The guest has 19 GiB, enough for eight processes and their image. "plain" has its own guest with
+# a clock that counts instructions. It measures differences of a few milliseconds, which are otherwise lost in noise.
 # "migrate" has two guests with the real driver and a network of BENCH_MBIT (40) Mbit/s between them. It takes
 # BENCH_ROUNDS (5) of each way, with BENCH_MIB (1024) MiB of contents. "native [DIR]" alone needs neither guest nor
 # root. It measures the content pipeline over a modelled link and files in DIR (/tmp by default). Its results are

@@ -41,10 +41,10 @@ std::vector<Mount> cgroup_mounts() {
   return mounts;
 }
 
-/// Moves this process; false when the kernel does not take it.
-bool enter_cgroup(const std::string& directory) {
+/// Moves the process; false when the kernel does not take it.
+bool enter_cgroup(const std::string& directory, const std::string& pid) {
   const UniqueFd procs(::open((directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  return procs && ::write(procs.get(), "0", 1) == 1;
+  return procs && ::write(procs.get(), pid.data(), pid.size()) == static_cast<ssize_t>(pid.size());
 }
 
 /// The kernel removes no cgroup with a process.
@@ -55,26 +55,26 @@ void remove_empty_ones(const std::string& parent) {
   }
 }
 
-bool enter_child(const std::string& parent, const std::string& name) {
+bool enter_child(const std::string& parent, const std::string& name, const std::string& pid) {
   remove_empty_ones(parent);
   const std::string child = parent + "/" + name;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ::mkdir(child.c_str(), 0755);
-    if (enter_cgroup(child)) return true;
+    if (enter_cgroup(child, pid)) return true;
   }
   return false;
 }
 
 }  // namespace
 
-void leave_cgroup(const std::string& name) {
+void leave_cgroup(const std::string& name, const std::string& pid) {
   for (const Mount& mount : cgroup_mounts()) {
     const std::string own = mount.point + "/" + kCgroup;
     ::mkdir(own.c_str(), 0755);
-    if (mount.is_unified && enter_child(own, name)) continue;
+    if (mount.is_unified && enter_child(own, name, pid)) continue;
     // A new cgroup of the version 1 controller "cpuset" has no CPUs and accepts no process. The
     // root cgroup does.
-    if (!enter_cgroup(own)) enter_cgroup(mount.point);
+    if (!enter_cgroup(own, pid)) enter_cgroup(mount.point, pid);
   }
 }
 

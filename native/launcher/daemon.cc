@@ -95,20 +95,23 @@ std::string start_daemon(const std::string& name, const std::vector<std::string>
   int status = 0;
   while (::waitpid(child, &status, 0) == -1 && errno == EINTR) {
   }
+  return session_says(reader.get(), timeout_ms);
+}
 
+std::string session_says(int reader, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   std::string text;
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd poller{reader.get(), POLLIN, 0};
+    pollfd poller{reader, POLLIN, 0};
     const int ready = ::poll(&poller, 1, left < 0 ? 0 : static_cast<int>(left));
     if (ready == -1 && errno == EINTR) continue;
     if (ready == 0) errno = ETIMEDOUT;
     if (ready <= 0) throw io_error("session: wait until it is ready");
     char buffer[4096];
-    const ssize_t n = ::read(reader.get(), buffer, sizeof buffer);
+    const ssize_t n = ::read(reader, buffer, sizeof buffer);
     if (n == -1 && errno == EINTR) continue;
     if (n <= 0) return text;
     text.append(buffer, static_cast<std::size_t>(n));

@@ -13,4 +13,8 @@ namespace kfdcp::launcher {
 std::string start_daemon(const std::string& name, const std::vector<std::string>& command,
                          int timeout_ms);
 
+/// Everything that a session writes into the pipe `reader` before it closes it. Throws as
+/// start_daemon().
+std::string session_says(int reader, int timeout_ms);
+
 }  // namespace kfdcp::launcher

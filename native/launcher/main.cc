@@ -11,6 +11,7 @@
 #include "core/wire/session_socket.h"
 #include "core/wire/wire.h"
 #include "launcher/daemon.h"
+#include "launcher/spare.h"
 
 namespace {
 
@@ -41,15 +42,22 @@ Stage read_stage() {
   return stage;
 }
 
-int start_session(const Stage& stage, const std::string& package, const char* operation) {
-  kfdcp::stage("launcher", "starting");
+/// What the session says when it is ready, or why it is not.
+std::string begin_session(const launcher::Work& work, const std::string& program,
+                          const std::string& node) {
+  const std::string pid = std::to_string(work.criu_pid);
+  if (auto said = launcher::use_spare(program, work, pid, kStartTimeoutMs)) return *said;
   // Without flags for V8: most of them, including --jitless, make V8 compile Node.js's own modules
   // again, and CRIU waits for it.
+  return launcher::start_daemon(pid, {node, program, work.operation, pid, work.image_directory},
+                                kStartTimeoutMs);
+}
+
+int start_session(const Stage& stage, const std::string& package, const char* operation) {
+  kfdcp::stage("launcher", "starting");
   const std::string answer =
-      launcher::start_daemon(std::to_string(stage.criu_pid),
-                             {package + "/libexec/node", package + "/dist/src/session/main.js",
-                              operation, std::to_string(stage.criu_pid), stage.image_directory},
-                             kStartTimeoutMs);
+      begin_session({operation, stage.criu_pid, stage.image_directory},
+                    package + "/dist/src/session/main.js", package + "/libexec/node");
   kfdcp::stage("launcher", "started");
   if (answer == "ready\n") return kGoOn;
   std::fprintf(stderr, "Error (kfd-checkpoint): %s\n",

@@ -1,12 +1,12 @@
 /**
  * The session daemon: `main.js dump|restore CRIU_PID IMAGE_DIRECTORY`. The launcher starts it with a pipe as descriptor
- * 3, which gets "ready" or the reason of a failure.
+ * 3, which gets "ready" or the reason of a failure. `main.js spare` waits until a launcher hands both over.
  */
 
 import { closeSync, writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { readConfig } from '../config.js';
-import { native } from '../native.js';
+import { type Descriptor, native } from '../native.js';
 import { requestedForDump } from './contents/requests.js';
 import { SessionContext, type SessionRequest } from './context.js';
 import { removeDeadFolders } from './control/folders.js';
@@ -17,25 +17,29 @@ import { removeOldLogs } from './old-logs.js';
 import { OwnCgroup } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
 import { RestoreSession } from './restore/session.js';
+import { SpareEnded, waitForWork } from './spare.js';
 
-const readyFd = 3;
+type Ready = Pick<Descriptor, 'fd' | 'close'>;
+
+/** The pipe to the launcher, until it has been told. */
+let ready: Ready | undefined;
 /** The launcher sends standard error here. It shows failures before the session has a log. */
 const earlyLog = '/var/log/kfd-checkpoint/session-stderr.log';
 
-const cgroup = new OwnCgroup();
-
-/** Afterwards the descriptor is closed, and its number may be that of another file. */
-let launcherWaits = true;
+/** Of this session's work: a spare session that waits has none. */
+let cgroup: OwnCgroup | undefined;
 
 /** A launcher that was killed has ended CRIU's work: the session ends with CRIU. */
 function reportToLauncher(text: string): void {
-  launcherWaits = false;
+  const pipe = ready;
+  // Once it is closed, its number may be that of another file.
+  ready = undefined;
   try {
-    writeSync(readyFd, text);
+    if (pipe !== undefined) writeSync(pipe.fd, text);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
   } finally {
-    closeSync(readyFd);
+    pipe?.close();
   }
 }
 
@@ -65,12 +69,29 @@ function readRequest([operation, criuPid, imageDirectory]: readonly string[]): S
   return { operation, criuPid: Number(criuPid), imageDirectory };
 }
 
+/** The work of this session, at once or when a launcher has some. Rejects as `waitForWork`. */
+async function takeWork(words: readonly string[]): Promise<SessionRequest> {
+  if (words.length !== 1 || words[0] !== 'spare') {
+    ready = { fd: 3, close: () => closeSync(3) };
+    return readRequest(words);
+  }
+  // What is loaded and compiled now need not be later.
+  await readConfig();
+  const work = await waitForWork(process.argv[1] ?? '');
+  ready = work.ready;
+  return work.request;
+}
+
 async function main(): Promise<void> {
-  const request = readRequest(process.argv.slice(2));
+  const request = await takeWork(process.argv.slice(2));
+  const isSpare = process.argv[2] === 'spare';
+  // The launcher has moved this process there.
+  cgroup = new OwnCgroup();
   const { config, unknownOptions } = await readConfig();
   const isDump = request.operation === 'dump';
   const contents = isDump ? await requestedForDump(request.criuPid) : undefined;
   const context = new SessionContext(request, config, contents);
+  if (isSpare) context.log.info({}, 'was spare');
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');
   if (contents !== undefined)
     context.log.info({ folder: contents.folder.name, stream: contents.stream }, 'contents folder');
@@ -102,10 +123,11 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): never {
+  if (error instanceof SpareEnded) return end(0);
   const known = asSessionError(error);
   process.stderr.write(`${new Date().toISOString()} session: ${inspect(known)}\n`);
   try {
-    if (launcherWaits) reportToLauncher(explain(known, earlyLog));
+    reportToLauncher(explain(known, earlyLog));
   } catch {
     // The launcher has ended, or was none.
   }
@@ -113,7 +135,7 @@ function fail(error: unknown): never {
 }
 
 function end(status: number): never {
-  cgroup.leave();
+  cgroup?.leave();
   process.exit(status);
 }
 

@@ -10,9 +10,10 @@ import { memory } from './memory.js';
 import { migrateBench as migrate } from './migrate.js';
 import { plain } from './plain.js';
 import { processes } from './processes.js';
+import { spare } from './spare.js';
 import { table } from './table.js';
 
-const sections = { table, hidden, freeze, processes, memory, plain, containerd, migrate };
+const sections = { table, hidden, freeze, processes, memory, plain, containerd, spare, migrate };
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);

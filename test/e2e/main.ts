@@ -46,6 +46,7 @@ const moreParts = [
   'pressure',
   'failing-gpu',
   'selftest',
+  'spare',
   'migrate',
   'ci',
 ];

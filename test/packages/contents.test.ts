@@ -45,6 +45,7 @@ test('all is in our folder, but for what the system looks for elsewhere', () => 
   assert.deepEqual(outside, [
     '/etc/logrotate.d/kfd-checkpoint',
     '/usr/lib/systemd/system/kfd-checkpoint-refresh.service',
+    '/usr/lib/systemd/system/kfd-checkpoint-spare.service',
     '/usr/lib/systemd/system-preset/85-kfd-checkpoint.preset',
     '/usr/lib/tmpfiles.d/kfd-checkpoint.conf',
     '/usr/bin/checkpointctl-kfd',

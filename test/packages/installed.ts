@@ -22,6 +22,8 @@ import { differences, type Listing, listFiles } from './system-files.js';
 
 const [whileRunning = '', whileSaving = ''] = newerVersions;
 const refreshUnit = 'kfd-checkpoint-refresh.service';
+const spareUnit = 'kfd-checkpoint-spare.service';
+const spareSocket = '/run/kfd-checkpoint/spare.sock';
 const administrators = 'ghost-limit 2M\n';
 const criuConf = '/etc/criu/default.conf';
 
@@ -70,14 +72,32 @@ async function updateTo(version: string): Promise<void> {
   await assertRelease(version);
 }
 
+/** This guest has none of the units that come before others. */
+async function withoutOthers(unit: string): Promise<void> {
+  const settings = `/run/systemd/system/${unit}.d`;
+  mkdirSync(settings, { recursive: true });
+  writeFileSync(join(settings, 'lab.conf'), '[Unit]\nDefaultDependencies=no\n');
+  await run('systemctl', 'daemon-reload');
+}
+
+async function enableSpare(): Promise<void> {
+  assert.equal((await attempt('systemctl', 'is-enabled', spareUnit)).stdout, 'disabled');
+  await withoutOthers(spareUnit);
+  await run('systemctl', 'enable', '--now', spareUnit);
+  await until('a spare session', () => existsSync(spareSocket));
+}
+
+/** Both engines save at once: one of them has the spare session, and another one waits later. */
+async function assertSpareWorked(): Promise<void> {
+  const { stdout } = await attempt('grep', '-rlF', '"was spare"', '/var/log/kfd-checkpoint');
+  assert.match(stdout, /-dump-\d+\.log/);
+  await until('the next spare session', () => existsSync(spareSocket));
+}
+
 /** As at the boot of a host whose /usr came as an image. */
 async function refreshByUnit(): Promise<void> {
-  const settings = `/run/systemd/system/${refreshUnit}.d`;
-  mkdirSync(settings, { recursive: true });
-  // This guest has none of the units that come before others.
-  writeFileSync(join(settings, 'lab.conf'), '[Unit]\nDefaultDependencies=no\n');
+  await withoutOthers(refreshUnit);
   appendFileSync(loadedPlugin, 'damage');
-  await run('systemctl', 'daemon-reload');
   const { status } = await attempt('systemctl', 'start', refreshUnit);
   assert.equal(status, 0, (await attempt('systemctl', 'status', refreshUnit)).stdout);
   await assertRelease(whileSaving);
@@ -133,6 +153,7 @@ async function saveDuringUpdate(job: Container, archive: string, lane: Lane): Pr
 
 async function remove(): Promise<void> {
   await apt('remove', 'kfd-checkpoint');
+  assert.ok(!existsSync(spareSocket), 'the spare session runs on');
   assert.ok(!existsSync(loadedPlugin) && !existsSync(join(prefix, 'dist')));
   assert.equal(readFileSync(criuConf, 'utf8'), administrators);
   assert.ok(existsSync('/etc/kfd-checkpoint/config.json'), 'the configuration is to stay');
@@ -163,6 +184,10 @@ async function life(lane: Lane): Promise<void> {
 
   await saveDuringUpdate(job, archive, lane);
   await bringBack(job, archive);
+  await meet(enableSpare);
+  await save(job, archive);
+  await bringBack(job, archive);
+  await meet(assertSpareWorked);
   await job.remove();
   await plainLife(engine, 'updated while a checkpoint runs');
   await meet(refreshByUnit);

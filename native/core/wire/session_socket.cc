@@ -47,7 +47,7 @@ constexpr auto kEnding = 500ms;
 /// queue of connections (EAGAIN) belongs to somebody who listens.
 bool nobody_listens(const std::string& path) {
   try {
-    socket_at(path, ::connect, SOCK_NONBLOCK);
+    connect_socket(path, SOCK_NONBLOCK);
   } catch (const Error& error) {
     return error.err == ECONNREFUSED || error.err == ENOENT;
   }
@@ -97,6 +97,8 @@ UniqueFd listen_socket(const std::string& path) {
   return socket;
 }
 
-UniqueFd connect_socket(const std::string& path) { return socket_at(path, ::connect); }
+UniqueFd connect_socket(const std::string& path, int flags) {
+  return socket_at(path, ::connect, flags);
+}
 
 }  // namespace kfdcp

@@ -33,7 +33,8 @@ bool remove_dead_session(int criu_pid);
 /// Listens at `path`, where nobody else may do so; a socket that is left of one who did is
 /// replaced. Throws Error{io}.
 UniqueFd listen_socket(const std::string& path);
-/// Connects to the socket at `path`. Throws Error{io}.
-UniqueFd connect_socket(const std::string& path);
+/// Connects to the socket at `path`. With SOCK_NONBLOCK in `flags` a full queue of connections is
+/// an error (EAGAIN), not a wait. Throws Error{io}.
+UniqueFd connect_socket(const std::string& path, int flags = 0);
 
 }  // namespace kfdcp

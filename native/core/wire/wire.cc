@@ -30,7 +30,7 @@ static_assert(sizeof(Header) == 48);
 
 bool known(std::uint32_t type) {
   return (type >= 1 && type <= 3) || type == 10 || (type >= 20 && type <= 29) ||
-         (type >= 30 && type <= 42);
+         (type >= 30 && type <= 42) || type == 50 || type == 51;
 }
 
 /// Takes every descriptor out of the control messages, so that none leaks whatever follows.

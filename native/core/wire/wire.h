@@ -67,6 +67,10 @@ enum class MessageType : std::uint32_t {
   shared_bo = 39,     // args: ordinal, BO index; answer fds: the dma-buf of the buffer that this BO
                       // of a render file shares with another process
   restore_end = 42,   // args: CRIU's result, 0: the tasks run; answered
+
+  spare_wanted = 50,  // launcher to a spare session: text = what both must agree on; answered
+  spare_begin = 51,  // launcher: the spare session begins. args: 0 = dump, 1 = restore; CRIU's pid;
+                     // text: image directory; fds: the pipe that gets "ready" or the reason
 };
 
 /// What a CRIU file id stands for. `drm`: a render file of a process whose render states wait for

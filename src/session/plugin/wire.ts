@@ -30,6 +30,8 @@ export const messageType = {
   renderState: 38,
   sharedBo: 39,
   restoreEnd: 42,
+  spareWanted: 50,
+  spareBegin: 51,
 } as const;
 
 export const fileKind = { none: 0, kfd: 1, render: 2, drm: 3, dmabuf: 4 } as const;
