@@ -13,6 +13,7 @@ import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
+import { thisHost } from './dump/this-host.js';
 import { removeOldLogs } from './old-logs.js';
 import { OwnCgroup } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
@@ -75,8 +76,8 @@ async function takeWork(words: readonly string[]): Promise<SessionRequest> {
     ready = { fd: 3, close: () => closeSync(3) };
     return readRequest(words);
   }
-  // What is loaded and compiled now need not be later.
-  await readConfig();
+  // What is loaded and compiled now need not be later. The driver may come later, and the configuration be mended.
+  await Promise.allSettled([readConfig(), thisHost()]);
   const work = await waitForWork(process.argv[1] ?? '');
   ready = work.ready;
   return work.request;

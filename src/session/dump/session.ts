@@ -4,7 +4,7 @@
  */
 
 import { KfdError } from '../../errors.js';
-import { type Host, readHost } from '../../gpu/host.js';
+import type { Host } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
 import { native } from '../../native.js';
 import { stage } from '../../stages.js';
@@ -37,6 +37,7 @@ import {
   initialDump,
 } from './state.js';
 import { anySurvives } from './survivors.js';
+import { thisHost } from './this-host.js';
 import { unpauseSurvivors } from './unpause.js';
 import { refuseUnrestorable } from './unrestorable.js';
 import { wrongBuffers } from './wrong-buffers.js';
@@ -255,9 +256,4 @@ export class DumpSession implements Cancellable {
   #failure(): KfdError {
     return this.#state.failure ?? new KfdError('E_CANCELLED', 'session: CRIU gave up');
   }
-}
-
-function thisHost(): Promise<Host> {
-  const { major, minor } = native().kfdVersion();
-  return readHost({ kfdVersion: `${major}.${minor}`, xsaveBytes: native().xsaveBytes() });
 }
