@@ -5,7 +5,7 @@
  */
 
 import { rmSync, statSync } from 'node:fs';
-import { attempt } from '../e2e/support/command.js';
+import { attemptWithin } from '../e2e/support/command.js';
 import {
   bytesSent,
   hostB,
@@ -39,8 +39,11 @@ interface Sample {
 
 type Way = (job: Traveller) => Promise<Omit<Sample, 'whole' | 'sent'>>;
 
+/** Seconds: a gigabyte over a slow network. */
+const limit = 1800;
+
 async function done(program: string, ...args: string[]): Promise<string> {
-  const { status, stdout, stderr } = await attempt(program, ...args);
+  const { status, stdout, stderr } = await attemptWithin(limit, program, ...args);
   if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
   return stdout;
 }
