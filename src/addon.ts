@@ -21,6 +21,7 @@ import type {
   StoreUse,
   ZstdDecoder,
 } from './addon/images.js';
+import type { ByteLocks } from './addon/locks.js';
 import type { Delivery, Descriptor, Listener } from './addon/messages.js';
 import type {
   ContentsSender,
@@ -43,6 +44,7 @@ import type {
 } from './addon/trials.js';
 
 export type * from './addon/images.js';
+export type * from './addon/locks.js';
 export type * from './addon/messages.js';
 export type * from './addon/transfers.js';
 export type * from './addon/trials.js';
@@ -50,6 +52,10 @@ export type * from './addon/trials.js';
 export interface Native {
   readonly Listener: new (path: string, onMessage: (delivery: Delivery) => void) => Listener;
   readonly StagingClaim: new (request: StagingRequest) => StagingClaim;
+  /** The file is created if missing. Throws KFD_IO. */
+  readonly ByteLocks: new (
+    path: string,
+  ) => ByteLocks;
   readonly TransferJob: {
     new (options: DrainOptions | UploadOptions): TransferJob;
     new (options: SnapshotOptions): TransferJob<Snapshot>;

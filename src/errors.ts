@@ -8,6 +8,8 @@ export type ErrorCode =
   | 'E_GPU_MISMATCH'
   /** Not enough free VRAM. */
   | 'E_VRAM'
+  /** Another process has a place for an SDMA queue that the image needs. */
+  | 'E_SDMA_SLOT'
   /** Another kernel release, amdgpu driver or KFD interface version: the opaque state is bound to it. */
   | 'E_KERNEL_MISMATCH'
   /** The CPU lacks what the recorded one had. */
@@ -80,6 +82,7 @@ export const exitCodes = {
   E_NO_GPU: 3,
   E_GPU_MISMATCH: 5,
   E_VRAM: 3,
+  E_SDMA_SLOT: 3,
   E_KERNEL_MISMATCH: 5,
   E_CPU_MISMATCH: 5,
   E_DEVICE_MOVED: 5,

@@ -21,6 +21,7 @@ export const statusOf = {
   E_NO_GPU: statusCode.failedPrecondition,
   E_GPU_MISMATCH: statusCode.failedPrecondition,
   E_VRAM: statusCode.failedPrecondition,
+  E_SDMA_SLOT: statusCode.failedPrecondition,
   E_KERNEL_MISMATCH: statusCode.failedPrecondition,
   E_CPU_MISMATCH: statusCode.failedPrecondition,
   E_DEVICE_MOVED: statusCode.failedPrecondition,

@@ -1,6 +1,7 @@
 // kfd_checkpoint.node: a thin layer over native/core. Only src/native.ts loads it.
 #include <napi.h>
 
+#include "addon/byte_locks_js.h"
 #include "addon/contents_js.h"
 #include "addon/descriptor.h"
 #include "addon/flatten_job.h"
@@ -24,6 +25,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   Descriptor::init(env, exports);
   Listener::init(env, exports);
   StagingClaim::init(env, exports);
+  ByteLocksJs::init(env, exports);
   ImageFramesJs::init(env, exports);
   SiblingCheckJs::init(env, exports);
   TransferJob::init(env, exports);

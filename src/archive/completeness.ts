@@ -2,7 +2,9 @@
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
+import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import type { Mismatch } from '../gpu/mismatch.js';
+import { type SdmaWants, wantsOf } from '../gpu/sdma-wants.js';
 import { isDetached } from '../manifest/elsewhere.js';
 import { pagesPattern, renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
@@ -14,7 +16,12 @@ export interface CompleteContents {
   readonly contents: CheckpointContents;
   /** Missing, cut or changed files; empty for a complete checkpoint. */
   readonly problems: readonly Mismatch[];
+  /** Places that its processes need for SDMA queues; undefined: not known. */
+  readonly wants: SdmaWants | undefined;
 }
+
+/** State files beyond this, of hundreds of thousands of objects, are not kept to be looked into. */
+const maxKnownState = 64 << 20;
 
 /**
  * Reads a checkpoint without the contents of buffers. For an uncompressed archive the time depends on the number of
@@ -26,6 +33,7 @@ export async function readComplete(
   also?: Visit,
 ): Promise<CompleteContents> {
   const digests = new Map<string, string>();
+  const objects = new Map<string, KfdObjects>();
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
@@ -34,10 +42,19 @@ export async function readComplete(
       throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
     }
     const hash = createHash('sha256');
-    for await (const chunk of content) hash.update(chunk);
+    const kept: Buffer[] = [];
+    const isKept = statePattern.test(name) && entry.size <= maxKnownState;
+    for await (const chunk of content) {
+      hash.update(chunk);
+      if (isKept) kept.push(Buffer.from(chunk));
+    }
     digests.set(name, hash.digest('hex'));
+    const known = isKept ? kfdObjectsOf(Buffer.concat(kept)) : undefined;
+    if (known !== undefined) objects.set(name, known);
   });
-  return { contents, problems: problemsOf(contents, digests) };
+  const { manifest } = contents;
+  const wants = manifest && wantsOf(manifest, (one) => objects.get(one.state_file));
+  return { contents, problems: problemsOf(contents, digests), wants };
 }
 
 function problemsOf(

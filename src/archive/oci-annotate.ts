@@ -5,6 +5,7 @@ import { asKfdError, KfdError } from '../errors.js';
 import { replaceFile } from '../os/files.js';
 import { withChanged, withMember } from '../runtime/json-text.js';
 import { hasAll } from './image-annotations.js';
+import { asOnlyWriter, type LayoutWait } from './layout-lock.js';
 import {
   annotationsIn,
   blobName,
@@ -18,18 +19,36 @@ import {
 /**
  * Adds `wanted` to the image `tag`, or to the only image. Other annotations stay. Returns whether anything was to be
  * changed. The image gets another digest, so that signatures of it do not hold any more. The earlier manifest stays as
- * a blob: another index may name it. Throws as `entryIn`, and E_IO.
+ * a blob: another index may name it. Throws as `entryIn` and `asOnlyWriter`.
  */
 export async function annotateLayout(
   dir: string,
   tag: string | undefined,
   wanted: Readonly<Record<string, string>>,
   shown: string,
+  wait: LayoutWait,
 ): Promise<boolean> {
+  // Where nothing is to be changed, the layout may be one that cannot be written.
+  if (hasAll((await read(dir, tag, shown)).present, wanted)) return false;
+  return asOnlyWriter(dir, shown, wait, () => annotate(dir, tag, wanted, shown)).catch((error) => {
+    throw asKfdError(error, shown);
+  });
+}
+
+async function read(dir: string, tag: string | undefined, shown: string) {
   const index = await readIndex(dir, shown);
   const { manifest, at } = entryIn(index, tag, shown);
   const bytes = await manifestBytes(dir, manifest, shown);
-  const present = annotationsIn(bytes, manifest.name, shown);
+  return { index, at, manifest, bytes, present: annotationsIn(bytes, manifest.name, shown) };
+}
+
+async function annotate(
+  dir: string,
+  tag: string | undefined,
+  wanted: Readonly<Record<string, string>>,
+  shown: string,
+): Promise<boolean> {
+  const { index, at, manifest, bytes, present } = await read(dir, tag, shown);
   if (hasAll(present, wanted)) return false;
   const annotated = Buffer.from(
     edited(manifest.name, shown, () =>
@@ -48,13 +67,9 @@ export async function annotateLayout(
       (list as unknown[]).map(described),
     ),
   );
-  try {
-    // The index comes last: until then the image is the earlier one.
-    await replaceFile(join(dir, blobName(digest)), annotated);
-    await replaceFile(join(dir, indexBlob), changed);
-  } catch (error) {
-    throw asKfdError(error, shown);
-  }
+  // The index comes last: until then the image is the earlier one.
+  await replaceFile(join(dir, blobName(digest)), annotated);
+  await replaceFile(join(dir, indexBlob), changed);
   return true;
 }
 

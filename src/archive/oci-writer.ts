@@ -5,6 +5,7 @@ import { createReadStream, promises } from 'node:fs';
 import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { replaceFile, syncFolder } from '../os/files.js';
+import { lockName } from './layout-lock.js';
 import {
   blobName,
   type Descriptor,
@@ -24,12 +25,12 @@ export const mediaTypes = {
 const layoutBlob = 'oci-layout';
 
 /**
- * Makes the folder a layout where it is new or empty, for its owner alone. Returns the images of the layout. Throws
- * E_USAGE for a folder with anything else, E_IMAGE_CORRUPT, Node's error.
+ * Makes the folder a layout where it is new or empty, for its owner alone. Returns the images of the layout. For its
+ * only writer. Throws E_USAGE for a folder with anything else, E_IMAGE_CORRUPT, Node's error.
  */
 export async function openLayout(dir: string, shown: string): Promise<readonly LayoutImage[]> {
   await promises.mkdir(dir, { recursive: true, mode: 0o700 });
-  const names = await promises.readdir(dir);
+  const names = (await promises.readdir(dir)).filter((name) => name !== lockName);
   if (names.includes(indexBlob)) return layoutImages(dir, shown);
   if (names.length > 0) {
     throw new KfdError('E_USAGE', `${shown}: is a folder with other files`, {
@@ -67,7 +68,7 @@ export async function putFile(dir: string, mediaType: string, path: string): Pro
 
 /**
  * Puts the image `manifest` into the list, last, in place of one with the same tag. Blobs that only that one had are
- * removed. Throws Node's error.
+ * removed. For the only writer since `images` were read. Throws Node's error.
  */
 export async function putImage(
   dir: string,

@@ -31,14 +31,14 @@ export function annotateCommand(context: CommandContext): Command {
 /** What adds annotations to the image, and returns whether it had to. Throws E_USAGE. */
 function adderFor(
   image: string,
-  { run }: CommandContext,
+  context: CommandContext,
 ): (wanted: Readonly<Record<string, string>>) => Promise<boolean> {
   const reference = imageReference(image);
   switch (reference?.transport) {
     case 'containers-storage':
-      return (wanted) => annotateStored(reference.image, wanted, run);
+      return (wanted) => annotateStored(reference.image, wanted, context.run);
     case 'oci':
-      return (wanted) => annotateLayout(reference.path, reference.tag, wanted, image);
+      return (wanted) => annotateLayout(reference.path, reference.tag, wanted, image, context);
     default:
       throw new KfdError('E_USAGE', `${image}: cannot be annotated`, {
         hint: 'name containers-storage:NAME or oci:DIR; unpack an oci-archive to a folder first',

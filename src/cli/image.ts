@@ -6,6 +6,7 @@ import { Argument, Command } from 'commander';
 import { gpuAnnotations } from '../archive/image-annotations.js';
 import { imageConfig, imageManifest } from '../archive/image-documents.js';
 import { storeName } from '../archive/layers.js';
+import { asOnlyWriter } from '../archive/layout-lock.js';
 import type { Descriptor } from '../archive/oci-layout.js';
 import { mediaTypes, openLayout, putBytes, putFile, putImage } from '../archive/oci-writer.js';
 import { assertRoom, bytesToUnpack, readWithPlaces, withPages } from '../archive/pages-parts.js';
@@ -33,7 +34,9 @@ export function imageCommand(context: CommandContext): Command {
     .action(async (name: string, image: string, options: ImageOptions) => {
       const target = targetOf(image);
       const made = await withCheckpoint(name, context, (found) =>
-        writeImage(found, target, image, options, context),
+        asOnlyWriter(target.dir, image, context, () =>
+          writeImage(found, target, image, options, context),
+        ),
       ).catch((error: unknown) => {
         throw asKfdError(error, image);
       });

@@ -4,9 +4,9 @@ import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
 import { listRecords, type SourceRecord } from '../migrate/journal.js';
 import { removeDeadContents, removeDeadSockets, removeFiles } from '../migrate/leftovers.js';
-import { Lock } from '../migrate/lock.js';
 import { placesBelow } from '../migrate/places.js';
 import { Meter, resultOf } from '../migrate/status.js';
+import { Lock } from '../os/lock.js';
 import type { CommandContext } from './context.js';
 
 /**

@@ -72,6 +72,7 @@ export async function restorabilityOf(
       root: options.root,
       kfdVersion: ifKnown(native.kfdVersion),
       xsaveBytes: ifKnown(native.xsaveBytes),
+      sdmaSlots: true,
     });
   const { manifest } = complete.contents;
   const ancestors = manifest ? await ancestorProblems(manifest, folders, native.listPages) : [];
@@ -80,13 +81,13 @@ export async function restorabilityOf(
   return judge({ ...known, problems }, folders, look, asked, config);
 }
 
-function withParent({ contents, problems }: CompleteContents): CompleteContents {
+function withParent({ contents, ...more }: CompleteContents): CompleteContents {
   const { manifest } = contents;
-  return { contents: { ...contents, manifest: manifest && withoutParent(manifest) }, problems };
+  return { contents: { ...contents, manifest: manifest && withoutParent(manifest) }, ...more };
 }
 
 async function judge(
-  { contents, problems }: CompleteContents,
+  { contents, problems, wants }: CompleteContents,
   folders: readonly string[],
   look: () => Promise<Host>,
   asked: Choices,
@@ -96,7 +97,7 @@ async function judge(
   const reasons = problems;
   if (manifest === undefined) {
     const none = { placement: undefined, needsRewriting: false, ignoredByOption: [] };
-    return { contents, problems, host: await look(), reasons, ...none };
+    return { contents, problems, wants, host: await look(), reasons, ...none };
   }
   // A single image directory has no spec, and its container is not known. So it cannot be rewritten.
   const canRewrite = kind !== 'image';
@@ -108,7 +109,7 @@ async function judge(
   };
   const place = canRewrite ? placeOnHost : placeAsIs;
   const here = supplied(manifest, foldersFor(manifest, folders));
-  const { host, placement } = await placeWhenFree(look, (now) => place(here, now, choices));
+  const { host, placement } = await placeWhenFree(look, (now) => place(here, now, choices, wants));
   const known: readonly Difference[] = [...config.ignore_mismatch, ...(manifest.ignored ?? [])];
   const ignoredByOption = kindsOf(placement.ignored).filter((one) => !known.includes(one));
   // The session would use the configuration, because it does not know the options of this command.
@@ -116,6 +117,7 @@ async function judge(
   return {
     contents,
     problems,
+    wants,
     host,
     placement,
     reasons: [...reasons, ...placement.mismatches],

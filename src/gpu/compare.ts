@@ -14,6 +14,7 @@ import { type Difference, judged } from './ignorable.js';
 import type { Mismatch } from './mismatch.js';
 import { type GpuPair, neededGpus, pairGpus } from './pair.js';
 import { sdmaRisks } from './sdma-risks.js';
+import type { SdmaWants } from './sdma-wants.js';
 
 /** The operator's choices, as in the configuration. */
 export interface Choices {
@@ -34,9 +35,17 @@ export interface Placement {
   readonly moves: readonly DeviceMove[];
 }
 
-/** The GPU for each recorded GPU, if the archive may be rewritten. */
-export function placeOnHost(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
-  return place(manifest, host, choices, 'movable');
+/**
+ * The GPU for each recorded GPU, if the archive may be rewritten. `wants`: places that the image needs for SDMA queues;
+ * undefined: not known.
+ */
+export function placeOnHost(
+  manifest: Manifest,
+  host: Host,
+  choices: Choices = {},
+  wants?: SdmaWants,
+): Placement {
+  return place(manifest, host, choices, 'movable', wants);
 }
 
 function place(
@@ -44,6 +53,7 @@ function place(
   host: Host,
   choices: Choices,
   archive: 'movable' | 'asIs',
+  wants: SdmaWants | undefined,
 ): Placement {
   const ignored = new Set([...(choices.ignore_mismatch ?? []), ...(manifest.ignored ?? [])]);
   const general = [
@@ -55,14 +65,18 @@ function place(
   if (host.kfdDevice === undefined) {
     return { pairs: [], ...judged([...general, noKfd()], ignored), risks: [], moves: [] };
   }
-  const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, { ignored, archive });
+  const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, {
+    ignored,
+    archive,
+    wants,
+  });
   // Pairs have older firmware only when that is ignored.
   const older = pairs.flatMap(({ recorded, present }) => firmwareMisfits(recorded, present.record));
   const missing = [...tooFew(manifest, host), ...gttMisfits(manifest, host)];
   return {
     pairs,
     ...judged([...general, ...missing, ...mismatches, ...older], ignored),
-    risks: sdmaRisks(manifest, pairs),
+    risks: sdmaRisks(manifest, pairs, wants),
     moves: deviceMoves(manifest, host, pairs),
   };
 }
@@ -71,10 +85,15 @@ function place(
  * `placeOnHost` for an archive that is restored unchanged: a move is a reason against it. The GPU pairs of a rewritten
  * archive are used again.
  */
-export function placeAsIs(manifest: Manifest, host: Host, choices: Choices = {}): Placement {
+export function placeAsIs(
+  manifest: Manifest,
+  host: Host,
+  choices: Choices = {},
+  wants?: SdmaWants,
+): Placement {
   const { assigned } = manifest.devices;
   const decided = assigned === undefined ? {} : { gpu_map: decidedMap(manifest, assigned) };
-  const placement = place(manifest, host, { ...choices, ...decided }, 'asIs');
+  const placement = place(manifest, host, { ...choices, ...decided }, 'asIs', wants);
   const moved = placement.moves.map(movedMismatch);
   return { ...placement, mismatches: [...placement.mismatches, ...moved] };
 }

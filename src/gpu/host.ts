@@ -14,7 +14,9 @@ import { firmwareOf } from './firmware.js';
 import { cpuRecord, type HostCpu, readCpu } from './host-cpu.js';
 import { readMemoryLimits } from './memory-limits.js';
 import { hiveId, parseProperties } from './properties.js';
+import type { SdmaEngines } from './sdma-slot.js';
 import { readSdmaUsers, type SdmaUser } from './sdma-users.js';
+import { readTakenSlots, slotsOf } from './taken-slots.js';
 
 /** A GPU of this host. */
 export interface HostGpu {
@@ -26,6 +28,7 @@ export interface HostGpu {
   readonly cardDevice?: DeviceNumber | undefined;
   /** Bytes of VRAM that KFD can still give out; undefined when the driver does not report it. */
   readonly vramFreeBytes: number | undefined;
+  readonly sdmaEngines?: SdmaEngines;
   /** Processes with SDMA queues on it. */
   readonly sdmaUsers: readonly SdmaUser[];
   /** The CPU does not see all of its VRAM: there is no large BAR. */
@@ -61,6 +64,8 @@ export interface HostOptions {
   /** From the addon: no file has them. */
   readonly kfdVersion?: string | undefined;
   readonly xsaveBytes?: number | undefined;
+  /** Reads the places of SDMA queues, too, where processes have some. */
+  readonly sdmaSlots?: boolean;
 }
 
 /** Reads the host. A host without KFD is a normal answer, not an error. */
@@ -71,7 +76,8 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
   const hostname = await readTextIfAny(join(root, 'proc/sys/kernel/hostname'));
   const gpus = kfdDevice === undefined ? [] : await readTopology(root);
   const records = gpus.map(({ record }) => record);
-  const sdmaUsers = await readSdmaUsers(root);
+  const sdmaUsers =
+    options.sdmaSlots === true ? await readUsers(root, gpus) : await readSdmaUsers(root);
   const { vramReserveBytes, gttBytes } = await readMemoryLimits(root, records);
   return {
     hostname: hostname?.trim() ?? os.hostname(),
@@ -87,6 +93,27 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
       sdmaUsers: sdmaUsers.get(gpu.record.gpu_id) ?? [],
     })),
   };
+}
+
+/** Users of these GPUs by KFD's id, with the places of their queues as far as they can be known. */
+export async function readUsers(
+  root: string,
+  gpus: readonly HostGpu[],
+): Promise<ReadonlyMap<number, readonly SdmaUser[]>> {
+  const users = await readSdmaUsers(root);
+  // With several dies the driver may read beyond its MQDs (pqm_debugfs_mqds@6.12.118).
+  const isSafe = gpus.every(({ record }) => record.num_xcc === 1);
+  const taken = users.size > 0 && isSafe ? await readTakenSlots(root) : undefined;
+  if (taken === undefined) return users;
+  return new Map(
+    gpus.map(({ record: { gpu_id: id }, sdmaEngines = { pcie: 0, xgmi: 0 } }) => [
+      id,
+      (users.get(id) ?? []).map((user) => ({
+        ...user,
+        slots: slotsOf(taken, user.pid, id, sdmaEngines),
+      })),
+    ]),
+  );
 }
 
 function withReserve(gpu: HostGpu, reserveBytes: number): HostGpu {
@@ -199,6 +226,7 @@ async function readNode(root: string, node: string, ordinal: number): Promise<Ho
     cardDevice: await readCardDevice(join(drm, 'device/drm')),
     vramHidden: (await bankBytes(node, [privateHeap])) > 0 || (visible ?? total) < total,
     vramFreeBytes: used === undefined ? undefined : Math.max(0, total - used),
+    sdmaEngines: { pcie: value('num_sdma_engines'), xgmi: value('num_sdma_xgmi_engines') },
     sdmaUsers: [],
   };
 }

@@ -4,6 +4,8 @@
  * (KFD_CRIU_PRIV_VERSION 1).
  */
 
+import type { SdmaSlot } from './sdma-slot.js';
+
 /** A state file's header and records: docs/image-format.md, "State file". */
 const file = {
   magic: 'KFDSTATE',
@@ -44,6 +46,8 @@ export interface KfdQueue {
   /** Bytes of its ring. */
   readonly ringBytes: number;
   readonly priority: number;
+  /** Of an SDMA queue: the place that RESTORE gives it. */
+  readonly slot?: SdmaSlot;
   readonly saved: SavedQueue;
 }
 
@@ -186,12 +190,20 @@ function queueOf(queue: Buffer, ranges: readonly Pages[]): KfdQueue {
     kind: queueKind(queue.readUInt32LE(68)),
     ringBytes: Number(queue.readBigUInt64LE(16)),
     priority: queue.readUInt32LE(80),
+    ...slotOf(queue),
     saved: {
       mqdBytes: queue.readUInt32LE(112),
       areaInSvmRange: area > 0 && isIn(ranges, area),
       stoppedWithoutStack: stoppedWithoutStack(queue),
     },
   };
+}
+
+/** The driver keeps a queue for a chosen engine as one of PCIe or XGMI (allocate_sdma_queue@6.12.118). */
+function slotOf(queue: Buffer): Pick<KfdQueue, 'slot'> {
+  const type = queue.readUInt32LE(68);
+  if (queueKind(type) !== 'sdma') return {};
+  return { slot: { link: type === 1 ? 'pcie' : 'xgmi', id: queue.readUInt32LE(96) } };
 }
 
 function isIn(ranges: readonly Pages[], page: number): boolean {

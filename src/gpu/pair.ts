@@ -12,7 +12,8 @@ import { type Difference, isIgnored } from './ignorable.js';
 import { gpuName, type Mismatch } from './mismatch.js';
 import { linkOf } from './partitions.js';
 import { gfxName } from './properties.js';
-import { hasSdmaQueues } from './sdma-risks.js';
+import { riskyUsers } from './sdma-risks.js';
+import { type SdmaWants, slotMisfits } from './sdma-wants.js';
 
 /** A recorded GPU, and the GPU of this host that replaces it. */
 export interface GpuPair {
@@ -44,6 +45,8 @@ export interface PairingOptions {
   readonly ignored?: ReadonlySet<Difference>;
   /** Whether the archive may be rewritten for other device numbers. */
   readonly archive?: 'movable' | 'asIs';
+  /** Places that the image needs for SDMA queues; undefined: not known. */
+  readonly wants?: SdmaWants | undefined;
 }
 
 /** The recorded GPUs that any process could see; the others of the source host do not matter. */
@@ -61,7 +64,7 @@ export function pairGpus(
   manifest: Manifest,
   host: Host,
   map: GpuMap = {},
-  { ignored = new Set(), archive = 'movable' }: PairingOptions = {},
+  { ignored = new Set(), archive = 'movable', wants }: PairingOptions = {},
 ): Pairing {
   const needed = neededGpus(manifest);
   const present = host.gpus;
@@ -74,6 +77,7 @@ export function pairGpus(
     [
       ...partitionMisfits(recorded, manifest.gpus, one.record, records),
       ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
+      ...slotMisfits(recorded, one, wants),
     ].filter((mismatch) => !isIgnored(mismatch, ignored));
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
@@ -83,7 +87,9 @@ export function pairGpus(
     if (override === undefined ? overridden.has(one) : override !== one) return cost.unmatched;
     const hive = override === undefined ? hives.get(recorded.ordinal) : undefined;
     if (hive !== undefined && hive !== links.get(one)) return cost.unmatched;
-    return score(manifest, recorded, one, lost.sdma[archive]) * cost.score + (row - column) ** 2;
+    const risky = riskyUsers(manifest, { recorded, present: one }, wants).length > 0;
+    const lostSdma = risky ? lost.sdma[archive] : 0;
+    return score(manifest, recorded, one, lostSdma) * cost.score + (row - column) ** 2;
   };
   const solve = (hives: HiveChoice) => {
     // Columns beyond the host's GPUs stand for no match.
@@ -134,11 +140,11 @@ export function pairGpus(
 function score(
   manifest: Manifest,
   recorded: ManifestGpu,
-  { record, sdmaUsers }: HostGpu,
+  { record }: HostGpu,
   lostSdma: number,
 ): number {
   return (
-    (sdmaUsers.length > 0 && hasSdmaQueues(manifest, recorded) ? lostSdma : 0) +
+    lostSdma +
     (archiveMinor(manifest, recorded) === record.render_minor ? 0 : lost.node) +
     (hasSameFirmware(recorded, record) ? 0 : lost.firmware) +
     (recorded.location === record.location ? 0 : lost.location) +

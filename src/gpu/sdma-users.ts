@@ -1,17 +1,23 @@
 /**
  * Processes that have SDMA queues on GPUs of this host, from KFD's sysfs (kfd_process.c:kfd_procfs_queue_show@6.1.192
- * to @7.3.4). It shows type and GPU of each queue, not the number of an SDMA queue on its GPU.
+ * to @7.3.4). It shows type and GPU of each queue, not the number of an SDMA queue on its GPU: taken-slots.ts does.
  */
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readTextIfAny } from '../os/files.js';
+import type { SdmaSlot } from './sdma-slot.js';
 
 export interface SdmaUser {
   readonly pid: number;
   /** How many SDMA queues it has on one GPU. */
   readonly queues: number;
+  /** Their places, as far as they are known; missing: none is. */
+  readonly slots?: readonly SdmaSlot[];
 }
+
+/** Whether a queue of it may have any place. */
+export const isUnclear = ({ queues, slots = [] }: SdmaUser): boolean => slots.length < queues;
 
 /**
  * enum kfd_queue_type of kfd_priv.h: SDMA is 1. SDMA over XGMI is 4 up to 6.12.118, and 3 from 7.2.13 on. No process

@@ -7,9 +7,9 @@ import { promises } from 'node:fs';
 import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
+import { Lock } from '../os/lock.js';
 import { statusAt } from './control-client.js';
 import { listRecords } from './journal.js';
-import { Lock } from './lock.js';
 import { releaseMemory } from './memory.js';
 import type { Places } from './places.js';
 

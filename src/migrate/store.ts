@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { missing, type Run } from '../os/exec.js';
+import { Lock } from '../os/lock.js';
 import { listRecords } from './journal.js';
 import { removeDeadFiles } from './leftovers.js';
-import { Lock } from './lock.js';
 import { holdMemory, releaseMemory } from './memory.js';
 import { archiveName, type Places, placesBelow } from './places.js';
 

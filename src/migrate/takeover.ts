@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../errors.js';
+import { killHolder, Lock } from '../os/lock.js';
 import { readRecord, type TargetRecord } from './journal.js';
-import { killHolder, Lock } from './lock.js';
 import { type Places, placesBelow } from './places.js';
 import { type ContainerState, PodmanContainer } from './podman.js';
 import { isOverAtTarget } from './protocol/lease.js';

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { asKfdError, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { readTextIfAny } from '../os/files.js';
-import { Lock } from './lock.js';
+import { Lock } from '../os/lock.js';
 
 /**
  * The shell writes the number of its process group into the lock and keeps the lock for the program. The program and

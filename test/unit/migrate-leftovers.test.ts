@@ -13,9 +13,9 @@ import {
   removeFiles,
   removeIfEmpty,
 } from '../../src/migrate/leftovers.js';
-import { Lock } from '../../src/migrate/lock.js';
 import { placesBelow } from '../../src/migrate/places.js';
 import type { Run } from '../../src/os/exec.js';
+import { Lock } from '../../src/os/lock.js';
 import { firstRecords } from './migrate-processes.js';
 import { temporaryFolder } from './paths.js';
 

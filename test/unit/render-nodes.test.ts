@@ -32,6 +32,8 @@ function answerFor(files: Manifest['ext_files'], renderVmas: number, which = 0) 
     processes,
     pages: new Map(),
     folders: [],
+    wants: undefined,
+    root: '/',
   };
   const restore = new RestoreFiles(new RestoreImage(plan), new Phases('a'), 1);
   return restore.renderFile({ args: [0, 2, which], fds: [] } as unknown as Message);

@@ -53,7 +53,8 @@ function files(
     renderDevice: { major: 1, minor: 3 + 2 * i },
   }));
   const pairs = manifest.gpus.map((recorded, i) => ({ recorded, present: gpus[i] }) as GpuPair);
-  const none = { ignored: [], risks: [], pages: new Map(), folders: [] };
+  const slots = { wants: undefined, root: '/' };
+  const none = { ignored: [], risks: [], pages: new Map(), folders: [], ...slots };
   const plan = { manifest, host: { ...host, gpus }, pairs, processes, ...none };
   const image = new RestoreImage(plan);
   return { image, restore: new RestoreFiles(image, new Phases('a'), 600) };

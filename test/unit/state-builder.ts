@@ -12,6 +12,7 @@ export interface StateParts {
     readonly type: number;
     readonly ringBytes: number;
     readonly priority: number;
+    readonly sdmaId?: number;
     readonly mqd: number;
     readonly controlStack: number;
     /** Address of its save area. */
@@ -35,6 +36,7 @@ export function stateBytes(parts: StateParts): Buffer {
         [68, queue.type],
         [76, queue.id],
         [80, queue.priority],
+        [96, queue.sdmaId ?? 0],
         [108, queue.controlStack],
         [112, queue.mqd],
       ] as const;

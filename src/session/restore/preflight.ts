@@ -7,7 +7,8 @@ import { KfdError } from '../../errors.js';
 import { type Choices, placeAsIs } from '../../gpu/compare.js';
 import { type Host, type HostOptions, readHost } from '../../gpu/host.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
-import type { GpuPair } from '../../gpu/pair.js';
+import { sdmaRisks } from '../../gpu/sdma-risks.js';
+import { wantsOf } from '../../gpu/sdma-wants.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
 import { contentsFault, groupedBy } from '../../manifest/buffers.js';
 import { foldersFor, isDetached, rootsOf, supplied } from '../../manifest/elsewhere.js';
@@ -25,11 +26,11 @@ import { type BoPlace, waitingCircle } from '../buffers/places.js';
 import { checkSiblings } from '../buffers/siblings.js';
 import { type PagesPaths, pathsOfPages } from './pages-paths.js';
 import { asFile, corrupt, type PreparedProcess, prepareAll } from './prepare.js';
+import { pairsWithRoom, type SlotPlan } from './slots.js';
 
-export interface Preflight {
+export interface Preflight extends SlotPlan {
   readonly manifest: Manifest;
   readonly host: Host;
-  readonly pairs: readonly GpuPair[];
   /** Differences that the operator decided to ignore. */
   readonly ignored: readonly Mismatch[];
   /** What may stop the restore nevertheless. */
@@ -45,9 +46,9 @@ export interface Preflight {
 export type FindContents = (roots: readonly string[]) => Promise<readonly OwnFolder[]>;
 
 /**
- * Checks the consistency of the image in `directory`, and whether it fits this host. Throws E_IMAGE_* or the code of
- * the first mismatch; the message lists all mismatches. `undefined`: the image has no GPU state. `hostOptions`: for a
- * host other than this one. `find`: its errors are those of the folders.
+ * Checks the consistency of the image in `directory`, and whether it fits this host. Throws E_IMAGE_*, E_SDMA_SLOT, or
+ * the code of the first mismatch; the message lists all mismatches. `undefined`: the image has no GPU state.
+ * `hostOptions`: for a host other than this one. `find`: its errors are those of the folders.
  */
 export async function preflight(
   directory: string,
@@ -74,7 +75,7 @@ export async function preflight(
     () => readHost(options),
     (now) => placeAsIs(here, now, choices),
   );
-  const { pairs, mismatches, ignored, risks } = placement;
+  const { pairs, mismatches, ignored } = placement;
   const [first] = mismatches;
   if (first !== undefined) {
     throw new KfdError(first.code, mismatches.map((mismatch) => mismatch.message).join('; '), {
@@ -89,7 +90,12 @@ export async function preflight(
   const pages = await pathsOfPages(files, manifest.parent, parents);
   const processes = await prepareAll(directory, manifest);
   checkOrder(manifest, processes);
-  return { manifest, host, pairs, ignored, risks, processes, pages, folders: given };
+  const objects = new Map(processes.map((one) => [one.ordinal, one.objects]));
+  const wants = wantsOf(manifest, ({ ordinal }) => objects.get(ordinal));
+  const slots = { pairs, wants, root: options.root ?? '/' };
+  const isShared = pairs.some(({ present }) => present.sdmaUsers.length > 0);
+  const risks = isShared ? sdmaRisks(here, await pairsWithRoom(slots), wants) : [];
+  return { ...slots, manifest, host, ignored, risks, processes, pages, folders: given };
 }
 
 /** Checks sizes, and the indexes of pages files. Returns these. */

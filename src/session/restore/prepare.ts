@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { BoColumns, ProcessFacts } from '../../addon/images.js';
 import { KfdError } from '../../errors.js';
+import { type KfdObjects, kfdObjectsOf } from '../../gpu/kfd-objects.js';
 import { boFault, buffersOfBos, groupedBy, joined } from '../../manifest/buffers.js';
 import { renderStateFileName, stateFileName } from '../../manifest/names.js';
 import {
@@ -20,6 +21,8 @@ import { readBounded } from '../../os/files.js';
 export interface PreparedProcess {
   readonly ordinal: number;
   readonly summary: ProcessFacts;
+  /** Undefined in a layout that is not known, or where nobody asks for it. */
+  readonly objects?: KfdObjects | undefined;
   /** How many BOs are in its KFD state. They come first. */
   readonly kfdBos: number;
   /** In the order of their numbers. */
@@ -62,6 +65,7 @@ export async function prepareAll(
     if ((shared.get(ordinal) ?? []).some(({ bo_index: index }) => index < first)) {
       asFile(state.file, () => native().checkPrivateData(state.bytes));
     }
+    const objects = process.sdma_gpus?.length === 0 ? undefined : kfdObjectsOf(state.bytes);
     const held = await readRenderStates(image, summary, renderFiles.get(ordinal) ?? []);
     assertBos(process, joined([bos, ...held.map((one) => one.bos)]), buffers.get(ordinal));
     let next = first;
@@ -71,7 +75,7 @@ export async function prepareAll(
       return { file, gpuId, firstBo, bos: sizes.length, readState };
     });
     const readState = readerOf(image, process.state_file);
-    prepared.push({ ordinal, summary, kfdBos: first, renderStates, readState });
+    prepared.push({ ordinal, summary, objects, kfdBos: first, renderStates, readState });
   }
   return prepared;
 }

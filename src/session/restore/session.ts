@@ -45,6 +45,7 @@ import {
   type Returning,
   renderFilesOf,
 } from './returning.js';
+import { claimSlots } from './slots.js';
 import { RestoreTree } from './tree.js';
 
 /** Time for RESUME when the uploads took nearly all of the restore's time. */
@@ -73,6 +74,7 @@ export class RestoreSession implements Cancellable {
   #state: RestoreState = initialRestore;
   #image: RestoreImage | undefined;
   #uploads: Uploads | undefined;
+  #slots: { close(): void } | undefined;
   #gateBegan: number | undefined;
   #tree: RestoreTree | undefined;
   #treeEnded: Promise<void> | undefined;
@@ -101,11 +103,11 @@ export class RestoreSession implements Cancellable {
       requestedForRestore(this.#context.request.criuPid, roots);
     const plan = await preflight(directory, config, this.#host, find);
     if (plan !== undefined) {
-      const { ignored } = plan;
+      const { ignored, risks } = plan;
       if (ignored.length > 0) log.warn({ ignored }, 'restores in spite of differences');
-      for (const { message: reason, gpu } of plan.risks) {
+      for (const { message: reason, gpu } of risks)
         log.warn({ gpu, reason }, 'SDMA queues of others');
-      }
+      this.#slots = await claimSlots(plan);
       const image = new RestoreImage(plan);
       const uploads = new Uploads(this.#context, plan);
       const files = new RestoreFiles(image, phases, config.gate_timeout_s);
@@ -253,6 +255,7 @@ export class RestoreSession implements Cancellable {
 
   async #release(): Promise<void> {
     await this.#uploads?.cancel();
+    this.#slots?.close();
     for (const folder of this.#image?.plan.folders ?? []) await folder.close();
     for (const process of this.processes) {
       // The rest goes with the container's cgroup.

@@ -8,11 +8,11 @@ import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { killHolder, Lock } from '../../src/migrate/lock.js';
 import { lastLines, Work } from '../../src/migrate/work.js';
+import { killHolder, Lock } from '../../src/os/lock.js';
 import { temporaryFolder } from './paths.js';
 
-const lockModule = new URL('../../src/migrate/lock.js', import.meta.url).href;
+const lockModule = new URL('../../src/os/lock.js', import.meta.url).href;
 
 /** Another process that takes the lock and keeps it. */
 async function holder(t: TestContext, path: string) {

@@ -9,9 +9,9 @@ import { constants, promises } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isMissing, KfdError } from '../errors.js';
-import { processName, processNameIfAny } from '../os/ancestors.js';
-import { missing } from '../os/exec.js';
-import { readTextIfAny } from '../os/files.js';
+import { processName, processNameIfAny } from './ancestors.js';
+import { missing } from './exec.js';
+import { readTextIfAny } from './files.js';
 
 const stepMs = 50;
 /** The longest name that is believed to be one of a process. */
