@@ -27,7 +27,8 @@ export async function annotateLayout(
   shown: string,
 ): Promise<boolean> {
   const index = await readIndex(dir, shown);
-  const { manifest, at } = entryIn(index, tag, shown);
+  const { blob: manifest, isIndex, at } = entryIn(index, tag, shown);
+  if (isIndex) throw new KfdError('E_USAGE', `${shown}: is an index of images`, { hint: oneImage });
   const bytes = await manifestBytes(dir, manifest, shown);
   const present = annotationsIn(bytes, manifest.name, shown);
   if (hasAll(present, wanted)) return false;
@@ -57,6 +58,8 @@ export async function annotateLayout(
   }
   return true;
 }
+
+const oneImage = 'name a checkpoint image of podman or of "kfd-checkpoint image"';
 
 function edited(name: string, shown: string, edit: () => string): string {
   try {
