@@ -7,7 +7,6 @@
 import * as v from 'valibot';
 import { KfdError } from '../errors.js';
 import { fieldsOf } from '../protobuf.js';
-import { maxJsonBytes } from './contents.js';
 import { smallFiles } from './names.js';
 import { type Blob, blobOf, type Descriptor, indexDocument, parseDocument } from './oci-layout.js';
 import type { ContainerdDocuments } from './walk.js';
@@ -86,8 +85,8 @@ function withoutProcesses(shown: string, trace: unknown): KfdError {
 }
 
 /**
- * What podman has in config.dump and spec.dump, of `image` and the bytes of its spec. Throws E_IMAGE_CORRUPT for bytes
- * that are not a spec.
+ * What podman has in config.dump and spec.dump, of an image and the bytes of its spec, which `manifestBytes` has
+ * bounded. Throws E_IMAGE_CORRUPT for bytes that are not a spec.
  */
 export function documentsOf(
   { base, runtime }: ContainerdImage,
@@ -109,7 +108,6 @@ function specIn(bytes: Buffer, shown: string): Buffer {
       hint: 'use another copy of the image',
       ...(cause !== undefined && { cause }),
     });
-  if (bytes.length > maxJsonBytes) throw corrupt(`larger than ${maxJsonBytes} bytes`);
   let type: Buffer | undefined;
   let value: Buffer | undefined;
   try {

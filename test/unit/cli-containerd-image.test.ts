@@ -233,6 +233,20 @@ test('blobs are those that the index names', async (t) => {
   assert.match((await run('inspect', image.name)).stderr, /is missing/);
 });
 
+test('images of one tag are told apart by the names that containerd has for them', async (t) => {
+  const { dir, name } = await made(t);
+  const path = join(dir, 'index.json');
+  const { manifests } = JSON.parse(readFileSync(path, 'utf8'));
+  const [first] = manifests;
+  const other = { ...first.annotations, 'io.containerd.image.name': 'localhost/other:1' };
+  manifests.push({ ...first, annotations: other, mediaType: 'text/plain' });
+  await writeFile(path, JSON.stringify({ schemaVersion: 2, manifests }));
+  const several = await run('inspect', `${name}:1`);
+  assert.equal(several.code, 2);
+  assert.match(several.stderr, /these tags: 1, localhost\/saved:1, localhost\/other:1\n/);
+  assert.equal((await run('inspect', `${name}:localhost/saved:1`)).code, 0);
+});
+
 test('links and names that leave the image directory are found in CRIU’s tar file', async (t) => {
   const { 'checkpoint/inventory.img': inventory = '' } = checkpointOfHere();
   const criu = async (...entries: Parameters<typeof tarOf>[0]) => {
