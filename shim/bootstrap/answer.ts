@@ -5,8 +5,8 @@
  */
 
 import { KfdError } from '../../src/errors.js';
+import { bytesField, fieldsOf } from '../../src/protobuf.js';
 import { findMember, withMember } from '../../src/runtime/json-text.js';
-import { bytesField, fieldsOf } from '../transport/fields.js';
 
 const scheme = 'unix://';
 /** Field numbers of BootstrapResult. */

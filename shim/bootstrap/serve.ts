@@ -6,11 +6,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { isMissing, KfdError } from '../../src/errors.js';
+import { bytesField, fieldsOf } from '../../src/protobuf.js';
 import type { Intercept } from '../intercept/interception.js';
 import { proxyFor } from '../proxy/server.js';
 import { type Client, connectTo } from '../transport/client.js';
 import { statusCode } from '../transport/envelope.js';
-import { bytesField, fieldsOf } from '../transport/fields.js';
 import { parseAnswer } from './answer.js';
 import { watchForIdle } from './idle.js';
 import { isServed, listenAt, ownSocket, removeIfPresent } from './own-socket.js';

@@ -1,6 +1,6 @@
 /** The fields of the task service's messages that decide about interception. proto/task.proto has all fields. */
 
-import { bytesField, fieldsOf, numberField } from '../transport/fields.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 
 /** Both versions of the service. Calls of other services are never intercepted. */
 export function isTaskService(service: string): boolean {

@@ -1,6 +1,6 @@
 /** The payloads of ttrpc's request and response frames. */
 
-import { bytesField, fieldsOf, numberField } from './fields.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 
 export { statusCode } from '../../src/rpc-status.js';
 

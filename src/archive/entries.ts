@@ -12,6 +12,7 @@ const maxNames = 20;
 
 export class Entries {
   readonly #path: string;
+  readonly #prefix: string;
   readonly #kinds = new Map<string, EntryKind>();
   /** Folders that names imply. */
   readonly #folders = new Set<string>();
@@ -21,9 +22,10 @@ export class Entries {
   /** Whether there is a link to the images of a pre-dump. */
   hasParentLink = false;
 
-  /** `path`: the archive's path, for messages. */
-  constructor(path: string) {
+  /** `path`: the archive's path, for messages. `prefix`: the folder whose contents the archive is. */
+  constructor(path: string, prefix = '') {
     this.#path = path;
+    this.#prefix = prefix;
   }
 
   /**
@@ -31,13 +33,14 @@ export class Entries {
    * name that leaves the archive, and for an entry that takes the place of another when the archive is unpacked.
    */
   take(name: string, kind: EntryKind): string | undefined {
-    const plain = plainName(name);
+    const inside = plainName(name);
     const shown = name.slice(0, 200);
-    if (plain === undefined) throw this.#corrupt(`${shown}: a name that leaves the archive`);
-    if (plain === '') {
+    if (inside === undefined) throw this.#corrupt(`${shown}: a name that leaves the archive`);
+    if (inside === '') {
       if (kind !== 'folder') throw this.#corrupt(`${shown}: a name of the archive itself`);
       return undefined;
     }
+    const plain = this.#prefix + inside;
     const before = this.#kinds.get(plain);
     if (before !== undefined && !(before === 'folder' && kind === 'folder')) {
       throw this.#corrupt(`${plain} is there twice`);

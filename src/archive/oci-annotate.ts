@@ -37,7 +37,8 @@ export async function annotateLayout(
 
 async function read(dir: string, tag: string | undefined, shown: string) {
   const index = await readIndex(dir, shown);
-  const { manifest, at } = entryIn(index, tag, shown);
+  const { blob: manifest, isIndex, at } = entryIn(index, tag, shown);
+  if (isIndex) throw new KfdError('E_USAGE', `${shown}: is an index of images`, { hint: oneImage });
   const bytes = await manifestBytes(dir, manifest, shown);
   return { index, at, manifest, bytes, present: annotationsIn(bytes, manifest.name, shown) };
 }
@@ -72,6 +73,8 @@ async function annotate(
   await replaceFile(join(dir, indexBlob), changed);
   return true;
 }
+
+const oneImage = 'name a checkpoint image of podman or of "kfd-checkpoint image"';
 
 function edited(name: string, shown: string, edit: () => string): string {
   try {

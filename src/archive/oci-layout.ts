@@ -21,6 +21,8 @@ export interface Blob {
 const maxDocument = 4 << 20;
 /** On a descriptor in the list of images: its tag. */
 export const tagAnnotation = 'org.opencontainers.image.ref.name';
+/** The same, by `ctr image export`: the whole name, of which the tag above may be a part only. */
+const containerdName = 'io.containerd.image.name';
 
 const digest = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
 const descriptor = v.object({
@@ -31,7 +33,7 @@ const descriptor = v.object({
 });
 export type Descriptor = v.InferOutput<typeof descriptor>;
 
-const indexDocument = v.object({
+export const indexDocument = v.object({
   manifests: v.pipe(v.array(descriptor), v.maxLength(1000)),
 });
 const manifestDocument = v.object({
@@ -44,40 +46,35 @@ const manifestTypes: readonly string[] = [
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.docker.distribution.manifest.v2+json',
 ];
+const indexTypes: readonly string[] = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+];
 const layerTypes =
   /^application\/vnd\.(oci\.image\.layer\.v1\.tar(\+gzip|\+zstd)?|docker\.image\.rootfs\.diff\.tar(\.gzip)?)$/;
 
 /** The layout's list of images. */
 export const indexBlob = 'index.json';
 
+/** An image in the list of a layout. */
+export interface ImageEntry {
+  /** Its manifest, or its index. */
+  readonly blob: Blob;
+  readonly isIndex: boolean;
+  /** Place in the list `manifests`. */
+  readonly at: number;
+  /** containerd's name of it. */
+  readonly name: string | undefined;
+}
+
 /**
- * The manifest of the image `tag`, or of the only image. `shown`: what the user has named. Throws E_NOT_FOUND,
- * E_USAGE where a tag is needed, E_IMAGE_CORRUPT.
+ * The image `tag`, or the only image, in the bytes of `index.json`. `shown`: what the user has named. Throws
+ * E_NOT_FOUND, E_USAGE where a tag is needed, E_IMAGE_CORRUPT.
  */
-export async function manifestBlob(
-  dir: string,
-  tag: string | undefined,
-  shown: string,
-): Promise<Blob> {
-  return manifestIn(await readIndex(dir, shown), tag, shown);
-}
-
-/** The same of the bytes of `index.json`. */
-export function manifestIn(index: Buffer, tag: string | undefined, shown: string): Blob {
-  return entryIn(index, tag, shown).manifest;
-}
-
-/** The same, with its place in the list `manifests`. */
-export function entryIn(
-  index: Buffer,
-  tag: string | undefined,
-  shown: string,
-): { readonly manifest: Blob; readonly at: number } {
-  const { manifests } = parse(indexDocument, index, indexBlob, shown);
-  const tags = manifests.flatMap(({ annotations }) => annotations?.[tagAnnotation] ?? []);
-  const wanted = manifests.filter(
-    ({ annotations }) => tag === undefined || annotations?.[tagAnnotation] === tag,
-  );
+export function entryIn(index: Buffer, tag: string | undefined, shown: string): ImageEntry {
+  const { manifests } = parseDocument(indexDocument, index, indexBlob, shown);
+  const tags = manifests.flatMap(tagsOf).filter((one, at, all) => all.indexOf(one) === at);
+  const wanted = manifests.filter((one) => tag === undefined || tagsOf(one).includes(tag));
   const [first] = wanted;
   if (first === undefined) {
     throw new KfdError('E_NOT_FOUND', `${shown}: no such image in it`, {
@@ -89,13 +86,23 @@ export function entryIn(
       hint: `add one of these tags: ${tags.join(', ')}`,
     });
   }
-  if (!manifestTypes.includes(first.mediaType)) {
+  const isIndex = indexTypes.includes(first.mediaType);
+  if (!isIndex && !manifestTypes.includes(first.mediaType)) {
     throw corrupt(shown, `${first.mediaType}: not the manifest of one image`);
   }
-  return { manifest: blobOf(first), at: manifests.indexOf(first) };
+  const name = first.annotations?.[containerdName];
+  return { blob: blobOf(first), isIndex, at: manifests.indexOf(first), name };
 }
 
-/** The bytes of a manifest, which are those that the index names. Throws E_IMAGE_CORRUPT. */
+function tagsOf({ annotations }: Descriptor): string[] {
+  const tags = [annotations?.[tagAnnotation], annotations?.[containerdName]];
+  return tags.filter((tag) => tag !== undefined);
+}
+
+/**
+ * The bytes of a manifest or another small document, which are those that the index names. Throws E_IMAGE_CORRUPT, also
+ * for more than 4 MiB.
+ */
 export async function manifestBytes(dir: string, manifest: Blob, shown: string): Promise<Buffer> {
   const bytes = await read(dir, manifest.name, shown);
   if (bytes.length === manifest.bytes && manifest.name === blobName(digestOf(bytes))) return bytes;
@@ -122,7 +129,7 @@ const maxLayers = 127;
 
 /** The layers in the bytes of a manifest, called `name`. Throws E_IMAGE_CORRUPT for an image that is no checkpoint. */
 export function layersIn(manifest: Buffer, name: string, shown: string): Layers {
-  const { layers } = parse(manifestDocument, manifest, name, shown);
+  const { layers } = parseDocument(manifestDocument, manifest, name, shown);
   const last = layers.at(-1);
   if (last === undefined || layers.length > maxLayers) {
     throw corrupt(shown, `not a checkpoint image: it has ${layers.length} layers`);
@@ -148,8 +155,8 @@ export interface LayoutImage {
 /** All images of a layout, in the order of the list. Throws as `readIndex`, and E_IMAGE_CORRUPT. */
 export async function layoutImages(dir: string, shown: string): Promise<LayoutImage[]> {
   const index = await readIndex(dir, shown);
-  const entries = parse(rawIndex, index, indexBlob, shown).manifests;
-  const { manifests } = parse(indexDocument, index, indexBlob, shown);
+  const entries = parseDocument(rawIndex, index, indexBlob, shown).manifests;
+  const { manifests } = parseDocument(indexDocument, index, indexBlob, shown);
   const images: LayoutImage[] = [];
   for (const [at, found] of manifests.entries()) {
     const tag = found.annotations?.[tagAnnotation];
@@ -160,7 +167,7 @@ export async function layoutImages(dir: string, shown: string): Promise<LayoutIm
     }
     const blob = blobOf(found);
     const bytes = await manifestBytes(dir, blob, shown);
-    const { config, layers } = parse(manifestDocument, bytes, blob.name, shown);
+    const { config, layers } = parseDocument(manifestDocument, bytes, blob.name, shown);
     const named = [...(config ? [config] : []), ...layers].map((one) => one.digest);
     images.push({ ...image, blobs: [found.digest, ...named], layers });
   }
@@ -171,7 +178,7 @@ const rawIndex = v.object({ manifests: v.array(v.unknown()) });
 
 /** The annotations in the bytes of a manifest. Throws E_IMAGE_CORRUPT. */
 export const annotationsIn = (manifest: Buffer, name: string, shown: string) =>
-  parse(manifestDocument, manifest, name, shown).annotations;
+  parseDocument(manifestDocument, manifest, name, shown).annotations;
 
 /** Path of a blob that is whole by its size. Throws E_IMAGE_CORRUPT. */
 export async function blobPath(dir: string, { name, bytes }: Blob, shown: string): Promise<string> {
@@ -183,7 +190,8 @@ export async function blobPath(dir: string, { name, bytes }: Blob, shown: string
   return path;
 }
 
-const blobOf = (one: Descriptor): Blob => ({ name: blobName(one.digest), bytes: one.size });
+/** Where the layout has what a descriptor names. */
+export const blobOf = (one: Descriptor): Blob => ({ name: blobName(one.digest), bytes: one.size });
 
 /** The bytes of `index.json`. Throws E_NOT_FOUND, E_IMAGE_CORRUPT. */
 export async function readIndex(dir: string, shown: string): Promise<Buffer> {
@@ -206,7 +214,8 @@ async function present<T>(found: Promise<T>, name: string, shown: string): Promi
   }
 }
 
-function parse<T>(
+/** A JSON document of the layout, called `name`. Throws E_IMAGE_CORRUPT. */
+export function parseDocument<T>(
   schema: v.GenericSchema<unknown, T>,
   bytes: Buffer,
   name: string,

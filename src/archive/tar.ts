@@ -2,11 +2,13 @@
 
 import { createReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { asKfdError, KfdError } from '../errors.js';
 import { regularFile } from '../os/files.js';
 import { Entries } from './entries.js';
+import { imagePrefix } from './names.js';
 import { damaged, FileBytes, StreamBytes } from './tar-bytes.js';
 import { type TarEntry, tarEntries } from './tar-entries.js';
 import type { Compression, Visit, WalkOptions, WalkResult } from './walk.js';
@@ -23,7 +25,12 @@ export async function walkArchive(
   visit: Visit,
 ): Promise<WalkResult> {
   return withTar(path, options, async (tar, compression) => {
-    const entries = new Entries(path);
+    const { containerd } = options;
+    const entries = new Entries(path, containerd === undefined ? '' : imagePrefix);
+    // They come first: the largest of them is bounded before the archive is read.
+    for (const [name, bytes] of Object.entries(containerd ?? {})) {
+      await visit({ name, size: bytes.length }, Readable.from([bytes]));
+    }
     for await (const { name, kind, size, place, content } of tar) {
       const plain = entries.take(name, kind);
       if (plain === undefined) continue;
@@ -31,7 +38,8 @@ export async function walkArchive(
     }
     const { misplaced, hasParentLink } = entries;
     const needs = hasParentLink && { needsPrevious: true as const };
-    return { kind: 'archive', compression, misplaced, ...needs };
+    const kind = containerd === undefined ? 'archive' : 'containerd';
+    return { kind, compression, misplaced, ...needs };
   });
 }
 

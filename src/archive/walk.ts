@@ -22,17 +22,25 @@ export interface CheckpointEntry {
  */
 export type Visit = (entry: CheckpointEntry, content: AsyncIterable<Buffer>) => Promise<void>;
 
+/** Files that an archive of podman has beside the image directory, by name. */
+export type ContainerdDocuments = Readonly<Record<string, Buffer>>;
+
 export interface WalkOptions {
   readonly zstdDecoder: ZstdDecoderFactory;
   /** Folders of GPU contents beside the checkpoint: its own where they are detached, then those of its ancestors. */
   readonly contents?: readonly string[];
   /** Further layers of a checkpoint image: archives with stores, and nothing else of the checkpoint. */
   readonly layers?: readonly string[];
+  /**
+   * Of an image of containerd: its archive is CRIU's image directory alone, and these documents are as if they were in
+   * an archive around it.
+   */
+  readonly containerd?: ContainerdDocuments | undefined;
   readonly signal?: AbortSignal;
 }
 
 export interface WalkResult {
-  readonly kind: 'archive' | DirectoryKind;
+  readonly kind: 'archive' | DirectoryKind | 'containerd';
   /** undefined for a directory. */
   readonly compression: Compression | undefined;
   /** Names of links, special files and folders where a file of a checkpoint belongs; at most 20. */

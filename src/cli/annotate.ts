@@ -6,6 +6,7 @@ import { gpuAnnotations } from '../archive/image-annotations.js';
 import { annotateLayout } from '../archive/oci-annotate.js';
 import { KfdError, printable } from '../errors.js';
 import { annotateStored } from './annotate-stored.js';
+import { refuseContainerd } from './containerd-steps.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
 import { imageReference, withCheckpoint } from './image-reference.js';
@@ -49,12 +50,17 @@ function adderFor(
 /** Throws as `withCheckpoint` and `readContents`, and E_IMAGE_MISSING without GPU state. */
 async function wantedFor(image: string, context: CommandContext) {
   const { native, signal } = context;
-  return withCheckpoint(image, context, async ({ path, layers }) => {
-    const walk = { zstdDecoder: native.zstdDecoder, layers, signal };
-    const { manifest } = await readContents(path, walk);
-    if (manifest !== undefined) return gpuAnnotations(manifest);
-    throw new KfdError('E_IMAGE_MISSING', `${image}: has no GPU contents`, {
-      hint: 'name the image of a container that used a GPU',
-    });
-  });
+  return withCheckpoint(
+    image,
+    context,
+    async ({ path, layers }) => {
+      const walk = { zstdDecoder: native.zstdDecoder, layers, signal };
+      const { manifest } = await readContents(path, walk);
+      if (manifest !== undefined) return gpuAnnotations(manifest);
+      throw new KfdError('E_IMAGE_MISSING', `${image}: has no GPU contents`, {
+        hint: 'name the image of a container that used a GPU',
+      });
+    },
+    refuseContainerd(image, 'cannot be annotated'),
+  );
 }

@@ -4,10 +4,11 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HostFolder } from '../archive/container.js';
 import type { CheckpointContents } from '../archive/contents.js';
-import { isMissing, printable } from '../errors.js';
+import { isMissing } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
+import { asLine, forContainerd, stepsOf } from './containerd-steps.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
@@ -26,6 +27,8 @@ export interface CheckArchiveOptions {
 interface Verdict extends Restorability {
   /** The user has named an image. */
   readonly reference: ImageReference | undefined;
+  /** How containerd restores its image. */
+  readonly containerd: readonly (readonly string[])[] | undefined;
   /** The folder is the contents of a checkpoint image that somebody has mounted, and no container in place. */
   readonly isMounted: boolean;
   /** Of GPU contents, as they were found. */
@@ -43,20 +46,22 @@ export async function checkArchive(
 
 /** `name`: what the user has called it. */
 async function checkAt(
-  { path, layers, reference }: NamedCheckpoint,
+  { path, layers, reference, containerd }: NamedCheckpoint,
   name: string,
   { format, root, gpuMap, ignoreMismatch, contents = [] }: CheckArchiveOptions,
   context: CommandContext,
 ): Promise<void> {
   const folders = await realFolders(contents);
-  const options = { root, gpuMap, ignoreMismatch, folders, layers };
+  const documents = containerd?.documents;
+  const options = { root, gpuMap, ignoreMismatch, folders, layers, containerd: documents };
   const found = await restorabilityOf(path, context, options);
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;
   const verdict: Verdict = {
     ...found,
-    reasons: [...found.reasons, ...missing],
+    reasons: [...found.reasons.map(containerd ? forContainerd : (one) => one), ...missing],
     reference,
+    containerd: containerd && stepsOf(containerd.image, reference, containerd.name),
     folders,
     isMounted: reference === undefined && kind === 'bundle' && (await bundleAt(path)) === undefined,
   };
@@ -87,15 +92,16 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
 /** Within `schema_version` 1 members are only added. */
 function asJson(path: string, verdict: Verdict) {
   const { contents, placement, reasons, needsRewriting } = verdict;
-  const first = reasons.length === 0 ? preparation(path, verdict) : undefined;
+  const steps = reasons.length === 0 ? stepsTo(path, verdict) : [];
   return {
     schema_version: 1,
     path,
     restorable: reasons.length === 0,
     gpu_state: gpuState(verdict),
     needs_rewriting: needsRewriting,
-    ...(reasons.length === 0 && { command: command(path, verdict) }),
-    ...(first && { preparation: first }),
+    ...(steps.length > 0 && { command: steps.at(-1) }),
+    ...(steps.length > 1 && { preparation: steps[0] }),
+    ...(steps.length > 0 && { steps }),
     kind: contents.kind,
     compression: contents.compression,
     gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
@@ -151,10 +157,7 @@ function asTable(path: string, verdict: Verdict): string {
     ]);
     if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
-    const first = preparation(path, verdict);
-    const steps = [...(first ? [first] : []), command(path, verdict)];
-    const text = steps.map((words) => words.join(' ')).join(' && ');
-    parts.push(`${state}would restore here by: ${printable(text)}\n`);
+    parts.push(`${state}would restore here by: ${asLine(stepsTo(path, verdict))}\n`);
   }
   return parts.join('\n');
 }
@@ -169,6 +172,13 @@ export function pairRow({ recorded, present: { record, vramFreeBytes } }: GpuPai
     record.location,
     vramFreeBytes === undefined ? '-' : size(vramFreeBytes),
   ];
+}
+
+/** The commands to type, one after the other. */
+function stepsTo(path: string, verdict: Verdict): readonly (readonly string[])[] {
+  if (verdict.containerd !== undefined) return verdict.containerd;
+  const first = preparation(path, verdict);
+  return [...(first ? [first] : []), command(path, verdict)];
 }
 
 /** The name of the archive that `preparation` makes. */

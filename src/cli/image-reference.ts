@@ -5,17 +5,20 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type ContainerdImage, containerdImage, documentsOf } from '../archive/containerd-image.js';
 import {
   annotationsIn,
   type Blob,
   blobPath,
+  entryIn,
+  type ImageEntry,
   indexBlob,
-  type Layers,
   layersIn,
-  manifestBlob,
   manifestBytes,
+  readIndex,
 } from '../archive/oci-layout.js';
 import { assertGoesOn } from '../archive/tar-bytes.js';
+import type { ContainerdDocuments } from '../archive/walk.js';
 import { isMissing, KfdError, printable } from '../errors.js';
 import { inWorkFolder } from '../os/temporary.js';
 import type { CommandContext } from './context.js';
@@ -72,17 +75,28 @@ export interface NamedCheckpoint {
   readonly reference: ImageReference | undefined;
   /** Of an image in a layout; of one that podman stores, podman knows them. */
   readonly annotations?: Readonly<Record<string, string>>;
+  /** Of an image that containerd has made. */
+  readonly containerd?: ContainerdCheckpoint;
+}
+
+export interface ContainerdCheckpoint {
+  readonly image: ContainerdImage;
+  /** containerd's name of the image; undefined where nothing tells it. */
+  readonly name: string | undefined;
+  readonly documents: ContainerdDocuments;
 }
 
 /**
  * Calls `work` with the checkpoint that `name` means. It is there until `work` ends. Anything but a reference of an
- * image is a path itself. Throws E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_HOST, E_IO, E_TIMEOUT, E_CANCELLED and what
- * `work` throws.
+ * image is a path itself. `refuse` is called with an image of containerd before anything large is unpacked. Throws
+ * E_USAGE, E_NOT_FOUND, E_IMAGE_CORRUPT, E_IMAGE_MISSING, E_HOST, E_IO, E_TIMEOUT, E_CANCELLED and what `work` and
+ * `refuse` throw.
  */
 export async function withCheckpoint<T>(
   name: string,
   context: CommandContext,
   work: (checkpoint: NamedCheckpoint) => Promise<T>,
+  refuse?: Refusal,
 ): Promise<T> {
   const reference = imageReference(name);
   switch (reference?.transport) {
@@ -91,39 +105,64 @@ export async function withCheckpoint<T>(
     case 'containers-storage':
       return mounted(reference.image, context, (path) => work({ path, layers: [], reference }));
     case 'oci': {
-      const { path, tag } = reference;
-      const manifest = await manifestBlob(path, tag, name);
-      const { layers, annotations } = await described(path, manifest, name);
-      return work({ ...(await pathsIn(path, layers, name)), reference, annotations });
+      const found = await inLayout(reference, reference.path, name, async () => undefined, refuse);
+      return work(found);
     }
     case 'oci-archive': {
-      const { path, tag } = reference;
+      const { path } = reference;
       await assertFile(path, name);
       return inWorkFolder(dirname(path), async (folder) => {
         const take = (blob: string) => extract(path, blob, folder, name, context);
-        await take(indexBlob);
-        const manifest = await manifestBlob(folder, tag, name);
-        await take(manifest.name);
-        const { layers, annotations } = await described(folder, manifest, name);
-        for (const one of [...layers.stores, layers.checkpoint]) await take(one.name);
-        return work({ ...(await pathsIn(folder, layers, name)), reference, annotations });
+        return work(await inLayout(reference, folder, name, take, refuse));
       });
     }
   }
 }
 
-async function described(dir: string, manifest: Blob, name: string) {
-  const bytes = await manifestBytes(dir, manifest, name);
-  return {
-    layers: layersIn(bytes, manifest.name, name),
-    annotations: annotationsIn(bytes, manifest.name, name),
+type LayoutReference = Exclude<ImageReference, { transport: 'containers-storage' }>;
+export type Refusal = (image: ContainerdImage, reference: ImageReference, name?: string) => void;
+/** Brings a file of the layout there. */
+type Take = (blob: string) => Promise<void>;
+
+/** What `reference` means in the layout `dir`. */
+async function inLayout(
+  reference: LayoutReference,
+  dir: string,
+  shown: string,
+  take: Take,
+  refuse?: Refusal,
+): Promise<NamedCheckpoint> {
+  await take(indexBlob);
+  const entry = entryIn(await readIndex(dir, shown), reference.tag, shown);
+  await take(entry.blob.name);
+  const bytes = await manifestBytes(dir, entry.blob, shown);
+  const blob = async (one: Blob) => {
+    await take(one.name);
+    return blobPath(dir, one, shown);
   };
+  if (entry.isIndex) {
+    const image = containerdImage(bytes, entry.blob.name, shown);
+    refuse?.(image, reference, entry.name);
+    const containerd = await containerdAt(dir, image, entry, shown, take);
+    return { path: await blob(image.checkpoint), layers: [], reference, containerd };
+  }
+  const { checkpoint, stores } = layersIn(bytes, entry.blob.name, shown);
+  const layers: string[] = [];
+  for (const store of stores) layers.push(await blob(store));
+  const annotations = annotationsIn(bytes, entry.blob.name, shown);
+  return { path: await blob(checkpoint), layers, reference, annotations };
 }
 
-async function pathsIn(dir: string, { checkpoint, stores }: Layers, name: string) {
-  const layers: string[] = [];
-  for (const store of stores) layers.push(await blobPath(dir, store, name));
-  return { path: await blobPath(dir, checkpoint, name), layers };
+async function containerdAt(
+  dir: string,
+  image: ContainerdImage,
+  { name }: ImageEntry,
+  shown: string,
+  take: Take,
+): Promise<ContainerdCheckpoint> {
+  if (image.spec !== undefined) await take(image.spec.name);
+  const spec = image.spec && (await manifestBytes(dir, image.spec, shown));
+  return { image, name, documents: documentsOf(image, spec, shown) };
 }
 
 async function assertFile(path: string, name: string): Promise<void> {

@@ -14,6 +14,7 @@ import { type Stored, storeContents } from '../archive/stores.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { inFolderIn, inWorkFolder } from '../os/temporary.js';
 import { annotationsOf } from './annotations-of.js';
+import { refuseContainerd } from './containerd-steps.js';
 import type { CommandContext } from './context.js';
 import { formatOption, json, size } from './format.js';
 import { imageReference, type NamedCheckpoint, packed, withCheckpoint } from './image-reference.js';
@@ -33,10 +34,14 @@ export function imageCommand(context: CommandContext): Command {
     .addOption(formatOption('text', 'json'))
     .action(async (name: string, image: string, options: ImageOptions) => {
       const target = targetOf(image);
-      const made = await withCheckpoint(name, context, (found) =>
-        asOnlyWriter(target.dir, image, context, () =>
-          writeImage(found, target, image, options, context),
-        ),
+      const made = await withCheckpoint(
+        name,
+        context,
+        (found) =>
+          asOnlyWriter(target.dir, image, context, () =>
+            writeImage(found, target, image, options, context),
+          ),
+        refuseContainerd(name, 'no image in layers can be made of it'),
       ).catch((error: unknown) => {
         throw asKfdError(error, image);
       });

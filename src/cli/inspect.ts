@@ -34,7 +34,7 @@ export function inspectCommand(context: CommandContext): Command {
 
 /** `name`: what the user has called it. */
 async function inspect(
-  { path, layers }: NamedCheckpoint,
+  { path, layers, containerd }: NamedCheckpoint,
   name: string,
   format: Format,
   { signal, native, out }: CommandContext,
@@ -42,7 +42,8 @@ async function inspect(
   const objects = new Map<string, KfdObjects>();
   const held = new Map<string, RenderStateFacts>();
   let handles = 0;
-  const walk = { zstdDecoder: native.zstdDecoder, layers, signal };
+  const { zstdDecoder } = native;
+  const walk = { zstdDecoder, layers, containerd: containerd?.documents, signal };
   const contents = await readContents(path, walk, async (entry, content) => {
     const file = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     const { size } = entry;

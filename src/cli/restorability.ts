@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type CompleteContents, readComplete } from '../archive/completeness.js';
 import { withoutParent } from '../archive/flatten.js';
 import { compressionOf } from '../archive/tar.js';
-import type { Visit } from '../archive/walk.js';
+import type { ContainerdDocuments, Visit } from '../archive/walk.js';
 import { type Config, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
 import { type Choices, type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
@@ -42,6 +42,8 @@ export interface RestorabilityOptions {
   readonly folders?: readonly string[];
   /** Further layers of its image. */
   readonly layers?: readonly string[];
+  /** Of an image of containerd. */
+  readonly containerd?: ContainerdDocuments | undefined;
   /** Gets all files that are not read here. */
   readonly also?: Visit;
 }
@@ -52,7 +54,7 @@ export async function restorabilityOf(
   { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const { gpuMap, ignoreMismatch, folders = [], layers = [] } = options;
+  const { gpuMap, ignoreMismatch, folders = [], layers = [], containerd } = options;
   const asked: Choices = {
     ...(gpuMap !== undefined && { gpu_map: parseGpuMap(gpuMap) }),
     ...(ignoreMismatch !== undefined && { ignore_mismatch: parseDifferences(ignoreMismatch) }),
@@ -64,7 +66,7 @@ export async function restorabilityOf(
   }
   const complete = await readComplete(
     path,
-    { zstdDecoder: native.zstdDecoder, signal, contents: folders, layers },
+    { zstdDecoder: native.zstdDecoder, signal, contents: folders, layers, containerd },
     options.also,
   );
   const look = () =>
@@ -99,8 +101,9 @@ async function judge(
     const none = { placement: undefined, needsRewriting: false, ignoredByOption: [] };
     return { contents, problems, wants, host: await look(), reasons, ...none };
   }
-  // A single image directory has no spec, and its container is not known. So it cannot be rewritten.
-  const canRewrite = kind !== 'image';
+  // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
+  // restores its images as they are.
+  const canRewrite = kind !== 'image' && kind !== 'containerd';
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
   const choices = {

@@ -4,8 +4,9 @@ import { realpath, stat } from 'node:fs/promises';
 import * as v from 'valibot';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
+import { refuseContainerd } from './containerd-steps.js';
 import type { CommandContext } from './context.js';
-import { withCheckpoint } from './image-reference.js';
+import { type NamedCheckpoint, withCheckpoint } from './image-reference.js';
 
 /** `path`: podman's bundle, which contains `checkpoint`. */
 export interface Container {
@@ -44,14 +45,15 @@ export async function withRestoreTarget<T>(
   context: CommandContext,
   work: (target: RestoreTarget) => Promise<T>,
 ): Promise<T> {
-  return withCheckpoint(name, context, async ({ path, layers, reference }) => {
+  const restore = async ({ path, layers, reference }: NamedCheckpoint) => {
     if (reference === undefined) return work(await restoreTarget(name, context.run));
     return work(
       reference.transport === 'containers-storage'
         ? { kind: 'image', path, image: reference.image }
         : { kind: 'archive', path, layers },
     );
-  });
+  };
+  return withCheckpoint(name, context, restore, refuseContainerd(name, 'podman cannot restore it'));
 }
 
 /**

@@ -92,7 +92,7 @@ export const verbTexts: ReadonlyMap<string, VerbText> = new Map([
       [
         'Shows the source host, GPUs, processes, queues, buffers, sizes and timings.',
         'Nothing is unpacked. Checkpoint images are named as containers-storage:NAME, oci:DIR[:TAG]',
-        'or oci-archive:FILE[:TAG].',
+        'or oci-archive:FILE[:TAG]. Those of containerd are exported first: "ctr image export".',
       ],
       ['inspect job.tar', 'shows a table'],
       ['inspect containers-storage:job:1', 'shows a checkpoint image that podman stores'],

@@ -31,7 +31,7 @@ export function verifyCommand(context: CommandContext): Command {
 
 /** `name`: what the user has called it. */
 async function verify(
-  { path, layers }: NamedCheckpoint,
+  { path, layers, containerd }: NamedCheckpoint,
   name: string,
   { format, quiet, contents }: VerifyOptions,
   context: CommandContext,
@@ -42,6 +42,7 @@ async function verify(
     zstdDecoder: native.zstdDecoder,
     verifier: native.verifier(),
     layers,
+    containerd: containerd?.documents,
     ...(contents !== undefined && { contents: [contents] }),
     signal,
     ...(quiet !== true && { onProgress: progress.update }),

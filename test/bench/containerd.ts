@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { connectTo } from '../../shim/transport/client.js';
-import { bytesField } from '../../shim/transport/fields.js';
+import { bytesField } from '../../src/protobuf.js';
 import { attempt, run, until } from '../e2e/support/command.js';
 import { image } from '../e2e/support/container.js';
 import { Containerd, ourRuntime, stockRuntime, Task } from '../e2e/support/containerd.js';

@@ -20,6 +20,7 @@ import {
   temporaryImages,
 } from './support/containerd.js';
 import { cycles } from './support/containerd-cycles.js';
+import { exportedImage, restoreExported } from './support/containerd-images.js';
 import { life } from './support/containerd-life.js';
 import { setLinkRate } from './support/gpu.js';
 import { runningSessionThat } from './support/session.js';
@@ -27,20 +28,13 @@ import { assertNothingLeft } from './support/suite.js';
 
 const going = '/tmp/checkpoint-going-on';
 const ended = '/tmp/checkpoint-ended';
+const savedImage = 'localhost/saved';
 const sessionLogs = '/var/log/kfd-checkpoint';
 
-/** Checkpoint of a GPU container that continues, restore of it under another name. */
+/** Checkpoint of a GPU container that continues, restore of it under another name from a file. */
 async function gpuRoundTrip(): Promise<Task> {
   const task = await Task.startWithGpu('gpu', '--vram-mib', '16', '--pending-barrier');
-  const saving = ctr(
-    'container',
-    'checkpoint',
-    '--task',
-    '--rw',
-    '--image',
-    task.id,
-    'localhost/saved',
-  );
+  const saving = ctr('container', 'checkpoint', '--task', '--rw', '--image', task.id, savedImage);
   const states: string[] = [];
   let saved = false;
   void saving.then(() => {
@@ -59,7 +53,8 @@ async function gpuRoundTrip(): Promise<Task> {
   await task.end();
 
   const restored = new Task('restored', task.control);
-  await run('ctr', 'container', 'restore', '--live', '--rw', restored.id, 'localhost/saved');
+  const file = await exportedImage(savedImage, 16 << 20);
+  await restoreExported(savedImage, file, restored.id);
   assert.match(await restored.control.ask('verify'), /^verified .*barrier=completed/);
   await until('no unpacked checkpoint', () => temporaryImages().length === 0, 20);
 
@@ -193,6 +188,7 @@ test('containerd', { concurrency: true }, async (suite) => {
     const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
     await suite.test('containerd: the daemon is upgraded', { skip }, async () => {
       await containerd.restart(nextRelease);
+      await exportedImage(savedImage, 16 << 20);
       task = await intoFolders(task);
     });
     await suite.test('containerd: the daemon is killed, then our shim', async () => {

@@ -11,7 +11,6 @@ import {
   encodeResponse,
   withPayload,
 } from '../../shim/transport/envelope.js';
-import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
 import { encodeFrame, FrameReader } from '../../shim/transport/frame.js';
 import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
 import {
@@ -21,6 +20,7 @@ import {
   FrameReader as MigrationReader,
 } from '../../src/migrate/wire/frame.js';
 import { decodeMessage, encodeMessage } from '../../src/migrate/wire/messages.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import { boIndices } from '../../src/session/plugin/wire.js';
 import { stateBytes } from '../unit/state-builder.js';
 import { type Parser, unlessRefused } from './parser.js';

@@ -1,10 +1,12 @@
 /** Documents that come from elsewhere: of image layouts, and of the other host of a migration. */
 
 import assert from 'node:assert/strict';
-import { layersIn, manifestIn } from '../../src/archive/oci-layout.js';
+import { containerdImage, documentsOf } from '../../src/archive/containerd-image.js';
+import { entryIn, layersIn } from '../../src/archive/oci-layout.js';
 import { compare, type Moving } from '../../src/migrate/question/compare.js';
 import { factsOf, questionOf } from '../../src/migrate/question/documents.js';
 import { factsOfHost, hostOfFacts } from '../../src/migrate/question/host-facts.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { sampleManifest } from '../unit/manifest-sample.js';
 import { json, type Parser, texts, unlessRefused, unlessSyntax } from './parser.js';
 
@@ -16,18 +18,32 @@ const descriptor = {
 };
 const layer = { ...descriptor, mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip' };
 
+const containerd = 'application/vnd.containerd.container';
+const ofContainerd = {
+  manifests: [
+    { ...descriptor, mediaType: `${containerd}.criu.checkpoint.criu.tar` },
+    { ...descriptor, mediaType: `${containerd}.checkpoint.config.v1+proto` },
+  ],
+  annotations: { 'io.containerd.checkpoint.runtime': 'io.containerd.runc.v2' },
+};
+
 const imageLayout: Parser = {
   name: 'image-layout',
   seeds: texts(
     JSON.stringify({ schemaVersion: 2, manifests: [descriptor] }),
     JSON.stringify({ schemaVersion: 2, config: descriptor, layers: [layer, layer] }),
+    JSON.stringify(ofContainerd),
   ),
   tokens: [...json, '"manifests":', '"layers":', '"digest":', 'sha256:', '../', '/', '9e15'],
   run(input) {
-    const refusals = ['E_IMAGE_CORRUPT', 'E_NOT_FOUND', 'E_USAGE'] as const;
+    const refusals = ['E_IMAGE_CORRUPT', 'E_IMAGE_MISSING', 'E_NOT_FOUND', 'E_USAGE'] as const;
     for (const find of [
-      () => [manifestIn(input, undefined, 'x')],
-      () => [manifestIn(input, 'job:1', 'x')],
+      () => [entryIn(input, undefined, 'x').blob],
+      () => [entryIn(input, 'job:1', 'x').blob],
+      () => {
+        const { checkpoint, spec } = containerdImage(input, 'y', 'x');
+        return [checkpoint, ...(spec ? [spec] : [])];
+      },
       () => {
         const { checkpoint, stores } = layersIn(input, 'y', 'x');
         return [checkpoint, ...stores];
@@ -38,6 +54,25 @@ const imageLayout: Parser = {
         assert.ok(Number.isSafeInteger(blob.bytes) && blob.bytes >= 0);
       }
     }
+  },
+};
+
+const specType = 'types.containerd.io/opencontainers/runtime-spec/1/Spec';
+
+/** The container's spec in an image of containerd. */
+const containerdSpec: Parser = {
+  name: 'containerd-spec',
+  seeds: [
+    Buffer.concat([bytesField(1, specType), bytesField(2, '{"linux":{"devices":[]}}')]),
+    Buffer.concat([bytesField(2, '{}'), numberField(3, 1), bytesField(1, `/${specType}`)]),
+  ],
+  tokens: [specType, '\x0a', '\x12', '\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01'],
+  run(input) {
+    const image = containerdImage(Buffer.from(JSON.stringify(ofContainerd)), 'y', 'x');
+    const made = unlessRefused(['E_IMAGE_CORRUPT'], () => documentsOf(image, input, 'x'));
+    if (made === undefined) return;
+    assert.ok((made['spec.dump']?.length ?? input.length) < input.length);
+    assert.ok(input.includes('runtime-spec/'));
   },
 };
 
@@ -102,4 +137,4 @@ const migrationDocuments: Parser = {
   },
 };
 
-export const foreignParsers: readonly Parser[] = [imageLayout, migrationDocuments];
+export const foreignParsers: readonly Parser[] = [imageLayout, containerdSpec, migrationDocuments];

@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { tarOf } from '../unit/archive-builder.js';
+import { inventory, tarOf } from '../unit/archive-builder.js';
+import { containerdLayout, partsOf, types } from '../unit/containerd-layout.js';
 import { layout, manifestType } from '../unit/oci-image.js';
 import type { HostileInput } from './suite.js';
 
@@ -104,6 +105,44 @@ const archives: HostileInput[] = [
   },
 ];
 
+/** An image of containerd, changed by `change`. */
+const ofContainerd =
+  (spec: string | Buffer, change: (paths: Readonly<Record<string, string>>) => unknown) =>
+  async (dir: string): Promise<readonly string[]> => {
+    const folder = join(dir, 'image');
+    const parts = await partsOf({ 'checkpoint/inventory.img': inventory }, spec);
+    await change(await containerdLayout(folder, parts));
+    return [`oci:${folder}`];
+  };
+const refused = { status: 5, code: 'E_IMAGE_CORRUPT' } as const;
+
+const containerd: HostileInput[] = [
+  {
+    name: 'the spec of a container, of 1 GiB',
+    verb: 'inspect',
+    ...refused,
+    says: /larger than/,
+    args: ofContainerd('{}', (paths) => truncate(paths[types.spec] ?? '', 2 ** 30)),
+  },
+  {
+    name: 'the spec of a container, with a million values',
+    verb: 'check',
+    ...refused,
+    says: /more than 100000 values/,
+    args: ofContainerd(`[${'1,'.repeat(1_000_000)}1]`, () => undefined),
+  },
+  {
+    name: 'CRIU’s tar file in an image of containerd, as a link to an endless device',
+    verb: 'verify',
+    ...refused,
+    says: /not a file/,
+    args: ofContainerd('{}', async (paths) => {
+      await rm(paths[types.criu] ?? '');
+      await symlink('/dev/zero', paths[types.criu] ?? '');
+    }),
+  },
+];
+
 /** Names of images that no shell and no podman may take for something else. */
 const names: HostileInput[] = [
   'containers-storage:--help',
@@ -120,4 +159,4 @@ const names: HostileInput[] = [
   args: () => [name],
 }));
 
-export const layouts: HostileInput[] = [...folders, ...archives, ...names];
+export const layouts: HostileInput[] = [...folders, ...archives, ...containerd, ...names];

@@ -165,8 +165,9 @@ test('what is no checkpoint image is refused with its reason', async (t) => {
     [
       { layers: [{ bytes }], mediaType: 'application/vnd.oci.image.index.v1+json' },
       5,
-      /not the manifest/,
+      /not what an OCI image layout has there/,
     ],
+    [{ layers: [{ bytes }], mediaType: 'text/plain' }, 5, /text\/plain: not the manifest/],
   ];
   for (const [image, status, reason] of cases) {
     const dir = join(await temporaryFolder(t), 'image');

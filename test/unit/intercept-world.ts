@@ -9,7 +9,7 @@ import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { type Client, connectTo } from '../../shim/transport/client.js';
 import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
-import { bytesField, fieldsOf } from '../../shim/transport/fields.js';
+import { bytesField, fieldsOf } from '../../src/protobuf.js';
 import { temporaryFolder } from './paths.js';
 import { type Answering, testServer } from './ttrpc-server.js';
 

@@ -8,8 +8,8 @@ import { parseAnswer } from '../../shim/bootstrap/answer.js';
 import { listenAt, ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { proxyFor } from '../../shim/proxy/server.js';
 import { connectTo } from '../../shim/transport/client.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { startTime } from '../../src/os/ancestors.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { temporaryFolder } from './paths.js';
 import { host, isAlive, knownToRunc, proxyPid, run, until } from './shim-host.js';
 

@@ -10,7 +10,7 @@ import {
 } from '../../shim/intercept/bundle-spec.js';
 import { cgroupRoot } from '../../shim/intercept/cgroup-root.js';
 import { createRequest } from '../../shim/intercept/task-fields.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { temporaryFolder } from './paths.js';
 
 const gpuSpec = {

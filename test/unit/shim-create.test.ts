@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { criuConfigAnnotation } from '../../shim/intercept/bundle-spec.js';
 import { isTaskService, processOf } from '../../shim/intercept/task-fields.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { id, refusal, type World, world } from './intercept-world.js';
 import { temporaryFolder } from './paths.js';
 import { until } from './shim-host.js';

@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ownSocket } from '../../shim/bootstrap/own-socket.js';
-import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import { host, isAlive, knownToRunc, proxyPid, run, runcFolder, until } from './shim-host.js';
 
 test('delete: what a task that is gone leaves is nothing, which needs no stock shim to say', async (t) => {

@@ -8,7 +8,7 @@ import {
   encodeRequest,
   encodeResponse,
 } from '../../shim/transport/envelope.js';
-import { bytesField, fieldsOf, numberField } from '../../shim/transport/fields.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import { repository } from './paths.js';
 import { randomFrom } from './random.js';
 

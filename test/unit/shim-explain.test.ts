@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { explain, firstError, firstWrittenSince } from '../../shim/task/criu-log.js';
 import { decodeResponse } from '../../shim/transport/envelope.js';
-import { bytesField } from '../../shim/transport/fields.js';
+import { bytesField } from '../../src/protobuf.js';
 import { temporaryFolder } from './paths.js';
 import { checkpointInto, options, task } from './task-process.js';
 

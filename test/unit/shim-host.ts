@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownSocket } from '../../shim/bootstrap/own-socket.js';
-import { numberField } from '../../shim/transport/fields.js';
+import { numberField } from '../../src/protobuf.js';
 import { repository, temporaryFolder } from './paths.js';
 import { type Answering, type TestServer, testServer } from './ttrpc-server.js';
 

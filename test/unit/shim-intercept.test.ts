@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isTemporaryImage, temporaryFolder } from '../../shim/intercept/temporary-image.js';
 import { encodeResponse } from '../../shim/transport/envelope.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { field, id, refusal, world } from './intercept-world.js';
 
 const gpuSpec = {

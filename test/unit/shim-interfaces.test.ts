@@ -18,13 +18,13 @@ import {
   encodeResponse,
   type Response,
 } from '../../shim/transport/envelope.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
 import {
   encodeFrame,
   frameType,
   maxPayloadBytes,
   setStreamId,
 } from '../../shim/transport/frame.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { id, service } from './intercept-world.js';
 import { temporaryFolder } from './paths.js';
 import { until } from './shim-host.js';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytesField } from '../../shim/transport/fields.js';
+import { bytesField } from '../../src/protobuf.js';
 import { field, id, service } from './intercept-world.js';
 import { until } from './shim-host.js';
 import { stage } from './shim-stage.js';

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { serve } from '../../shim/bootstrap/serve.js';
 import { connectTo } from '../../shim/transport/client.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { host, isAlive, proxyPid, run, until } from './shim-host.js';
 
 /** Other sockets of this folder. One whose file was removed is here as long as somebody listens. */

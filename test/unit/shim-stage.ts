@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { id, service, type World, world } from './intercept-world.js';
 import { until } from './shim-host.js';
 

@@ -13,8 +13,8 @@ import {
 } from '../../shim/task/codec.js';
 import { responseFor } from '../../shim/task/status.js';
 import { decodeResponse } from '../../shim/transport/envelope.js';
-import { bytesField, numberField } from '../../shim/transport/fields.js';
 import { type ErrorCode, exitCodes, KfdError } from '../../src/errors.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
 import { fixtures, temporaryFolder } from './paths.js';
 import { checkpointInto, options, task } from './task-process.js';
 import { testServer } from './ttrpc-server.js';

@@ -1,10 +1,10 @@
 /**
- * Fields in protobuf's wire format (protobuf.dev, "Encoding"). Own code, because the long-lived process
+ * Fields in protobuf's wire format (protobuf.dev, "Encoding"). Own code, because the long-lived process of the shim
  * only needs a few fields, and must forward all other bytes unchanged. A decoder of whole messages
  * (proto-loader) would double the memory of this process.
  */
 
-import { KfdError } from '../../src/errors.js';
+import { KfdError } from './errors.js';
 
 /** The wire types in use. 3 and 4 are groups, which only proto2 has. */
 const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;

@@ -1,0 +1,60 @@
+/** How `ctr` restores a checkpoint image of containerd, which podman cannot. */
+
+import type { ContainerdImage } from '../archive/containerd-image.js';
+import { KfdError, printable } from '../errors.js';
+import type { Mismatch } from '../gpu/mismatch.js';
+import type { ImageReference, Refusal } from './image-reference.js';
+
+/** The tar file that is made of a folder. */
+const madeArchive = 'image.tar';
+
+/** A name that comes from an image becomes a part of a command line. */
+const plainName = /^[a-zA-Z0-9][\w./:@-]*$/;
+const orWord = (name: string | undefined, word: string) =>
+  name !== undefined && plainName.test(name) ? name : word;
+
+/**
+ * The commands to type, one after the other. The last one restores. Without a plain name in the image there is a word
+ * in capitals, as for what only the user knows. `name`: containerd's name of the image.
+ */
+export function stepsOf(
+  { base, runtime, hasChanges }: ContainerdImage,
+  reference: ImageReference | undefined,
+  name: string | undefined,
+): string[][] {
+  const image = orWord(name, 'IMAGE');
+  // Unpacked, it would be taken for an image with a root file system.
+  const take = (file: string) => ['ctr', 'image', 'import', '--no-unpack', file];
+  const restore =
+    runtime === undefined
+      ? ['ctr', 'run', '--detach', '--checkpoint', image, 'FLAGS', orWord(base, 'BASE'), 'NAME']
+      : ['ctr', 'container', 'restore', '--live', ...(hasChanges ? ['--rw'] : []), 'NAME', image];
+  switch (reference?.transport) {
+    case 'oci':
+      return [['tar', '-C', reference.path, '-cf', madeArchive, '.'], take(madeArchive), restore];
+    case 'oci-archive':
+      return [take(reference.path), restore];
+    default:
+      return [restore];
+  }
+}
+
+/** Commands as one line for a shell. */
+export const asLine = (steps: readonly (readonly string[])[]) =>
+  printable(steps.map((words) => words.join(' ')).join(' && '));
+
+/** Refuses the image `shown`: what the user has named. The refusal throws E_USAGE. */
+export function refuseContainerd(shown: string, reason: string): Refusal {
+  return (image, reference, name) => {
+    throw new KfdError('E_USAGE', `${shown}: a checkpoint image of containerd: ${reason}`, {
+      hint: `containerd restores it: ${asLine(stepsOf(image, reference, name))}`,
+    });
+  };
+}
+
+/** A reason against a restore, whose next step holds for containerd. */
+export function forContainerd(reason: Mismatch): Mismatch {
+  if (reason.code !== 'E_DEVICE_MOVED') return reason;
+  const hint = 'restore where the numbers are the same: containerd restores an image as it is';
+  return { ...reason, hint };
+}
