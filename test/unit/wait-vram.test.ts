@@ -58,3 +58,21 @@ test('another reason against a restore is told at once', async () => {
   assert.equal(placement.mismatches.length, 2);
   assert.equal(looks(), 1);
 });
+
+test('a number of an SDMA queue that a process gives back is waited for, one that it keeps is not', async () => {
+  const wants = new Map([[0, [{ link: 'pcie', id: 1 } as const]]]);
+  const user = { pid: 71, queues: 1, slots: wants.get(0) ?? [] };
+  const hosts = [[user], [user], []].map((sdma) =>
+    hostWith({ render_minor: 128, sdma }, { render_minor: 129, sdma }),
+  );
+  let looks = 0;
+  const look = async () => hosts[Math.min(looks++, 2)] as Host;
+  const placed = (host: Host) => placeAsIs(manifest, host, {}, wants);
+  const { placement } = await placeWhenFree(look, placed, { ...wait, idleMs: 10_000 });
+  assert.deepEqual([placement.mismatches, looks], [[], 3]);
+  const kept = await placeWhenFree(async () => hosts[0] as Host, placed, wait);
+  assert.deepEqual(
+    kept.placement.mismatches.map(({ code }) => code),
+    ['E_SDMA_SLOT'],
+  );
+});
