@@ -87,7 +87,8 @@ test('a session keeps the newest logs, and names options that it does not know',
   assert.ok(!removed.some((dead) => Array.isArray(dead) && dead.length === 0));
 });
 
-test('a session names the folders of killed ones that it has removed', async (t) => {
+/** A session is killed. The names that the next one has removed, and that of the killed one's folder. */
+async function removedAfterKill(t: TestContext) {
   const killed = await startSession(t, await temporaryFolder(t));
   const gone = once(killed.daemon, 'exit');
   killed.daemon.kill('SIGKILL');
@@ -97,9 +98,17 @@ test('a session names the folders of killed ones that it has removed', async (t)
   next.criu.kill('SIGKILL');
   assert.equal(await next.status, 0);
   assert.ok(!existsSync(runFolder(killed.criu)));
-  // Those of other tests may be there, too.
   const dead = lines('removed folders of killed sessions').flatMap((line) => line['dead']);
-  assert.ok(dead.includes(String(killed.criu.pid)));
+  return { dead, folder: String(killed.criu.pid) };
+}
+
+test('a session names the folders of killed ones that it has removed', async (t) => {
+  // Sessions of other tests run at the same time. One of them may be the first to remove the folder.
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const { dead, folder } = await removedAfterKill(t);
+    if (dead.includes(folder)) return;
+  }
+  assert.fail('no session has named the folder of the one before');
 });
 
 test('a session without all words, or that cannot be told, ends at once with status 1', async (t) => {
