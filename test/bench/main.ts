@@ -11,8 +11,9 @@ import { migrateBench as migrate } from './migrate.js';
 import { plain } from './plain.js';
 import { processes } from './processes.js';
 import { table } from './table.js';
+import { upstream } from './upstream.js';
 
-const sections = { table, hidden, freeze, processes, memory, plain, containerd, migrate };
+const sections = { table, hidden, freeze, processes, memory, plain, containerd, migrate, upstream };
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);
