@@ -26,6 +26,7 @@ const criu = '/tmp/upstream/criu';
 const plugins = '/tmp/upstream/plugins';
 const guestCriu = '/usr/sbin/criu';
 const conf = '/etc/criu/default.conf';
+const rivalLine = `libdir ${plugins}\n`;
 
 /** Mounts the build's CRIU over the guest's; returns its version. Throws when it does not run here. */
 export async function mountRival(): Promise<string> {
@@ -48,19 +49,14 @@ export async function unmountRival(): Promise<void> {
 /** From the next container on: this side's plugin, and our hook for ours alone. */
 export async function use(side: Side): Promise<void> {
   if (side === 'ours') {
-    await forgetRivalLine();
+    if (existsSync(conf) && readFileSync(conf, 'utf8') === rivalLine) rmSync(conf);
     await run('kfd-checkpoint', 'configure');
-    return;
+  } else {
+    await run('kfd-checkpoint', 'configure', '--undo');
+    mkdirSync(dirname(conf), { recursive: true });
+    writeFileSync(conf, rivalLine);
   }
-  await run('kfd-checkpoint', 'configure', '--undo');
-  mkdirSync(dirname(conf), { recursive: true });
-  writeFileSync(conf, rivalLine);
-}
-
-const rivalLine = `libdir ${plugins}\n`;
-
-async function forgetRivalLine(): Promise<void> {
-  if (existsSync(conf) && readFileSync(conf, 'utf8') === rivalLine) rmSync(conf);
+  await run('sync'); // or what was written is written back beside what is measured
 }
 
 /** Throws unless CRIU's log of the operation, which --keep keeps, is that of this side's plugin. */

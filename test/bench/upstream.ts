@@ -14,7 +14,7 @@ import { timed } from './timing.js';
 const measures = ['checkpoint', 'restore', 'freeze', 'bytes'] as const;
 type Measure = (typeof measures)[number];
 
-/** Seconds, and the archive's bytes. */
+/** Seconds, and the archive's bytes. `freeze` is that of --leave-running, the others of a stopped container. */
 interface Sample extends Readonly<Record<Measure, number>> {
   /** What our sessions say, microseconds. */
   readonly dump_us?: Readonly<Record<string, number>>;
@@ -40,7 +40,7 @@ function rows(): Row[] {
 
 const podman = (...args: string[]) => timed('podman', 'container', ...args);
 
-/** Seconds that CRIU kept the tasks of one checkpoint frozen, of podman's own statistics. */
+/** Seconds that CRIU kept the tasks frozen, of podman's statistics: neither side's own account. */
 function frozen(statistics: string): number {
   const { container_statistics: [first] = [] } = JSON.parse(statistics) as {
     container_statistics?: { criu_statistics?: { frozen_time?: number } }[];
