@@ -12,8 +12,20 @@ import { plain } from './plain.js';
 import { processes } from './processes.js';
 import { spare } from './spare.js';
 import { table } from './table.js';
+import { upstream } from './upstream.js';
 
-const sections = { table, hidden, freeze, processes, memory, plain, containerd, spare, migrate };
+const sections = {
+  table,
+  hidden,
+  freeze,
+  processes,
+  memory,
+  plain,
+  containerd,
+  spare,
+  migrate,
+  upstream,
+};
 type Section = keyof typeof sections;
 
 const wanted = process.argv.slice(2);

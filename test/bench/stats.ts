@@ -25,3 +25,9 @@ export function show(values: readonly number[], digits = 2): string {
   const { median, min, max, count } = spread(values);
   return `${median.toFixed(digits)} (${min.toFixed(digits)}-${max.toFixed(digits)}, n=${count})`;
 }
+
+/** The ratio of each pair: samples at one place were taken one after the other. Throws RangeError without a partner. */
+export function pairedRatios(ours: readonly number[], theirs: readonly number[]): number[] {
+  if (ours.length !== theirs.length) throw new RangeError('a sample has no partner');
+  return ours.map((value, i) => value / (theirs[i] ?? Number.NaN));
+}
