@@ -8,7 +8,14 @@ import { isMissing } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
-import { asLine, forContainerd, stepsOf } from './containerd-steps.js';
+import {
+  asLine,
+  forContainerd,
+  isOfKubelet,
+  podAnnotation,
+  stepsOf,
+  unpackSteps,
+} from './containerd-steps.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
@@ -57,9 +64,10 @@ async function checkAt(
   const found = await restorabilityOf(path, context, options);
   const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
   const { kind } = found.contents;
+  const isContainerds = kind === 'containerd' || isOfKubelet(found.contents);
   const verdict: Verdict = {
     ...found,
-    reasons: [...found.reasons.map(containerd ? forContainerd : (one) => one), ...missing],
+    reasons: [...found.reasons.map(isContainerds ? forContainerd : (one) => one), ...missing],
     reference,
     containerd: containerd && stepsOf(containerd.image, reference, containerd.name),
     folders,
@@ -102,6 +110,7 @@ function asJson(path: string, verdict: Verdict) {
     ...(steps.length > 0 && { command: steps.at(-1) }),
     ...(steps.length > 1 && { preparation: steps[0] }),
     ...(steps.length > 0 && { steps }),
+    ...(steps.length > 0 && isForPod(verdict) && { annotation: podAnnotation }),
     kind: contents.kind,
     compression: contents.compression,
     gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
@@ -157,7 +166,9 @@ function asTable(path: string, verdict: Verdict): string {
     ]);
     if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
-    parts.push(`${state}would restore here by: ${asLine(stepsTo(path, verdict))}\n`);
+    const steps = asLine(stepsTo(path, verdict));
+    const pod = `, and a pod whose container has the annotation ${podAnnotation}`;
+    parts.push(`${state}would restore here by: ${steps}${isForPod(verdict) ? pod : ''}\n`);
   }
   return parts.join('\n');
 }
@@ -174,9 +185,14 @@ export function pairRow({ recorded, present: { record, vramFreeBytes } }: GpuPai
   ];
 }
 
+/** Of an image that was made of the kubelet's archive only its registry's name is known. */
+const isForPod = ({ contents, reference }: Verdict) =>
+  isOfKubelet(contents) && reference === undefined;
+
 /** The commands to type, one after the other. */
 function stepsTo(path: string, verdict: Verdict): readonly (readonly string[])[] {
   if (verdict.containerd !== undefined) return verdict.containerd;
+  if (isForPod(verdict)) return unpackSteps(path);
   const first = preparation(path, verdict);
   return [...(first ? [first] : []), command(path, verdict)];
 }

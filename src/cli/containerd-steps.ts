@@ -1,6 +1,7 @@
-/** How `ctr` restores a checkpoint image of containerd, which podman cannot. */
+/** How checkpoints of containerd are restored, as podman cannot: images by `ctr`, a kubelet's archive by a pod. */
 
 import type { ContainerdImage } from '../archive/containerd-image.js';
+import type { CheckpointContents } from '../archive/contents.js';
 import { KfdError, printable } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { ImageReference, Refusal } from './image-reference.js';
@@ -42,6 +43,34 @@ export function stepsOf(
 /** Commands as one line for a shell. */
 export const asLine = (steps: readonly (readonly string[])[]) =>
   printable(steps.map((words) => words.join(' ')).join(' && '));
+
+/** Every container of a pod has it in its spec (containerd: internal/cri/annotations/annotations.go). */
+const podContainer = 'io.kubernetes.cri.container-type';
+
+/** Whether containerd's CRI has written it for the kubelet. */
+export const isOfKubelet = ({ kind, container }: CheckpointContents) =>
+  kind === 'archive' &&
+  container?.engine === 'containerd' &&
+  container.annotations[podContainer] !== undefined;
+
+/** The user chooses the folder: it has to stay until the pod runs. */
+const folder = 'FOLDER';
+
+export const unpackSteps = (path: string): string[][] => [
+  ['mkdir', folder],
+  ['tar', '-C', folder, '-xf', path, 'checkpoint'],
+];
+
+/** What the container of a pod needs then: docs/kubernetes.md. shim/intercept/bundle-spec.ts has its name, too. */
+export const podAnnotation = `io.kfd-checkpoint.restore-from=${folder}/checkpoint`;
+
+/** Throws E_USAGE for an archive that podman cannot restore. */
+export function assertNotOfKubelet(shown: string, path: string, contents: CheckpointContents) {
+  if (!isOfKubelet(contents)) return;
+  throw new KfdError('E_USAGE', `${shown}: an archive of a kubelet: podman cannot restore it`, {
+    hint: `${asLine(unpackSteps(path))}, and give a container of a pod the annotation ${podAnnotation}`,
+  });
+}
 
 /** Refuses the image `shown`: what the user has named. The refusal throws E_USAGE. */
 export function refuseContainerd(shown: string, reason: string): Refusal {

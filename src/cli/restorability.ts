@@ -14,6 +14,7 @@ import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js'
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
+import { isOfKubelet } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 
@@ -102,8 +103,8 @@ async function judge(
     return { contents, problems, wants, host: await look(), reasons, ...none };
   }
   // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
-  // restores its images as they are.
-  const canRewrite = kind !== 'image' && kind !== 'containerd';
+  // restores its images as they are, and what a pod restores is an image directory.
+  const canRewrite = kind !== 'image' && kind !== 'containerd' && !isOfKubelet(contents);
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
   const choices = {

@@ -17,6 +17,7 @@ import { inWorkFolder } from '../os/temporary.js';
 import { stage } from '../stages.js';
 import { gpuMapOption, ignoreMismatchOption } from './check.js';
 import { withRequest } from './command-request.js';
+import { assertNotOfKubelet } from './containerd-steps.js';
 import { contentsOption, realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { appendParent, chainOf } from './flatten.js';
@@ -117,6 +118,7 @@ async function restoreTo(
     also: tmpfsCollector(tmpfs),
   };
   const verdict = await restorabilityOf(path, context, options);
+  assertNotOfKubelet(name, path, verdict.contents);
   const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
   assertPrevious(name, flags, verdict);

@@ -280,6 +280,10 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
       runtime: 'kfd',
       createdTime: '2026-11-21T11:00:00Z',
     }),
+    'spec.dump': JSON.stringify({
+      ...JSON.parse(String(files['spec.dump'])),
+      annotations: { 'io.kubernetes.cri.container-type': 'container' },
+    }),
     'status.dump': '{}',
     'container.log': '',
     'stats-dump': 'x',
@@ -307,4 +311,17 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
     const checked = await run('check', '--root', root, '--format', 'json', name);
     assert.equal(JSON.parse(checked.stdout).restorable, true, checked.stderr);
   }
+  // podman cannot read it: a pod restores its image directory.
+  const unpack = ['tar', '-C', 'FOLDER', '-xf', file, 'checkpoint'];
+  const annotation = 'io.kfd-checkpoint.restore-from=FOLDER/checkpoint';
+  const report = JSON.parse((await run('check', '--root', root, '--format', 'json', file)).stdout);
+  assert.deepEqual(report.steps, [['mkdir', 'FOLDER'], unpack]);
+  assert.deepEqual([report.command, report.annotation], [unpack, annotation]);
+  const told = `mkdir FOLDER && ${unpack.join(' ')}, and a pod whose container has the annotation ${annotation}\n`;
+  const table = await run('check', '--root', root, file);
+  assert.ok(table.stdout.endsWith(`would restore here by: ${told}`), table.stdout);
+  const refused = await run('restore', '--root', root, file);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /an archive of a kubelet: podman cannot restore it/);
+  assert.ok(refused.stderr.includes(`${unpack.join(' ')}, and give a container`), refused.stderr);
 });
