@@ -1,9 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 /** State of a process by proc(5); undefined when there is none. */
 function stateOf(pid: number): string | undefined {
-  if (!existsSync(`/proc/${pid}`)) return undefined;
-  return /^State:\s*(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  try {
+    return /^State:\s*(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  } catch {
+    return undefined; // it may end at any moment
+  }
 }
 
 /** Whether the process is there and has not ended. */

@@ -90,6 +90,7 @@ test('a task below a process that is none of the restore ends alone', async (t) 
   const image = await temporaryFolder(t);
   // It is older than CRIU, and not above it: an exec into the container.
   const other = await criu(t, "read line; sh -c 'sleep 65 & echo $!; echo $$; wait' &", image, 0);
+  await delay(50); // the kernel tells the time of a start in ticks of 10 ms
   const { shell, tree } = await criu(t, '', image, 0);
   other.shell.stdin.write('go\n');
   while (other.later().length < 2) await delay(5);
