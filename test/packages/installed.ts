@@ -5,7 +5,15 @@
  */
 
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { archivePath } from '../e2e/support/archive.js';
 import { attempt, attemptWithin, run, until } from '../e2e/support/command.js';
@@ -23,6 +31,7 @@ import { differences, type Listing, listFiles } from './system-files.js';
 const [whileRunning = '', whileSaving = ''] = newerVersions;
 const refreshUnit = 'kfd-checkpoint-refresh.service';
 const spareUnit = 'kfd-checkpoint-spare.service';
+const logFolder = '/var/log/kfd-checkpoint';
 const spareSocket = '/run/kfd-checkpoint/spare.sock';
 const administrators = 'ghost-limit 2M\n';
 const criuConf = '/etc/criu/default.conf';
@@ -83,13 +92,15 @@ async function withoutOthers(unit: string): Promise<void> {
 async function enableSpare(): Promise<void> {
   assert.equal((await attempt('systemctl', 'is-enabled', spareUnit)).stdout, 'disabled');
   await withoutOthers(spareUnit);
+  rmSync(logFolder, { recursive: true }); // as before the first session
   await run('systemctl', 'enable', '--now', spareUnit);
   await until('a spare session', () => existsSync(spareSocket));
+  assert.equal(statSync(logFolder).mode & 0o777, 0o700);
 }
 
 /** Both engines save at once: one of them has the spare session, and another one waits later. */
 async function assertSpareWorked(): Promise<void> {
-  const { stdout } = await attempt('grep', '-rlF', '"was spare"', '/var/log/kfd-checkpoint');
+  const { stdout } = await attempt('grep', '-rlF', '"was spare"', logFolder);
   assert.match(stdout, /-dump-\d+\.log/);
   await until('the next spare session', () => existsSync(spareSocket));
 }
