@@ -13,7 +13,7 @@ import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
 import { DumpSession } from './dump/session.js';
-import { thisHost } from './dump/this-host.js';
+import { rehearseHost } from './dump/this-host.js';
 import { removeOldLogs } from './old-logs.js';
 import { OwnCgroup } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
@@ -77,7 +77,7 @@ async function takeWork(words: readonly string[]): Promise<SessionRequest> {
     return readRequest(words);
   }
   // What is loaded and compiled now need not be later. The driver may come later, and the configuration be mended.
-  await Promise.allSettled([readConfig(), thisHost()]);
+  await Promise.allSettled([readConfig(), rehearseHost()]);
   const work = await waitForWork(process.argv[1] ?? '');
   ready = work.ready;
   return work.request;

@@ -69,9 +69,13 @@ class Spare {
     this.#listener = new (native().Listener)(spareSocket, (delivery) => this.#hear(delivery));
   }
 
-  /** systemd stops the unit with a signal of its own (KillSignal=). A session at work goes on. */
+  /**
+   * systemd stops the unit with a signal of its own (KillSignal=). A session at work goes on, and so does one that is
+   * promised: its launcher has no other any more.
+   */
   stop(): void {
-    if (this.#listener !== undefined) this.#end(new SpareEnded('the unit is stopped'));
+    if (this.#listener === undefined || this.#promised !== undefined) return;
+    this.#end(new SpareEnded('the unit is stopped'));
   }
 
   #end(outcome: HandedOver | SpareEnded): void {
@@ -96,17 +100,19 @@ class Spare {
   #promise({ peer, body }: Message, listener: Listener): void {
     const refuse = (reason: string) => listener.reply(peer, messageType.error, [], reason, []);
     try {
-      if (agreement(this.#program) !== this.#agreed) {
+      if (this.#promised !== undefined) refuse('has work');
+      else if (agreement(this.#program) !== this.#agreed) {
         refuse('the program was replaced');
         this.#end(new SpareEnded('the program was replaced'));
-      } else if (this.#promised !== undefined) refuse('has work');
-      else if (body.toString('utf8') !== this.#agreed) refuse('another program or namespace');
+      } else if (body.toString('utf8') !== this.#agreed) refuse('another program or namespace');
       else {
         this.#promised = peer;
         listener.reply(peer, messageType.ok, [], '', []);
       }
     } catch (error) {
-      this.#end(new SpareEnded(String(error)));
+      // The launcher has gone. What is promised to another one stays so.
+      if (this.#promised === undefined || this.#promised === peer)
+        this.#end(new SpareEnded(String(error)));
     }
   }
 

@@ -3,17 +3,35 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SpareEnded, spareSocket, workOf } from '../../src/session/spare.js';
+import { type Delivery, native } from '../../src/native.js';
+import { SpareEnded, spareSocket, waitForWork, workOf } from '../../src/session/spare.js';
 import { repository, temporaryFolder } from './paths.js';
 
 const launcher = join(repository, 'build/native/kfd-checkpoint-launch');
 const main = 'dist/src/session/main.js';
 const goOn = 10;
+/** native/test/launcher/launcher_test.cc has it, too. */
+const turnFile = '/run/kfd-checkpoint-spare-test.lock';
+
+/** Native tests, and others of this file's process, use the socket of the host, too. They have their turns. */
+before(async () => {
+  const turn = spawn('flock', [turnFile, 'sh', '-c', 'echo mine; cat'], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  await once(turn.stdout, 'data');
+  after(() => turn.stdin.end());
+});
+
+/** Somebody listens there, and not only has bound it: the kernel's flag __SO_ACCEPTCON (net/unix/af_unix.c). */
+function isListening(): boolean {
+  const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  return sockets.some((line) => line.endsWith(` ${spareSocket}`) && / 00010000 /.test(line));
+}
 
 /** Rejects after 20 s. */
 async function until(what: string, holds: () => boolean): Promise<void> {
@@ -36,7 +54,8 @@ async function startSpare(t: TestContext, folder = repository) {
     errors += chunk.toString();
   });
   const ended = once(spare, 'close') as Promise<[number | null, string | null]>;
-  await until('it waits', () => existsSync(spareSocket) || spare.exitCode !== null);
+  const isReady = () => existsSync(spareSocket) && isListening();
+  await until('it waits', () => isReady() || spare.exitCode !== null);
   assert.equal(errors, '');
   return { spare, ended };
 }
@@ -159,6 +178,50 @@ test('a spare session that waits ends with its unit', async (t) => {
   spare.kill('SIGUSR2');
   assert.deepEqual(await ended, [0, null]);
   assert.ok(!existsSync(spareSocket));
+});
+
+/** What a launcher would say that has seen this program here. */
+function agreed(program: string): Buffer {
+  const { ino, ctimeNs } = statSync(program, { bigint: true });
+  const [seconds, rest] = [ctimeNs / 1_000_000_000n, ctimeNs % 1_000_000_000n];
+  const [mounts, pids] = ['mnt', 'pid'].map((kind) => readlinkSync(`/proc/self/ns/${kind}`));
+  return Buffer.from(`${ino} ${seconds} ${rest} ${mounts} ${pids}`);
+}
+
+test('a spare session that is promised to a launcher is left to it', async (t) => {
+  const answers: unknown[][] = [];
+  let hear: (delivery: Delivery) => void = () => assert.fail('nobody listens');
+  const construct = function Listener(_: string, onMessage: typeof hear) {
+    hear = onMessage;
+    return { reply: (...answer: unknown[]) => answers.push(answer.slice(0, 2)), close: () => {} };
+  };
+  t.mock.method(native(), 'Listener', construct as never);
+  t.after(() => process.removeAllListeners('SIGUSR2'));
+  const folder = await temporaryFolder(t);
+  const program = join(folder, 'main.js');
+  await writeFile(program, '');
+  const work = waitForWork(program);
+  const message = { pid: 2, args: [0, 7, 0, 0], fds: [] };
+  const wanted = { ...message, type: 50, body: agreed(program) };
+  hear({ ...wanted, peer: 1 });
+  // Neither its unit, nor an update, nor another launcher takes it away.
+  process.emit('SIGUSR2');
+  await writeFile(join(folder, 'other'), '');
+  await rename(join(folder, 'other'), program);
+  hear({ ...wanted, peer: 2 });
+  hear({ pid: 2, peer: 2, closed: true });
+  assert.deepEqual(answers, [
+    [1, 1],
+    [2, 2],
+  ]);
+  const pipe = { fd: 9, close: () => {} };
+  hear({ ...message, type: 51, peer: 2, body: Buffer.from('/proc/8/fd/4'), fds: [pipe] });
+  hear({ ...message, type: 51, peer: 1, body: Buffer.from('/proc/7/fd/4'), fds: [pipe] });
+  assert.deepEqual((await work).request, {
+    operation: 'dump',
+    criuPid: 7,
+    imageDirectory: '/proc/7/fd/4',
+  });
 });
 
 test('work that is none is not begun', () => {

@@ -2,6 +2,7 @@
 // Runs as root: sessions live in /run, and the daemon gets a cgroup.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -187,33 +188,52 @@ namespace {
 
 constexpr char kSpare[] = "/run/kfd-checkpoint/spare.sock";
 
+/// The socket is the host's, and these tests run in several programs at once (test/unit/spare.test
+/// too): they have their turns.
+class SpareTurn {
+ public:
+  SpareTurn() : file_(::open("/run/kfd-checkpoint-spare-test.lock", O_RDWR | O_CREAT, 0600)) {
+    REQUIRE(file_);
+    REQUIRE(::flock(file_.get(), LOCK_EX) == 0);
+    std::filesystem::create_directories("/run/kfd-checkpoint");
+    std::filesystem::remove(kSpare);
+  }
+  ~SpareTurn() { std::filesystem::remove(kSpare); }
+
+ private:
+  UniqueFd file_;
+};
+
 /// A process that plays a spare session with one launcher: the launcher moves whoever listens. What
 /// use_spare() returned; `play` returns whether all was as it should be.
 std::optional<std::string> with_spare(bool (*play)(int peer)) {
-  std::filesystem::create_directories("/run/kfd-checkpoint");
-  std::filesystem::remove(kSpare);
+  const SpareTurn turn;
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const UniqueFd listens(ends[0]);
+  UniqueFd tell(ends[1]);
   const pid_t spare = ::fork();
   REQUIRE(spare != -1);
   if (spare == 0) {
+    ::alarm(60);  // nobody may come
     bool right = false;
     try {
       const UniqueFd listener = listen_socket(kSpare);
+      tell = UniqueFd();
       const UniqueFd peer(::accept(listener.get(), nullptr, nullptr));
       right = play(peer.get());
     } catch (const std::exception&) {
     }
     ::_exit(right ? 0 : 1);
   }
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!std::filesystem::exists(kSpare) && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  tell = UniqueFd();
+  char nothing;
+  CHECK(::read(listens.get(), &nothing, 1) == 0);
   const launcher::Work work{"restore", 4194996, "/proc/4194996/fd/7"};
   const auto said = launcher::use_spare("/proc/self/exe", work, kName, 10'000);
   int status = -1;
   REQUIRE(::waitpid(spare, &status, 0) == spare);
   CHECK(status == 0);
-  std::filesystem::remove(kSpare);
   return said;
 }
 
@@ -274,7 +294,7 @@ TEST_CASE("launcher: a spare session that refuses, goes or is silent gets no wor
 }
 
 TEST_CASE("launcher: without a spare session, or without the program, there is none") {
-  std::filesystem::remove(kSpare);
+  const SpareTurn turn;
   const launcher::Work work{"dump", 4194996, "/proc/4194996/fd/7"};
   CHECK(!launcher::use_spare("/proc/self/exe", work, kName, 10'000));
   CHECK(!launcher::use_spare("/nowhere/program", work, kName, 10'000));
