@@ -95,7 +95,7 @@ export async function readHost(options: HostOptions = {}): Promise<Host> {
   };
 }
 
-/** Users of these GPUs by KFD's id, with the places of their queues as far as they can be known. */
+/** Users of `gpus`, all of the host, by KFD's id, with the places of their queues as far as they can be known. */
 export async function readUsers(
   root: string,
   gpus: readonly HostGpu[],

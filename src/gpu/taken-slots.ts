@@ -4,9 +4,9 @@
  * pqm_debugfs_mqds@6.12.118). Nothing of sysfs has them. The file is memory of the driver: no register is read.
  */
 
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { readTextIfAny } from '../os/files.js';
 import { type SdmaEngines, type SdmaSlot, slotOf } from './sdma-slot.js';
 
 /** A queue of a host. */
@@ -30,10 +30,38 @@ const file = 'sys/kernel/debug/kfd/mqds';
 
 /** All SDMA queues of this host; undefined where it cannot be known. `root`: folder of `/sys`. */
 export async function readTakenSlots(root: string): Promise<readonly TakenSlot[] | undefined> {
-  const read = readTextIfAny(join(root, file), maxBytes).catch(() => undefined);
-  const late = delay(longestMs, undefined, { ref: false });
-  const text = await Promise.race([read, late]);
+  const path = join(root, file);
+  const text = existsSync(path) ? await textByOther(path) : undefined;
   return text === undefined ? undefined : parseMqds(text);
+}
+
+/**
+ * Another process reads: one that waits in the driver can never end, and a thread of this one could neither.
+ * undefined: it failed, took too long, or said too much.
+ */
+function textByOther(path: string): Promise<string | undefined> {
+  const reader = spawn('cat', [path], { stdio: ['ignore', 'pipe', 'ignore'] });
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const giveUp = () => {
+      reader.kill('SIGKILL');
+      reader.stdout.destroy();
+      reader.unref();
+      resolve(undefined);
+    };
+    const late = setTimeout(giveUp, longestMs);
+    reader.on('error', giveUp);
+    reader.stdout.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) giveUp();
+    });
+    reader.on('close', (status) => {
+      clearTimeout(late);
+      resolve(status === 0 ? Buffer.concat(chunks).toString('latin1') : undefined);
+    });
+  });
 }
 
 /** The SDMA queues in a text of that file. Queues in another form than is known are left out. */

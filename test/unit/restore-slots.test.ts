@@ -95,7 +95,7 @@ test('of two restores at once that need the same place one goes on, and the next
   await assert.rejects(claimSlots(plan, soon), {
     code: 'E_SDMA_SLOT',
     message:
-      'another restore is under way on gpu 51966 (renderD128) here, and needs the same SDMA queues',
+      'another restore is under way here, and needs the same SDMA queues: on gpu 51966 (renderD128)',
   });
   const wants = new Map([[0, [{ link: 'pcie', id: 2 } as const]]]);
   const beside = await claimSlots({ ...plan, wants }, soon);
@@ -117,4 +117,17 @@ test('whoever waited for another restore sees its queues, and gives its own clai
   await assert.rejects(pairsWithRoom(late, soon), { code: 'E_SDMA_SLOT' });
   const [pair] = await pairsWithRoom({ ...late, wants }, soon);
   assert.deepEqual(pair?.present.sdmaUsers[0]?.slots, [{ link: 'pcie', id: 1 }]);
+});
+
+test('what the driver would read beyond is not asked for, whichever GPU of the host has several dies', async (t) => {
+  const plan = await planOf(t, 1);
+  const root = await bentHost(t, 'two-gpus', busy);
+  const [first, second] = plan.host.gpus;
+  assert.ok(first && second);
+  const pairs = plan.pairs.slice(0, 1);
+  assert.equal(pairs[0]?.present.record.gpu_id, first.record.gpu_id);
+  const many = { ...second, record: { ...second.record, num_xcc: 8 } };
+  const host = { ...plan.host, gpus: [first, many] };
+  const [pair] = await pairsWithRoom({ ...plan, pairs, root, host }, soon);
+  assert.deepEqual(pair?.present.sdmaUsers, [{ pid: 71, queues: 1 }]);
 });

@@ -92,10 +92,10 @@ export async function preflight(
   checkOrder(manifest, processes);
   const objects = new Map(processes.map((one) => [one.ordinal, one.objects]));
   const wants = wantsOf(manifest, ({ ordinal }) => objects.get(ordinal));
-  const slots = { pairs, wants, root: options.root ?? '/' };
+  const slots = { host, pairs, wants, root: options.root ?? '/' };
   const isShared = pairs.some(({ present }) => present.sdmaUsers.length > 0);
   const risks = isShared ? sdmaRisks(here, await pairsWithRoom(slots), wants) : [];
-  return { ...slots, manifest, host, ignored, risks, processes, pages, folders: given };
+  return { ...slots, manifest, ignored, risks, processes, pages, folders: given };
 }
 
 /** Checks sizes, and the indexes of pages files. Returns these. */

@@ -254,8 +254,9 @@ export class RestoreSession implements Cancellable {
   }
 
   async #release(): Promise<void> {
-    await this.#uploads?.cancel();
+    // Uploads may take long to end, and another restore need not wait for them: what has queues is seen.
     this.#slots?.close();
+    await this.#uploads?.cancel();
     for (const folder of this.#image?.plan.folders ?? []) await folder.close();
     for (const process of this.processes) {
       // The rest goes with the container's cgroup.

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ByteLocks } from '../../addon/locks.js';
 import { KfdError } from '../../errors.js';
-import { readUsers } from '../../gpu/host.js';
+import { type Host, readUsers } from '../../gpu/host.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { GpuPair } from '../../gpu/pair.js';
 import { maxSlots } from '../../gpu/sdma-slot.js';
@@ -17,6 +17,8 @@ import { fromNative, native } from '../../native.js';
 
 /** What an image needs, and where. */
 export interface SlotPlan {
+  /** With all its GPUs: what processes do on the others counts, too. */
+  readonly host: Host;
   readonly pairs: readonly GpuPair[];
   /** undefined: not known. Then only RESTORE itself tells. */
   readonly wants: SdmaWants | undefined;
@@ -104,11 +106,8 @@ async function settled(
   }
 }
 
-async function withUsers({ pairs, root }: SlotPlan): Promise<readonly GpuPair[]> {
-  const users = await readUsers(
-    root,
-    pairs.map(({ present }) => present),
-  );
+async function withUsers({ host, pairs, root }: SlotPlan): Promise<readonly GpuPair[]> {
+  const users = await readUsers(root, host.gpus);
   return pairs.map(({ recorded, present }) => ({
     recorded,
     present: { ...present, sdmaUsers: users.get(present.record.gpu_id) ?? [] },
@@ -134,7 +133,7 @@ function claimed({ pairs, wants }: SlotPlan): Mismatch {
     .map(({ present: { record } }) => `gpu ${record.gpu_id} (renderD${record.render_minor})`);
   return {
     code: 'E_SDMA_SLOT',
-    message: `another restore is under way on ${gpus.join(', ')} here, and needs the same SDMA queues`,
-    hint: 'restore on another GPU with gpu_map, or after that container has ended',
+    message: `another restore is under way here, and needs the same SDMA queues: on ${gpus.join(' or ')}`,
+    hint: 'restore on another GPU with gpu_map, or after that restore has failed or its container has ended',
   };
 }
