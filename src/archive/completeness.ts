@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { KfdError } from '../errors.js';
-import { type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
+import { hasFewObjects, isStateOf, type KfdObjects, kfdObjectsOf } from '../gpu/kfd-objects.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { type SdmaWants, wantsOf } from '../gpu/sdma-wants.js';
 import { isDetached } from '../manifest/elsewhere.js';
@@ -20,8 +20,43 @@ export interface CompleteContents {
   readonly wants: SdmaWants | undefined;
 }
 
-/** State files beyond this, of hundreds of thousands of objects, are not kept to be looked into. */
-const maxKnownState = 64 << 20;
+/** State files that are looked into, in all: more would be hundreds of thousands of objects. */
+const maxKnownBytes = 64 << 20;
+const maxKnownStates = 1024;
+/** Enough to decide whether a state file is looked into. */
+const headBytes = 4096;
+
+/** Bytes of a state file, as long as they can be one that is worth the memory. */
+class StateBytes {
+  readonly #size: number;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #isJudged = false;
+  #isKept = true;
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  add(chunk: Uint8Array): void {
+    if (!this.#isKept) return;
+    this.#chunks.push(Buffer.from(chunk));
+    this.#bytes += chunk.length;
+    if (!this.#isJudged && this.#bytes >= Math.min(headBytes, this.#size)) this.#judge();
+  }
+
+  #judge(): void {
+    const head = Buffer.concat(this.#chunks);
+    this.#isJudged = true;
+    this.#isKept = isStateOf(this.#size, head) && hasFewObjects(head);
+    if (!this.#isKept) this.#chunks = [];
+  }
+
+  /** Empty for a file that is not looked into. */
+  bytes(): Buffer {
+    return Buffer.concat(this.#isJudged ? this.#chunks : []);
+  }
+}
 
 /**
  * Reads a checkpoint without the contents of buffers. For an uncompressed archive the time depends on the number of
@@ -34,6 +69,7 @@ export async function readComplete(
 ): Promise<CompleteContents> {
   const digests = new Map<string, string>();
   const objects = new Map<string, KfdObjects>();
+  let left = maxKnownBytes;
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
@@ -41,16 +77,18 @@ export async function readComplete(
       const reason = `larger than ${manifestLimits.stateBytes} bytes`;
       throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
     }
+    const state = new StateBytes(entry.size);
+    const isWanted = statePattern.test(name) && objects.size < maxKnownStates && entry.size <= left;
     const hash = createHash('sha256');
-    const kept: Buffer[] = [];
-    const isKept = statePattern.test(name) && entry.size <= maxKnownState;
     for await (const chunk of content) {
       hash.update(chunk);
-      if (isKept) kept.push(Buffer.from(chunk));
+      if (isWanted) state.add(chunk);
     }
     digests.set(name, hash.digest('hex'));
-    const known = isKept ? kfdObjectsOf(Buffer.concat(kept)) : undefined;
-    if (known !== undefined) objects.set(name, known);
+    const known = kfdObjectsOf(state.bytes());
+    if (known === undefined) return;
+    left -= entry.size;
+    objects.set(name, known);
   });
   const { manifest } = contents;
   const wants = manifest && wantsOf(manifest, (one) => objects.get(one.state_file));

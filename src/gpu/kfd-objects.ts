@@ -89,6 +89,16 @@ export function isStateOf(bytes: number, head: Buffer): boolean {
   return file.header + records + Number(head.readBigUInt64LE(file.privateBytes)) + 8 === bytes;
 }
 
+/** Far above any process, and far below what fills the memory of a command. */
+const fewDevices = 1024;
+const fewObjects = 1 << 16;
+
+/** Whether the objects of many such states may be kept. `head`: its begin, of which `isStateOf` holds. */
+export function hasFewObjects(head: Buffer): boolean {
+  const devices = head.readUInt32LE(file.devices.at);
+  return devices <= fewDevices && head.readUInt32LE(file.objects) <= fewObjects;
+}
+
 /** undefined for bytes with another layout: another kernel, or damage. */
 export function kfdObjectsOf(state: Buffer): KfdObjects | undefined {
   if (state.length < file.header || state.toString('latin1', 0, 8) !== file.magic) return undefined;

@@ -27,7 +27,9 @@ export function wantsOf(
       const actual = objects.devices.get(gpuId);
       const gpu = gpus.find(({ gpu_id: id }) => id === actual);
       if (gpu === undefined) return undefined;
-      wants.set(gpu.ordinal, [...(wants.get(gpu.ordinal) ?? []), slot]);
+      const slots = wants.get(gpu.ordinal) ?? [];
+      slots.push(slot);
+      wants.set(gpu.ordinal, slots);
     }
   }
   return wants;
