@@ -62,7 +62,9 @@ async function checkAt(
   const documents = containerd?.documents;
   const options = { root, gpuMap, ignoreMismatch, folders, layers, containerd: documents };
   const found = await restorabilityOf(path, context, options);
-  const missing = await missingFolders(found.contents.container?.hostFolders ?? [], root);
+  // A pod has folders of its own, which are those of its spec.
+  const hostFolders = isOfKubelet(found.contents) ? [] : found.contents.container?.hostFolders;
+  const missing = await missingFolders(hostFolders ?? [], root);
   const { kind } = found.contents;
   const isContainerds = kind === 'containerd' || isOfKubelet(found.contents);
   const verdict: Verdict = {
@@ -101,16 +103,17 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
 function asJson(path: string, verdict: Verdict) {
   const { contents, placement, reasons, needsRewriting } = verdict;
   const steps = reasons.length === 0 ? stepsTo(path, verdict) : [];
+  const isForPod = isOfKubelet(contents);
   return {
     schema_version: 1,
     path,
     restorable: reasons.length === 0,
     gpu_state: gpuState(verdict),
     needs_rewriting: needsRewriting,
-    ...(steps.length > 0 && { command: steps.at(-1) }),
-    ...(steps.length > 1 && { preparation: steps[0] }),
+    ...(steps.length > 0 && !isForPod && { command: steps.at(-1) }),
+    ...(steps.length > 1 && !isForPod && { preparation: steps[0] }),
     ...(steps.length > 0 && { steps }),
-    ...(steps.length > 0 && isForPod(verdict) && { annotation: podAnnotation }),
+    ...(reasons.length === 0 && isForPod && { annotation: podAnnotation }),
     kind: contents.kind,
     compression: contents.compression,
     gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
@@ -167,8 +170,11 @@ function asTable(path: string, verdict: Verdict): string {
     if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
     const steps = asLine(stepsTo(path, verdict));
-    const pod = `, and a pod whose container has the annotation ${podAnnotation}`;
-    parts.push(`${state}would restore here by: ${steps}${isForPod(verdict) ? pod : ''}\n`);
+    const pod = `a pod whose container has the annotation ${podAnnotation}`;
+    const ways = isOfKubelet(verdict.contents)
+      ? [steps, pod].filter(Boolean).join(', and ')
+      : steps;
+    parts.push(`${state}would restore here by: ${ways}\n`);
   }
   return parts.join('\n');
 }
@@ -185,14 +191,13 @@ export function pairRow({ recorded, present: { record, vramFreeBytes } }: GpuPai
   ];
 }
 
-/** Of an image that was made of the kubelet's archive only its registry's name is known. */
-const isForPod = ({ contents, reference }: Verdict) =>
-  isOfKubelet(contents) && reference === undefined;
-
 /** The commands to type, one after the other. */
 function stepsTo(path: string, verdict: Verdict): readonly (readonly string[])[] {
   if (verdict.containerd !== undefined) return verdict.containerd;
-  if (isForPod(verdict)) return unpackSteps(path);
+  const { contents, reference } = verdict;
+  // Nothing tells of which archive an image was made.
+  if (isOfKubelet(contents))
+    return contents.kind === 'archive' && reference === undefined ? unpackSteps(path) : [];
   const first = preparation(path, verdict);
   return [...(first ? [first] : []), command(path, verdict)];
 }

@@ -40,16 +40,19 @@ export function stepsOf(
   }
 }
 
-/** Commands as one line for a shell. */
+/** Commands as one line for a shell. Whoever sends an archive chooses its name, and somebody pastes this line. */
 export const asLine = (steps: readonly (readonly string[])[]) =>
-  printable(steps.map((words) => words.join(' ')).join(' && '));
+  printable(steps.map((words) => words.map(quoted).join(' ')).join(' && '));
+
+const quoted = (word: string) =>
+  /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** Every container of a pod has it in its spec (containerd: internal/cri/annotations/annotations.go). */
 const podContainer = 'io.kubernetes.cri.container-type';
 
-/** Whether containerd's CRI has written it for the kubelet. */
+/** Whether containerd's CRI has written it for the kubelet, or it is an image that was made of such an archive. */
 export const isOfKubelet = ({ kind, container }: CheckpointContents) =>
-  kind === 'archive' &&
+  kind !== 'containerd' &&
   container?.engine === 'containerd' &&
   container.annotations[podContainer] !== undefined;
 
@@ -58,17 +61,26 @@ const folder = 'FOLDER';
 
 export const unpackSteps = (path: string): string[][] => [
   ['mkdir', folder],
-  ['tar', '-C', folder, '-xf', path, 'checkpoint'],
+  // The kubelet's names have a time, whose colons tar takes for a host's name.
+  ['tar', '--force-local', '-C', folder, '-xf', path, 'checkpoint'],
 ];
 
 /** What the container of a pod needs then: docs/kubernetes.md. shim/intercept/bundle-spec.ts has its name, too. */
 export const podAnnotation = `io.kfd-checkpoint.restore-from=${folder}/checkpoint`;
 
-/** Throws E_USAGE for an archive that podman cannot restore. */
-export function assertNotOfKubelet(shown: string, path: string, contents: CheckpointContents) {
+/** `path`: of an archive, undefined for an image. Throws E_USAGE for what podman cannot restore. */
+export function assertNotOfKubelet(
+  shown: string,
+  path: string | undefined,
+  contents: CheckpointContents,
+): void {
   if (!isOfKubelet(contents)) return;
-  throw new KfdError('E_USAGE', `${shown}: an archive of a kubelet: podman cannot restore it`, {
-    hint: `${asLine(unpackSteps(path))}, and give a container of a pod the annotation ${podAnnotation}`,
+  const unpack =
+    path === undefined
+      ? 'unpack the archive that the image was made of'
+      : asLine(unpackSteps(path));
+  throw new KfdError('E_USAGE', `${shown}: of a kubelet: podman cannot restore it`, {
+    hint: `${unpack}, and give the container of a pod the annotation ${podAnnotation}`,
   });
 }
 

@@ -118,7 +118,7 @@ async function restoreTo(
     also: tmpfsCollector(tmpfs),
   };
   const verdict = await restorabilityOf(path, context, options);
-  assertNotOfKubelet(name, path, verdict.contents);
+  assertNotOfKubelet(name, name === path ? path : undefined, verdict.contents);
   const refused = refusal(name, verdict.reasons);
   if (refused !== undefined) throw refused;
   assertPrevious(name, flags, verdict);

@@ -5,6 +5,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { asLine } from '../../src/cli/containerd-steps.js';
 import { runThrough } from '../../src/os/exec.js';
 import { checkpointOfHere, entriesOf, type Files, tarOf } from './archive-builder.js';
 import { cli, errorIn } from './cli-context.js';
@@ -283,6 +284,10 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
     'spec.dump': JSON.stringify({
       ...JSON.parse(String(files['spec.dump'])),
       annotations: { 'io.kubernetes.cri.container-type': 'container' },
+      // It goes with its pod, and the next pod has its own.
+      mounts: [
+        { destination: '/etc/hosts', type: 'bind', source: '/var/lib/kubelet/pods/1/hosts' },
+      ],
     }),
     'status.dump': '{}',
     'container.log': '',
@@ -291,7 +296,7 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
   };
   const bytes = await tarOf(entriesOf(kubelet));
   const folder = await temporaryFolder(t);
-  const file = join(folder, 'checkpoint-pod_default-trainer-2026.tar');
+  const file = join(folder, 'checkpoint-pod_default-trainer-2026-11-21T11:00:00Z.tar');
   await writeFile(file, bytes);
   const dir = join(folder, 'image');
   const annotations = {
@@ -312,16 +317,40 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
     assert.equal(JSON.parse(checked.stdout).restorable, true, checked.stderr);
   }
   // podman cannot read it: a pod restores its image directory.
-  const unpack = ['tar', '-C', 'FOLDER', '-xf', file, 'checkpoint'];
+  const unpack = ['tar', '--force-local', '-C', 'FOLDER', '-xf', file, 'checkpoint'];
   const annotation = 'io.kfd-checkpoint.restore-from=FOLDER/checkpoint';
-  const report = JSON.parse((await run('check', '--root', root, '--format', 'json', file)).stdout);
+  const reportOf = async (name: string) =>
+    JSON.parse((await run('check', '--root', root, '--format', 'json', name)).stdout);
+  const report = await reportOf(file);
   assert.deepEqual(report.steps, [['mkdir', 'FOLDER'], unpack]);
-  assert.deepEqual([report.command, report.annotation], [unpack, annotation]);
-  const told = `mkdir FOLDER && ${unpack.join(' ')}, and a pod whose container has the annotation ${annotation}\n`;
+  assert.deepEqual([report.command, report.annotation], [undefined, annotation]);
+  const pod = `a pod whose container has the annotation ${annotation}\n`;
   const table = await run('check', '--root', root, file);
+  const told = `mkdir FOLDER && ${unpack.join(' ')}, and ${pod}`;
   assert.ok(table.stdout.endsWith(`would restore here by: ${told}`), table.stdout);
-  const refused = await run('restore', '--root', root, file);
-  assert.equal(refused.code, 2);
-  assert.match(refused.stderr, /an archive of a kubelet: podman cannot restore it/);
-  assert.ok(refused.stderr.includes(`${unpack.join(' ')}, and give a container`), refused.stderr);
+  for (const name of [file, `oci:${dir}`]) {
+    const refused = await run('restore', '--root', root, name);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /of a kubelet: podman cannot restore it/);
+    assert.equal(refused.stderr.includes(unpack.join(' ')), name === file, refused.stderr);
+  }
+  // Of an image nobody knows the archive.
+  const image = await reportOf(`oci:${dir}`);
+  assert.deepEqual(
+    [image.steps, image.command, image.annotation],
+    [undefined, undefined, annotation],
+  );
+  const ofImage = await run('check', '--root', root, `oci:${dir}`);
+  assert.ok(ofImage.stdout.endsWith(`would restore here by: ${pod}`), ofImage.stdout);
+});
+
+test('commands to paste are quoted where a name is more than plain', () => {
+  const name = "/srv/it's; $(reboot).tar";
+  assert.equal(
+    asLine([
+      ['tar', '-xf', name],
+      ['ctr', 'run', 'a:1'],
+    ]),
+    "tar -xf '/srv/it'\\''s; $(reboot).tar' && ctr run a:1",
+  );
 });
