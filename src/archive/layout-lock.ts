@@ -40,12 +40,16 @@ export async function asOnlyWriter<T>(
 
 async function taken(path: string, shown: string, { signal, err }: LayoutWait): Promise<Lock> {
   for (let looks = 0; ; looks++) {
-    const lock = await Lock.tryTake(path);
+    // A Ctrl-C of the terminal ends flock(1), too.
+    const lock = await Lock.tryTake(path).catch((error: unknown) => {
+      throw signal.aborted ? cancelled(shown) : error;
+    });
     if (lock !== undefined) return lock;
     if (looks === 0) err(`${shown}: waits for another process that writes into this layout\n`);
     await delay(lookMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) {
-      throw new KfdError('E_CANCELLED', `${shown}: cancelled while another process writes into it`);
-    }
+    if (signal.aborted) throw cancelled(shown);
   }
 }
+
+const cancelled = (shown: string) =>
+  new KfdError('E_CANCELLED', `${shown}: cancelled while another process writes into it`);

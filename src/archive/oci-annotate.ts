@@ -16,41 +16,60 @@ import {
   readIndex,
 } from './oci-layout.js';
 
+type Annotations = Readonly<Record<string, string>>;
+
 /**
- * Adds `wanted` to the image `tag`, or to the only image. Other annotations stay. Returns whether anything was to be
- * changed. The image gets another digest, so that signatures of it do not hold any more. The earlier manifest stays as
- * a blob: another index may name it. Throws as `entryIn` and `asOnlyWriter`.
+ * Adds what `wantedOf` finds in the image to the image `tag`, or to the only image. Other annotations stay. Returns
+ * these, and whether anything was to be changed. The image gets another digest, so that signatures of it do not hold
+ * any more. The earlier manifest stays as a blob: another index may name it. Throws as `wantedOf`, `entryIn` and
+ * `asOnlyWriter`, and E_IO for an image that was replaced meanwhile.
  */
 export async function annotateLayout(
   dir: string,
   tag: string | undefined,
-  wanted: Readonly<Record<string, string>>,
+  wantedOf: () => Promise<Annotations>,
   shown: string,
   wait: LayoutWait,
-): Promise<boolean> {
+): Promise<{ readonly changed: boolean; readonly annotations: Annotations }> {
+  const image = { tag, digest: entryIn(await readIndex(dir, shown), tag, shown).blob.name };
+  const annotations = await wantedOf();
   // Where nothing is to be changed, the layout may be one that cannot be written.
-  if (hasAll((await read(dir, tag, shown)).present, wanted)) return false;
-  return asOnlyWriter(dir, shown, wait, () => annotate(dir, tag, wanted, shown)).catch((error) => {
+  const { present } = await read(dir, image, shown);
+  if (hasAll(present, annotations)) return { changed: false, annotations };
+  try {
+    await asOnlyWriter(dir, shown, wait, () => annotate(dir, image, annotations, shown));
+  } catch (error) {
     throw asKfdError(error, shown);
-  });
+  }
+  return { changed: true, annotations };
 }
 
-async function read(dir: string, tag: string | undefined, shown: string) {
+/** An image that is to be annotated: `digest` is that of its manifest, as a name of a blob. */
+interface Chosen {
+  readonly tag: string | undefined;
+  readonly digest: string;
+}
+
+async function read(dir: string, { tag, digest }: Chosen, shown: string) {
   const index = await readIndex(dir, shown);
   const { blob: manifest, isIndex, at } = entryIn(index, tag, shown);
   if (isIndex) throw new KfdError('E_USAGE', `${shown}: is an index of images`, { hint: oneImage });
+  if (manifest.name !== digest) {
+    throw new KfdError('E_IO', `${shown}: was replaced by another process`, {
+      hint: 'run the command again, if the new image is to be annotated',
+    });
+  }
   const bytes = await manifestBytes(dir, manifest, shown);
   return { index, at, manifest, bytes, present: annotationsIn(bytes, manifest.name, shown) };
 }
 
 async function annotate(
   dir: string,
-  tag: string | undefined,
-  wanted: Readonly<Record<string, string>>,
+  image: Chosen,
+  wanted: Annotations,
   shown: string,
-): Promise<boolean> {
-  const { index, at, manifest, bytes, present } = await read(dir, tag, shown);
-  if (hasAll(present, wanted)) return false;
+): Promise<void> {
+  const { index, at, manifest, bytes, present } = await read(dir, image, shown);
   const annotated = Buffer.from(
     edited(manifest.name, shown, () =>
       withMember(bytes.toString('utf8'), 'annotations', { ...present, ...wanted }),
@@ -71,7 +90,6 @@ async function annotate(
   // The index comes last: until then the image is the earlier one.
   await replaceFile(join(dir, blobName(digest)), annotated);
   await replaceFile(join(dir, indexBlob), changed);
-  return true;
 }
 
 const oneImage = 'name a checkpoint image of podman or of "kfd-checkpoint image"';

@@ -24,15 +24,19 @@ export const mediaTypes = {
 
 const layoutBlob = 'oci-layout';
 
+/** What a writer makes before the list of images, and leaves when it fails. */
+const isBeginning = (name: string) =>
+  name === layoutBlob || name === 'blobs' || name.startsWith('.kfd-checkpoint-');
+
 /**
- * Makes the folder a layout where it is new or empty, for its owner alone. Returns the images of the layout. For its
- * only writer. Throws E_USAGE for a folder with anything else, E_IMAGE_CORRUPT, Node's error.
+ * Makes the folder a layout where it is new, empty or begun, for its owner alone. Returns the images of the layout. For
+ * its only writer. Throws E_USAGE for a folder with anything else, E_IMAGE_CORRUPT, Node's error.
  */
 export async function openLayout(dir: string, shown: string): Promise<readonly LayoutImage[]> {
   await promises.mkdir(dir, { recursive: true, mode: 0o700 });
   const names = (await promises.readdir(dir)).filter((name) => name !== lockName);
   if (names.includes(indexBlob)) return layoutImages(dir, shown);
-  if (names.length > 0) {
+  if (!names.every(isBeginning)) {
     throw new KfdError('E_USAGE', `${shown}: is a folder with other files`, {
       hint: 'name a new folder, or the folder of an OCI image layout',
     });

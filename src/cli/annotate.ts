@@ -17,8 +17,7 @@ export function annotateCommand(context: CommandContext): Command {
     .addOption(formatOption('text', 'json'))
     .action(async (image: string, { format }: { format: 'text' | 'json' }) => {
       const add = adderFor(image, context);
-      const annotations = await wantedFor(image, context);
-      const changed = await add(annotations);
+      const { changed, annotations } = await add(() => wantedFor(image, context));
       context.out(
         format === 'json'
           ? json({ schema_version: 1, image, changed, annotations })
@@ -29,17 +28,23 @@ export function annotateCommand(context: CommandContext): Command {
     });
 }
 
-/** What adds annotations to the image, and returns whether it had to. Throws E_USAGE. */
-function adderFor(
-  image: string,
-  context: CommandContext,
-): (wanted: Readonly<Record<string, string>>) => Promise<boolean> {
+type Annotations = Readonly<Record<string, string>>;
+type Add = (
+  wantedOf: () => Promise<Annotations>,
+) => Promise<{ readonly changed: boolean; readonly annotations: Annotations }>;
+
+/** What adds annotations to the image, and returns them and whether it had to. Throws E_USAGE. */
+function adderFor(image: string, context: CommandContext): Add {
   const reference = imageReference(image);
   switch (reference?.transport) {
     case 'containers-storage':
-      return (wanted) => annotateStored(reference.image, wanted, context.run);
+      return async (wantedOf) => {
+        const annotations = await wantedOf();
+        const changed = await annotateStored(reference.image, annotations, context.run);
+        return { changed, annotations };
+      };
     case 'oci':
-      return (wanted) => annotateLayout(reference.path, reference.tag, wanted, image, context);
+      return (wantedOf) => annotateLayout(reference.path, reference.tag, wantedOf, image, context);
     default:
       throw new KfdError('E_USAGE', `${image}: cannot be annotated`, {
         hint: 'name containers-storage:NAME or oci:DIR; unpack an oci-archive to a folder first',

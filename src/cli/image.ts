@@ -1,6 +1,6 @@
 /** `kfd-checkpoint image`: makes a checkpoint image whose layers with GPU contents stay while the contents do. */
 
-import { open } from 'node:fs/promises';
+import { open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { gpuAnnotations } from '../archive/image-annotations.js';
@@ -34,21 +34,46 @@ export function imageCommand(context: CommandContext): Command {
     .addOption(formatOption('text', 'json'))
     .action(async (name: string, image: string, options: ImageOptions) => {
       const target = targetOf(image);
-      const made = await withCheckpoint(
-        name,
-        context,
-        (found) =>
-          asOnlyWriter(target.dir, image, context, () =>
-            writeImage(found, target, image, options, context),
-          ),
-        refuseContainerd(name, 'no image in layers can be made of it'),
-      ).catch((error: unknown) => {
-        throw asKfdError(error, image);
-      });
+      const made = await makeImage(name, target, image, options, context).catch(
+        (error: unknown) => {
+          throw asKfdError(error, image);
+        },
+      );
       context.out(
         options.format === 'json' ? json(asJson(name, image, made)) : asText(image, made),
       );
     });
+}
+
+async function makeImage(
+  name: string,
+  target: Target,
+  image: string,
+  options: ImageOptions,
+  context: CommandContext,
+): Promise<Made> {
+  const alone = (work: () => Promise<Made>) => asOnlyWriter(target.dir, image, context, work);
+  const write = (found: NamedCheckpoint) => writeImage(found, target, image, options, context);
+  const read = (work: typeof write) =>
+    withCheckpoint(
+      name,
+      context,
+      work,
+      refuseContainerd(name, 'no image in layers can be made of it'),
+    );
+  // Another writer may replace the image that is read. A folder that is no layout yet is made only for what can be one.
+  return (await isIn(target, name))
+    ? alone(() => read(write))
+    : read((found) => alone(() => write(found)));
+}
+
+/** Whether `name` is an image of the layout that is written. */
+async function isIn({ dir }: Target, name: string): Promise<boolean> {
+  const reference = imageReference(name);
+  if (reference?.transport !== 'oci') return false;
+  const real = (path: string) => realpath(path).catch(() => undefined);
+  const [source, target] = [await real(reference.path), await real(dir)];
+  return source !== undefined && source === target;
 }
 
 interface Target {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { lockName } from '../../src/archive/layout-lock.js';
@@ -101,4 +101,47 @@ test('a lock that a killed writer has left stops nobody', async (t) => {
   await left?.release();
   await work.image(archive, 'job:1');
   assert.deepEqual(readdirSync(work.dir).sort(), whole);
+});
+
+test('an image that was replaced while annotations waited gets none of the old one', async (t) => {
+  const work = await Layered.make(t);
+  const image = async (more: object) => ({
+    layers: [{ bytes: await tarOf(entriesOf({ ...sample(), ...more })) }],
+    tag: 'a:1',
+  });
+  await layout(work.dir, [await image({})]);
+  const other = await image({ 'container.log': 'of another checkpoint' });
+  const replace = (holder: Lock) => void layout(work.dir, [other]).then(() => holder.remove());
+  const { code, told } = await withHolder(work, ['annotate', work.name('a:1')], replace);
+  assert.equal(code, 1, told);
+  assert.match(told, /a:1: was replaced by another process$/m);
+});
+
+test('a layout that a failed writer has begun is one for the next', async (t) => {
+  const work = await Layered.make(t);
+  await mkdir(join(work.dir, 'blobs/sha256'), { recursive: true });
+  await writeFile(join(work.dir, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
+  await work.image(await work.archive(await checkpoint(t, first)), 'job:1');
+  assert.deepEqual(await tagsOf(work), ['job:1']);
+});
+
+test('an image that is copied within its layout is read when the other writer has ended', async (t) => {
+  const work = await Layered.make(t);
+  await work.image(await work.archive(await checkpoint(t, first)), 'job:1');
+  const holder = (await Lock.tryTake(join(work.dir, lockName))) as Lock;
+  let told = '';
+  const err = (text: string) => {
+    told += text;
+    if (!text.includes('waits for another process')) return;
+    // It replaces the image, and removes what only that one had.
+    const index = join(work.dir, 'index.json');
+    void readFile(index, 'utf8')
+      .then((text) => writeFile(index, text.replace('job:1', 'gone:1')))
+      .then(() => holder.remove());
+  };
+  const words = ['image', work.name('job:1'), work.name('copy:1')];
+  const { code } = await cli(words, { native: services, err });
+  assert.equal(code, 4, told);
+  assert.ok(!told.includes('blobs/sha256'), `not a missing blob, but a missing image: ${told}`);
+  assert.deepEqual(await tagsOf(work), ['gone:1']);
 });
