@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
+import { hasFewObjects, kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
 import { randomFrom } from './random.js';
 import { type StateParts, stateBytes } from './state-builder.js';
 
@@ -160,4 +160,16 @@ test('a save area in an SVM range is told, and a stopped dispatch without its co
   assert.deepEqual(told({ stack, controlStack: 0 }, 0, 1), [false, true]);
   assert.deepEqual(told({ stack, controlStack: 8192 }, 0, 1), [false, false]);
   assert.deepEqual(told({ stack: [8192, 8192], controlStack: 0 }, 0, 1), [false, false]);
+});
+
+test('states of more devices or objects than any process has are not looked into for several', () => {
+  const head = (devices: number, objects: number) => {
+    const bytes = Buffer.alloc(128);
+    bytes.writeUInt32LE(devices, 52);
+    bytes.writeUInt32LE(objects, 48);
+    return bytes;
+  };
+  assert.ok(hasFewObjects(head(1024, 65_536)));
+  assert.ok(!hasFewObjects(head(1025, 1)));
+  assert.ok(!hasFewObjects(head(1, 65_537)));
 });
