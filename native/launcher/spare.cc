@@ -20,8 +20,8 @@ namespace {
 
 /// src/session/spare.ts has it, too.
 constexpr char kSpareSocket[] = "/run/kfd-checkpoint/spare.sock";
-/// A spare session has nothing else to do, and answers at once, but on a host that is very busy. One
-/// that is stopped must not delay CRIU for long.
+/// A spare session has nothing else to do, and answers at once, but on a host that is very busy.
+/// One that is stopped must not delay CRIU for long.
 constexpr int kAnswerMs = 5000;
 
 /// What a spare session must have seen at its own start. A program that was replaced has another
