@@ -3,16 +3,14 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/os/fd.h"
+#include "core/os/lock_file.h"
 
 namespace kfdcp {
 
-/// One transfer's part of the host's staging memory, in pieces of equal size. Locks on bytes of a
-/// file, of open file descriptions (F_OFD_SETLK), show who has which piece. No process keeps
-/// account, and pieces of a killed one are free at once. Nothing is ever written to the file.
+/// One transfer's part of the host's staging memory, in pieces of equal size. Bytes of a LockFile
+/// show who has which piece.
 ///
 /// Claims are served in the order in which they came. Each gets free pieces, but not more than its
 /// session's share: the total, divided by the sessions that have claims and by the transfers that
@@ -35,18 +33,15 @@ class StagingClaim {
   std::uint32_t poll();
 
  private:
-  using Range = std::pair<std::uint64_t, std::uint64_t>;  // begin, end
+  using Range = LockFile::Range;
 
-  bool lock(short type, std::uint64_t begin, std::uint64_t bytes) const;
-  void unlock(std::uint64_t begin, std::uint64_t bytes) const;
   std::vector<Range> held_by_others(std::uint64_t begin, std::uint64_t end) const;
   std::uint32_t take();
   bool is_first();
   std::uint32_t share() const;
 
-  const std::string path_;
   const Request request_;
-  const UniqueFd file_;  // all locks go with it
+  const LockFile file_;
   std::uint64_t ticket_ = 0;
   std::uint32_t granted_ = 0;
 };

@@ -5,12 +5,11 @@
 #include <span>
 #include <string>
 
-#include "core/os/fd.h"
+#include "core/os/lock_file.h"
 
 namespace kfdcp {
 
-/// Locks on bytes of a file, of one open file description (F_OFD_SETLK). No process keeps account,
-/// and what a killed one held is free at once. Nothing is ever written to the file.
+/// Bytes of a LockFile, all or none.
 class ByteLocks {
  public:
   /// Holds nothing yet. The file is made if it is missing. Throws Error{io}.
@@ -22,8 +21,7 @@ class ByteLocks {
   bool take(std::span<const std::uint64_t> places);
 
  private:
-  const std::string path_;
-  const UniqueFd file_;  // all locks go with it
+  const LockFile file_;
 };
 
 }  // namespace kfdcp
