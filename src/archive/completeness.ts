@@ -8,7 +8,7 @@ import { type SdmaWants, wantsOf } from '../gpu/sdma-wants.js';
 import { isDetached } from '../manifest/elsewhere.js';
 import { pagesPattern, renderStatePattern, statePattern } from '../manifest/names.js';
 import { manifestLimits } from '../manifest/schema.js';
-import { type CheckpointContents, readContents } from './contents.js';
+import { type CheckpointContents, collectState, readContents } from './contents.js';
 import { imagePrefix } from './names.js';
 import type { Visit, WalkOptions } from './walk.js';
 
@@ -23,40 +23,6 @@ export interface CompleteContents {
 /** State files that are looked into, in all: more would be hundreds of thousands of objects. */
 const maxKnownBytes = 64 << 20;
 const maxKnownStates = 1024;
-/** Enough to decide whether a state file is looked into. */
-const headBytes = 4096;
-
-/** Bytes of a state file, as long as they can be one that is worth the memory. */
-class StateBytes {
-  readonly #size: number;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-  #isJudged = false;
-  #isKept = true;
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  add(chunk: Uint8Array): void {
-    if (!this.#isKept) return;
-    this.#chunks.push(Buffer.from(chunk));
-    this.#bytes += chunk.length;
-    if (!this.#isJudged && this.#bytes >= Math.min(headBytes, this.#size)) this.#judge();
-  }
-
-  #judge(): void {
-    const head = Buffer.concat(this.#chunks);
-    this.#isJudged = true;
-    this.#isKept = isStateOf(this.#size, head) && hasFewObjects(head);
-    if (!this.#isKept) this.#chunks = [];
-  }
-
-  /** Empty for a file that is not looked into. */
-  bytes(): Buffer {
-    return Buffer.concat(this.#isJudged ? this.#chunks : []);
-  }
-}
 
 /**
  * Reads a checkpoint without the contents of buffers. For an uncompressed archive the time depends on the number of
@@ -73,21 +39,20 @@ export async function readComplete(
   const contents = await readContents(path, options, async (entry, content) => {
     const name = entry.name.startsWith(imagePrefix) ? entry.name.slice(imagePrefix.length) : '';
     if (!statePattern.test(name) && !renderStatePattern.test(name)) return also?.(entry, content);
-    if (entry.size > manifestLimits.stateBytes) {
-      const reason = `larger than ${manifestLimits.stateBytes} bytes`;
-      throw new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
-    }
-    const state = new StateBytes(entry.size);
-    const isWanted = statePattern.test(name) && objects.size < maxKnownStates && entry.size <= left;
+    const { size } = entry;
+    const isWanted = statePattern.test(name) && objects.size < maxKnownStates && size <= left;
     const hash = createHash('sha256');
-    for await (const chunk of content) {
-      hash.update(chunk);
-      if (isWanted) state.add(chunk);
-    }
+    const bytes = await collectState(
+      entry,
+      content,
+      manifestLimits.stateBytes,
+      (head) => isWanted && isStateOf(size, head) && hasFewObjects(head),
+      (chunk) => hash.update(chunk),
+    );
     digests.set(name, hash.digest('hex'));
-    const known = kfdObjectsOf(state.bytes());
+    const known = bytes && kfdObjectsOf(bytes);
     if (known === undefined) return;
-    left -= entry.size;
+    left -= size;
     objects.set(name, known);
   });
   const { manifest } = contents;

@@ -156,13 +156,14 @@ export async function collect(
 
 /**
  * As `collect`, but undefined when `isSound` refuses the first 128 bytes: then no more bytes are kept. It is not asked
- * about a file without further bytes.
+ * about a file without further bytes. `each` sees all bytes, also those of a refused file.
  */
 export async function collectState(
   entry: CheckpointEntry,
   content: AsyncIterable<Buffer>,
   maxBytes: number,
   isSound: (head: Buffer) => boolean,
+  each?: (chunk: Buffer) => void,
 ): Promise<Buffer | undefined> {
   const corrupt = (reason: string) => new KfdError('E_IMAGE_CORRUPT', `${entry.name}: ${reason}`);
   if (entry.size > maxBytes) throw corrupt(`larger than ${maxBytes} bytes`);
@@ -171,8 +172,9 @@ export async function collectState(
   let total = 0;
   let isRefused = false;
   for await (const chunk of content) {
+    each?.(chunk);
     // In a compressed archive other files follow.
-    if (isRefused && entry.place === undefined) continue;
+    if (isRefused && (entry.place === undefined || each !== undefined)) continue;
     if (isRefused) break;
     if (total + chunk.length > entry.size) throw corrupt('became larger while it was read');
     const taken = chunk.copy(bytes, total);
