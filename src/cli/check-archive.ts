@@ -11,6 +11,7 @@ import { gfxName } from '../gpu/properties.js';
 import {
   asLine,
   forContainerd,
+  isOfContainerd,
   isOfKubelet,
   podAnnotation,
   stepsOf,
@@ -65,11 +66,11 @@ async function checkAt(
   // A pod has folders of its own, which are those of its spec.
   const hostFolders = isOfKubelet(found.contents) ? [] : found.contents.container?.hostFolders;
   const missing = await missingFolders(hostFolders ?? [], root);
+  const reasons = isOfContainerd(found.contents) ? found.reasons.map(forContainerd) : found.reasons;
   const { kind } = found.contents;
-  const isContainerds = kind === 'containerd' || isOfKubelet(found.contents);
   const verdict: Verdict = {
     ...found,
-    reasons: [...found.reasons.map(isContainerds ? forContainerd : (one) => one), ...missing],
+    reasons: [...reasons, ...missing],
     reference,
     containerd: containerd && stepsOf(containerd.image, reference, containerd.name),
     folders,

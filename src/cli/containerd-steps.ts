@@ -56,6 +56,10 @@ export const isOfKubelet = ({ kind, container }: CheckpointContents) =>
   container?.engine === 'containerd' &&
   container.annotations[podContainer] !== undefined;
 
+/** Whether containerd restores it, and podman cannot. */
+export const isOfContainerd = (contents: CheckpointContents) =>
+  contents.kind === 'containerd' || isOfKubelet(contents);
+
 /** The user chooses the folder: it has to stay until the pod runs. */
 const folder = 'FOLDER';
 

@@ -14,7 +14,7 @@ import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js'
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
-import { isOfKubelet } from './containerd-steps.js';
+import { isOfContainerd } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 
@@ -104,7 +104,7 @@ async function judge(
   }
   // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
   // restores its images as they are, and what a pod restores is an image directory.
-  const canRewrite = kind !== 'image' && kind !== 'containerd' && !isOfKubelet(contents);
+  const canRewrite = kind !== 'image' && !isOfContainerd(contents);
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
   const choices = {

@@ -1,8 +1,9 @@
 /** A command line run in memory: what it printed, and its exit code. */
 
+import assert from 'node:assert/strict';
 import type { CommandContext, NativeServices } from '../../src/cli/context.js';
 import { runCommandLine } from '../../src/cli/program.js';
-import type { Run } from '../../src/os/exec.js';
+import { type Run, runThrough } from '../../src/os/exec.js';
 import { fakeVerifier, zstdProgram } from './archive-builder.js';
 
 export const fakeNative: NativeServices = {
@@ -79,4 +80,13 @@ export async function cli(args: readonly string[], over: Partial<CommandContext>
     ...over,
   });
   return { code, stdout, stderr };
+}
+
+/** Runs a verb. Of all programs only tar is there. */
+export function cliWithTar(...args: string[]) {
+  const tar: typeof runThrough = async (command, ...rest) => {
+    assert.equal(command, 'tar');
+    return runThrough(command, ...rest);
+  };
+  return cli(args, { runThrough: tar });
 }
