@@ -45,6 +45,7 @@ function textByOther(path: string): Promise<string | undefined> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const giveUp = () => {
+      clearTimeout(late);
       reader.kill('SIGKILL');
       reader.stdout.destroy();
       reader.unref();

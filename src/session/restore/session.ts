@@ -254,8 +254,7 @@ export class RestoreSession implements Cancellable {
   }
 
   async #release(): Promise<void> {
-    // Uploads may take long to end, and another restore need not wait for them: what has queues is seen.
-    this.#slots?.close();
+    this.#slots?.close(); // uploads may take long to end, and another restore sees what has queues
     await this.#uploads?.cancel();
     for (const folder of this.#image?.plan.folders ?? []) await folder.close();
     for (const process of this.processes) {

@@ -42,6 +42,7 @@ export class SpareUnit {
   async stop(): Promise<void> {
     this.#isWanted = false;
     this.#process?.kill('SIGUSR2');
+    this.#process?.kill('SIGCONT');
     await this.#ended;
   }
 }
