@@ -29,6 +29,7 @@ import type {
   ImageFrames,
   ReceivedContents,
   ReceiveJob,
+  SendFileJob,
   Snapshot,
   SnapshotOptions,
   StagingClaim,
@@ -133,6 +134,13 @@ export interface Native {
   /** Makes the pages files of a stream that `descriptor` reads in `folder`, where none of them may be. */
   receiveContents(descriptor: number, folder: string, limits: ReceivedContents): ReceiveJob;
   /** The index of a pages file, checked; frames are not read. */
+  /** Reads the file from its start; the descriptor is not used any more. Throws KFD_IO. */
+  sendFile(descriptor: number): SendFileJob;
+  /**
+   * Writes the file of such a stream, of at most `limit` bytes, to the descriptor `file`. Resolves with its bytes.
+   * Rejects with KFD_CORRUPT for what is no whole stream, KFD_UNSUPPORTED beyond the limit, KFD_IO, KFD_CANCELLED.
+   */
+  receiveFile(pipe: number, file: number, limit: number): AddonJob<number>;
   listPages(path: string): PagesListing;
   /**
    * Checks by the indexes that all frames of the first file are stored: in it, in its parent, which is the next one,

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "addon/convert.h"
+#include "addon/descriptor.h"
 #include "addon/instance.h"
 #include "addon/promise_worker.h"
 #include "core/os/error.h"
 #include "core/os/fd.h"
+#include "core/pages/file_stream.h"
 
 namespace kfdcp::addon {
 namespace {
@@ -51,6 +53,42 @@ Napi::Value receive(const Napi::CallbackInfo& info) {
             return to_number(call.Env(), progress->load());
           }));
   return job;
+}
+
+/// JS: sendFile(descriptor number): {pipe, end, bytes, done, cancel}.
+Napi::Value send_file(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const int number = static_cast<int>(to_uint32(info[0], "descriptor"));
+  UniqueFd reader;
+  std::shared_ptr<FileSender> sender;
+  guarded(env, [&] {
+    UniqueFd file(::fcntl(number, F_DUPFD_CLOEXEC, 0));
+    if (!file) throw io_error("file");
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
+    reader = UniqueFd(ends[0]);
+    sender = std::make_shared<FileSender>(std::move(file), UniqueFd(ends[1]));
+  });
+  Napi::Object job = PromiseWorker<std::uint64_t>::start_job(
+      env, [sender](const std::stop_token& stop) { return sender->run(stop); },
+      [](Napi::Env env, const std::uint64_t& bytes) { return to_number(env, bytes); });
+  job.Set("pipe", Descriptor::wrap(env, std::move(reader)));
+  job.Set("end", Napi::Function::New(env, [sender](const Napi::CallbackInfo&) { sender->end(); }));
+  job.Set("bytes", Napi::Function::New(env, [sender](const Napi::CallbackInfo& call) {
+            return to_number(call.Env(), sender->bytes());
+          }));
+  return job;
+}
+
+/// JS: receiveFile(pipe, file, limit): {done, cancel}; both are descriptor numbers.
+Napi::Value receive_sent_file(const Napi::CallbackInfo& info) {
+  const int pipe = static_cast<int>(to_uint32(info[0], "pipe"));
+  const int file = static_cast<int>(to_uint32(info[1], "file"));
+  const std::uint64_t limit = to_uint64(info[2], "limit");
+  return PromiseWorker<std::uint64_t>::start_job(
+      info.Env(),
+      [=](const std::stop_token& stop) { return receive_file(pipe, file, limit, stop); },
+      [](Napi::Env env, const std::uint64_t& bytes) { return to_number(env, bytes); });
 }
 
 }  // namespace
@@ -109,6 +147,8 @@ Napi::Value ContentsSenderJs::bytes(const Napi::CallbackInfo& info) {
 void init_contents(Napi::Env env, Napi::Object exports) {
   ContentsSenderJs::init(env, exports);
   exports.Set("receiveContents", Napi::Function::New(env, receive, "receiveContents"));
+  exports.Set("sendFile", Napi::Function::New(env, send_file, "sendFile"));
+  exports.Set("receiveFile", Napi::Function::New(env, receive_sent_file, "receiveFile"));
 }
 
 }  // namespace kfdcp::addon

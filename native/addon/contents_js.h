@@ -29,7 +29,9 @@ class ContentsSenderJs : public Napi::ObjectWrap<ContentsSenderJs> {
   std::uint64_t bytes_ = 0;                  // when it has gone
 };
 
-/// JS: receiveContents(descriptor number, folder, {files, bytes}): {done, progress, cancel}.
+/// JS: receiveContents(descriptor number, folder, {files, bytes}): {done, progress, cancel},
+/// sendFile(descriptor number): {pipe, end, bytes, done, cancel}, receiveFile(pipe, file, limit):
+/// {done, cancel}.
 void init_contents(Napi::Env env, Napi::Object exports);
 
 }  // namespace kfdcp::addon

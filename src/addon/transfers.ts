@@ -71,6 +71,19 @@ export interface ReceiveJob {
   cancel(): void;
 }
 
+/** A file on its way to another host, while it is still written: one zstd stream. */
+export interface SendFileJob {
+  /** The end for whoever takes it on. Close it once that process has it. */
+  readonly pipe: Descriptor;
+  /** Nobody writes the file any more: its end is sent when all of it is. */
+  end(): void;
+  /** Bytes of the file so far. */
+  bytes(): number;
+  /** Bytes of the file. Rejects with KFD_IO when the reader has gone, KFD_CANCELLED. */
+  readonly done: Promise<number>;
+  cancel(): void;
+}
+
 /** The frames stored by the pages files of one image. All jobs that write them share it. */
 export type ImageFrames = object;
 

@@ -48,9 +48,10 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
       .action((id: string, { root, stream, round, previous }: ContentsOptions) => {
         const places = placesBelow(root);
         if (round !== undefined) return receiveRound(id, round, places);
-        if (previous === true) return receiveContents(id, places, 'previous');
-        if (stream !== true) return receiveContents(id, places);
-        return receiveStream(id, places, context.native.unpackContents, context.out);
+        const { unpackContents, receiveFile } = context.native;
+        if (stream === true) return receiveStream(id, places, unpackContents, context.out);
+        const kind = previous === true ? 'previous' : 'checkpoint';
+        return receiveContents(id, places, receiveFile, kind);
       }),
   );
   program.addCommand(

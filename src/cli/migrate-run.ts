@@ -183,6 +183,7 @@ function settingOf(
     run: context.run,
     self,
     listPages: context.native.listPages,
+    sendFile: context.native.sendFile,
     store: archiveFolder(),
     rounds: precopy,
     onRound: (round) => {

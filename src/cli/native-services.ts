@@ -52,6 +52,17 @@ export const nativeServices: NativeServices = {
   }),
   unpackContents: (fd, folder, limits) =>
     ended(native().receiveContents(fd, folder, limits), folder, undefined),
+  sendFile: (fd) => {
+    try {
+      const job = native().sendFile(fd);
+      const done = ended(job, 'archive', undefined);
+      return { ...job, done };
+    } catch (error) {
+      throw fromNative(error, 'archive');
+    }
+  },
+  receiveFile: (pipe, file, limit) =>
+    ended(native().receiveFile(pipe, file, limit), 'archive', undefined),
   kfdVersion: () => {
     const addon = native();
     try {

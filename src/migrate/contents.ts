@@ -1,11 +1,12 @@
-/** The contents of a container on their way: a file here, a second ssh, cat(1) there. They never enter JavaScript. */
+/**
+ * The contents of a container on their way: a file here, a second ssh, a file there. The addon moves the bytes, and they
+ * never enter JavaScript.
+ */
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { promises, readFileSync } from 'node:fs';
+import { promises } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { SendFileJob } from '../addon.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
-import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { lastFolder } from './gpu-folders.js';
 import { type Places, previousName } from './places.js';
@@ -21,25 +22,68 @@ const previousOption = '--previous';
 /** Which archive it is. */
 export type ArchiveKind = 'checkpoint' | 'previous';
 
-/**
- * Sends a whole file. `onProgress` gets the bytes that ssh has taken. Throws the reason of the other side, E_HOST,
- * E_TIMEOUT where nothing goes on, E_CANCELLED after `signal`.
- */
-export async function sendContents(
-  fd: number,
-  { host, id, now, signal, onProgress }: Way,
-  kind: ArchiveKind = 'checkpoint',
-): Promise<void> {
-  const option = kind === 'previous' ? [previousOption] : [];
-  const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
-  const ssh = await Ssh.open(host, words, fd);
-  ssh.child.stdout?.resume();
-  await watched(ssh, { bytes: () => positionOf(fd), now, signal, onProgress });
+/** The addon's: sends a file while it is still written. Its errors are KfdErrors. Throws E_IO. */
+export type SendFile = (descriptor: number) => SendFileJob;
+
+/** An archive that leaves this host, compressed, while podman still writes it. */
+export class ArchiveStream {
+  readonly #job: SendFileJob;
+  /** Resolves when the target has all of it. Rejects with the reason why it has not. */
+  readonly arrived: Promise<void>;
+
+  /**
+   * `onProgress` gets the bytes of the file that are on their way. The signal ends it. Throws E_IO, E_USAGE, E_HOST
+   * without ssh.
+   */
+  static async open(
+    fd: number,
+    way: Way,
+    sendFile: SendFile,
+    kind: ArchiveKind = 'checkpoint',
+  ): Promise<ArchiveStream> {
+    const { host, id } = way;
+    const option = kind === 'previous' ? [previousOption] : [];
+    const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
+    const job = sendFile(fd);
+    // Where nobody waits for it any more, ssh has said why.
+    job.done.catch(() => undefined);
+    try {
+      return new ArchiveStream(job, await Ssh.open(host, words, job.pipe.fd), way);
+    } catch (error) {
+      job.cancel();
+      throw error;
+    } finally {
+      // ssh has it now, alone.
+      job.pipe.close();
+    }
+  }
+
+  private constructor(job: SendFileJob, ssh: Ssh, { now, signal, onProgress }: Way) {
+    this.#job = job;
+    ssh.child.stdout?.resume();
+    const bytes = () => job.bytes();
+    this.arrived = watched(ssh, { bytes, now, signal, onProgress, mayWait: true }).finally(() =>
+      job.cancel(),
+    );
+    this.arrived.catch(() => undefined);
+  }
+
+  /** Nobody writes the archive any more. */
+  end(): void {
+    this.#job.end();
+  }
 }
 
-/** How far a child has read a descriptor that it shares with this process: proc_pid_fdinfo(5). */
-function positionOf(fd: number): number {
-  return Number(/^pos:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? 0);
+/** Sends a whole file. Throws the reason of the other side, E_HOST, E_IO, E_TIMEOUT, E_CANCELLED after the signal. */
+export async function sendContents(
+  fd: number,
+  way: Way,
+  sendFile: SendFile,
+  kind: ArchiveKind = 'checkpoint',
+): Promise<void> {
+  const stream = await ArchiveStream.open(fd, way, sendFile, kind);
+  stream.end();
+  await stream.arrived;
 }
 
 /** The archive that a migration waits for. Throws E_NOT_FOUND, Node's error. */
@@ -52,10 +96,14 @@ export async function awaitedArchive(id: string, places: Places): Promise<string
   });
 }
 
-/** Takes an archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+/** The addon's: takes the file of such a stream, of at most `limit` bytes. Its errors are KfdErrors. */
+export type ReceiveFile = (pipe: number, file: number, limit: number) => Promise<unknown>;
+
+/** Takes an archive of a migration from standard input. Throws E_NOT_FOUND, E_IO, E_IMAGE_CORRUPT, Node's error. */
 export async function receiveContents(
   id: string,
   places: Places,
+  receive: ReceiveFile,
   kind: ArchiveKind = 'checkpoint',
 ): Promise<void> {
   const awaited = await awaitedArchive(id, places);
@@ -63,14 +111,32 @@ export async function receiveContents(
   const file = await promises.open(path, 'wx', 0o600);
   stage('migrate-target', kind === 'previous' ? 'memory' : 'taking');
   try {
-    const child = spawn('cat', [], { stdio: ['inherit', file.fd, 'inherit'] });
-    const [status] = (await once(child, 'close').catch((error: Error) => {
-      throw missing('cat', error);
-    })) as [number | null];
-    if (status === 0) return;
-    throw new KfdError('E_IO', `${path}: cannot be written`, { hint: roomHint(path, id, places) });
+    await orNoRoom(path, id, places, async () => receive(0, file.fd, await roomIn(dirname(path))));
   } finally {
     await file.close();
+  }
+}
+
+/** Bytes that fit in. Throws Node's error. */
+async function roomIn(folder: string): Promise<number> {
+  const { bavail, bsize } = await promises.statfs(folder);
+  return bavail * bsize;
+}
+
+/** More than there is room for is refused before it is written. `path`: what is written. */
+async function orNoRoom(
+  path: string,
+  id: string,
+  places: Places,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const known = asKfdError(error, path);
+    const { code, message } = known;
+    if (code !== 'E_IO' && code !== 'E_UNSUPPORTED_STATE') throw known;
+    throw new KfdError('E_IO', message, { cause: error, hint: roomHint(path, id, places) });
   }
 }
 
@@ -102,17 +168,9 @@ export async function receiveStream(
   const path = await awaitedArchive(id, places);
   const folder = lastFolder(dirname(path));
   await promises.mkdir(folder, { mode: 0o700 });
-  const { bavail, bsize } = await promises.statfs(folder);
+  const bytes = await roomIn(folder);
   stage('migrate-target', 'streaming');
   // The source stops nothing before it hears this.
   out('ready\n');
-  try {
-    await unpack(0, folder, { files: maxFiles, bytes: bavail * bsize });
-  } catch (error) {
-    const known = asKfdError(error, folder);
-    const { code, message } = known;
-    // More than there is room for is refused before it is written.
-    if (code !== 'E_IO' && code !== 'E_UNSUPPORTED_STATE') throw known;
-    throw new KfdError('E_IO', message, { cause: error, hint: roomHint(path, id, places) });
-  }
+  await orNoRoom(path, id, places, () => unpack(0, folder, { files: maxFiles, bytes }));
 }

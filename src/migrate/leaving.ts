@@ -6,7 +6,7 @@ import type { ListPages } from '../manifest/ancestors.js';
 import { unnamedFile } from '../os/temporary.js';
 import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
-import { sendContents } from './contents.js';
+import { ArchiveStream, type SendFile } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
@@ -30,6 +30,7 @@ export interface LeavingSetting {
   /** Folder of the system. */
   readonly root: string;
   readonly listPages: ListPages;
+  readonly sendFile: SendFile;
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
   /** Rounds in which contents are sent ahead, while the container runs. */
@@ -58,9 +59,12 @@ export class Leaving {
   readonly #log: string;
   readonly #given = new AbortController();
   #archive: FileHandle | undefined;
+  #sending: ArchiveStream | undefined;
   #stream: ContentsStream | undefined;
   /** Of memory that was sent ahead. */
   #memoryBytes = 0;
+  /** Bytes to send, as far as they are known. */
+  #total: number;
 
   constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
     const { id, container_id: containerId } = record;
@@ -68,6 +72,7 @@ export class Leaving {
     this.#record = record;
     this.#setting = setting;
     this.#work = work;
+    this.#total = setting.contentBytes;
     this.#folder = places.keptOf(id);
     this.#fifo = places.fifo(containerId);
     this.#log = places.log(containerId);
@@ -75,11 +80,12 @@ export class Leaving {
 
   /**
    * Checkpoints the container by podman, after the rounds, when the target waits for the contents. Podman leaves the
-   * image in the bundle, and the session the contents in a folder: both bring the container back. `mark` hears when
-   * podman begins, and since when the container stands still. Throws why it cannot be.
+   * image in the bundle, and the session the contents in a folder: both bring the container back. The archive is sent
+   * while podman writes it. `mark` hears when podman begins, and since when the container stands still. Throws why it
+   * cannot be.
    */
-  async make(mark: Mark): Promise<void> {
-    const { store, rounds, onRound } = this.#setting;
+  async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
+    const { store, rounds, onRound, sendFile } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
     let before: string | undefined;
@@ -97,6 +103,17 @@ export class Leaving {
       onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
+    // The target gets ready for the rest meanwhile.
+    this.#announce(link);
+    this.#sending = await ArchiveStream.open(
+      archive.fd,
+      { ...this.#way, onProgress: (bytes) => bytes > 0 && this.#tell(this.#before + bytes) },
+      sendFile,
+    ).catch((error: unknown) => {
+      stream.stop();
+      stream.close();
+      throw error;
+    });
     const previous = hasMemory ? ['--with-previous'] : [];
     const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
@@ -104,7 +121,10 @@ export class Leaving {
     const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
     const { done: status, frozenAt } = await made;
     if (frozenAt !== undefined) mark('frozen', frozenAt);
-    if (status === 0) return;
+    if (status === 0) {
+      this.#sending.end();
+      return;
+    }
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
     stream.stop();
@@ -133,6 +153,7 @@ export class Leaving {
       kept: this.#folder,
       log: this.#log,
       work: this.#work,
+      sendFile: this.#setting.sendFile,
     };
     const tell = (bytes: number) => this.#tell(bytes);
     const sent = await sendMemory(setting, { ...this.#way, onProgress: tell });
@@ -167,30 +188,39 @@ export class Leaving {
   }
 
   #tell(bytes: number): void {
-    this.#setting.onProgress(bytes, Math.max(bytes, this.#setting.contentBytes));
+    this.#setting.onProgress(bytes, Math.max(bytes, this.#total));
   }
 
-  /** Sends what is left. Returns the bytes of the archive. Throws as `sendContents`. */
+  /** Bytes that the target has when the archive comes. */
+  get #before(): number {
+    return this.#memoryBytes + bytesBelow(this.#folder);
+  }
+
+  #announce(link: Pick<Link, 'say'>): void {
+    link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
+  }
+
+  /** Waits for what is still on its way. Returns the bytes of the archive. Throws as `sendContents`. */
   async send(link: Pick<Link, 'say'>): Promise<number> {
-    const { signal, onProgress } = this.#setting;
-    const way = this.#way;
-    const [file, stream] = [this.#archive, this.#stream];
-    if (file === undefined || stream === undefined)
+    const [file, stream, sending] = [this.#archive, this.#stream, this.#sending];
+    if (file === undefined || stream === undefined || sending === undefined)
       throw new KfdError('E_INTERNAL', 'migration: nothing to send');
     // Whoever brings the container back does not wait for an ssh that hangs.
     this.#archive = undefined;
+    const { signal } = this.#setting;
+    const cancel = () => void this.stop();
+    signal.addEventListener('abort', cancel, { once: true });
+    if (signal.aborted) cancel();
     try {
       const { size } = await file.stat();
-      const before = this.#memoryBytes + bytesBelow(this.#folder);
-      link.say({ type: 'coming', id: way.id, bytes: before + size });
-      const until = AbortSignal.any([signal, this.#given.signal]);
-      until.addEventListener('abort', () => stream.stop(), { once: true });
+      this.#total = this.#before + size;
+      this.#announce(link);
       await stream.arrived;
-      const progress = (bytes: number) => onProgress(before + bytes, before + size);
-      await sendContents(file.fd, { ...way, signal: until, onProgress: progress });
-      progress(size);
+      await sending.arrived;
+      this.#tell(this.#total);
       return size;
     } finally {
+      signal.removeEventListener('abort', cancel);
       await file.close();
     }
   }

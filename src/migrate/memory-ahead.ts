@@ -7,7 +7,7 @@ import { existsSync, promises } from 'node:fs';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { unnamedFile } from '../os/temporary.js';
-import { sendContents } from './contents.js';
+import { type SendFile, sendContents } from './contents.js';
 import { failureIn } from './failure-text.js';
 import { previousName } from './places.js';
 import type { PodmanContainer } from './podman.js';
@@ -26,6 +26,7 @@ export interface MemoryAheadSetting {
   /** Of that podman. */
   readonly log: string;
   readonly work: Work;
+  readonly sendFile: SendFile;
 }
 
 /**
@@ -33,7 +34,7 @@ export interface MemoryAheadSetting {
  * all its memory comes with the checkpoint. Throws as `sendContents`.
  */
 export async function sendMemory(
-  { containerId, store, kept, log, work }: MemoryAheadSetting,
+  { containerId, store, kept, log, work, sendFile }: MemoryAheadSetting,
   way: Way,
 ): Promise<number | KfdError> {
   const file = await unnamedFile(store);
@@ -44,7 +45,7 @@ export async function sendMemory(
     if (way.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
     if (status !== 0)
       return failureIn(await lastLines(log), 'podman container checkpoint --pre-checkpoint');
-    await sendContents(file.fd, way, 'previous');
+    await sendContents(file.fd, way, sendFile, 'previous');
     return (await file.stat()).size;
   } finally {
     await file.close();

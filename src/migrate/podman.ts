@@ -39,16 +39,16 @@ export class PodmanContainer {
 
   /** Throws E_HOST where podman cannot say, E_TIMEOUT. Nothing may be concluded then. */
   async state(timeoutMs = podmanMs): Promise<ContainerState> {
-    const exists = await this.#podman(['exists', this.id], timeoutMs);
-    // podman-container-exists(1): 1 is the answer "no", 125 a failure.
-    if (exists.status === 1) return 'none';
-    if (exists.status !== 0) throw refused('exists', exists);
     const args = ['inspect', '--format', '{{.State.Status}}', this.id];
     const found = await this.#podman(args, timeoutMs);
-    if (found.status !== 0) throw refused('inspect', found);
     const state = states[found.stdout.trim()];
-    if (state !== undefined) return state;
-    throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
+    if (found.status === 0 && state !== undefined) return state;
+    if (found.status === 0)
+      throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
+    // podman-container-exists(1): 1 is the answer "no", 125 a failure.
+    const exists = await this.#podman(['exists', this.id], timeoutMs);
+    if (exists.status === 1) return 'none';
+    throw exists.status === 0 ? refused('inspect', found) : refused('exists', exists);
   }
 
   /** Where podman has its files. undefined: there is no such container. Throws E_HOST, E_TIMEOUT. */

@@ -38,7 +38,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       await leaving.remove();
     },
     stop: async (mark) => {
-      await leaving.make(mark).finally(() => hasStopped.abort());
+      await leaving.make(mark, link).finally(() => hasStopped.abort());
       const state = await container.state();
       if (state === 'stopped') return;
       throw new KfdError('E_HOST', `${record.container}: is not stopped after its checkpoint`, {

@@ -18,6 +18,12 @@ export const fakeNative: NativeServices = {
   unpackContents: async () => {
     throw new Error('no test of this unpacks contents');
   },
+  sendFile: () => {
+    throw new Error('no test of this sends a file');
+  },
+  receiveFile: async () => {
+    throw new Error('no test of this takes a file');
+  },
   kfdVersion: () => '1.17',
   listPages: () => {
     throw new Error('no test of this lists a pages file');

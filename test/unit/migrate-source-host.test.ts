@@ -5,11 +5,13 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { nativeServices } from '../../src/cli/native-services.js';
 import type { Link } from '../../src/migrate/link.js';
 import { sourceHost } from '../../src/migrate/source-host.js';
 import { fakeRun } from './cli-context.js';
 import { standInSsh } from './migrate-hosts.js';
 import { firstRecords } from './migrate-processes.js';
+import { until } from './migrate-two-places.js';
 import { temporaryFolder } from './paths.js';
 
 /** Puts a podman into PATH that writes an archive. */
@@ -39,9 +41,12 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
   await podmanIn(t);
   await standInSsh(t, 'echo ready; exec cat >/dev/null');
   const [root, store] = [await temporaryFolder(t), await temporaryFolder(t)];
+  let said = 0;
   const link: Pick<Link, 'say'> = {
     say: () => {
-      throw new Error('it cannot be said');
+      said += 1;
+      // The first one is before anything stops.
+      if (said > 1) throw new Error('it cannot be said');
     },
   };
   const host = sourceHost(firstRecords.source, link as Link, {
@@ -50,6 +55,7 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     run: fakeRun({ 'podman container': 'exited\n' }),
     self: ['node', 'kfd-checkpoint'],
     listPages: () => assert.fail('there are no contents'),
+    sendFile: nativeServices.sendFile,
     contentBytes: 0,
     rounds: 0,
     sendsMemory: false,
@@ -61,7 +67,7 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
     onProgress: () => undefined,
   });
   await host.stop(() => undefined);
-  assert.equal(openBelow(store).length, 1);
+  assert.ok(openBelow(store).length > 0);
   await assert.rejects(host.send(), /it cannot be said/);
-  assert.deepEqual(openBelow(store), []);
+  await until('it is closed', () => openBelow(store).length === 0);
 });

@@ -139,9 +139,9 @@ export const runFiles = ({ root }: Place) => {
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
-export async function until(what: string, isSo: () => boolean): Promise<void> {
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   // A busy host needs minutes for what takes a second.
-  for (let left = 12_000; !isSo(); left -= 1) {
+  for (let left = 12_000; !(await isSo()); left -= 1) {
     assert.ok(left > 0, what);
     await delay(50);
   }
