@@ -1,5 +1,6 @@
 /** Verbs that `migrate` starts itself: on the target by ssh, and the guard. Nobody types them, and no help has them. */
 
+import { text } from 'node:stream/consumers';
 import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { receiveRound } from '../migrate/ahead.js';
@@ -7,13 +8,15 @@ import { targetVerb } from '../migrate/connection.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
-import { removeDeadFiles } from '../migrate/leftovers.js';
+import { removeDeadFiles, removeIfEmpty } from '../migrate/leftovers.js';
 import { placesBelow } from '../migrate/places.js';
 import { countBytes, probeVerb } from '../migrate/probe.js';
+import type { HostSetting } from '../migrate/setting.js';
+import { armed, guardVerb, restoreVerb, watchWord } from '../migrate/standby.js';
 import { sweepVerb } from '../migrate/store.js';
-import { armed, guardVerb, type HostSetting } from '../migrate/target-host.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
+import { restoreWhenTold } from './migrate-restore.js';
 import { serveSource } from './migrate-target.js';
 
 export const hiddenVerbs: readonly string[] = [
@@ -22,6 +25,7 @@ export const hiddenVerbs: readonly string[] = [
   guardVerb,
   probeVerb,
   sweepVerb,
+  restoreVerb,
 ];
 
 /** This program, as a process of its own. */
@@ -65,14 +69,22 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
   program.addCommand(
     withRoot(new Command(guardVerb))
       .addArgument(idArgument())
-      .action((id: string, { root }: { root: string }) =>
-        watch(
+      .action(async (id: string, { root }: { root: string }) => {
+        // It starts before there is anything to watch.
+        if ((await text(process.stdin)) !== watchWord)
+          return removeIfEmpty(placesBelow(root).guardLog(id));
+        return watch(
           id,
           { root, run, self, listPages: context.native.listPages },
           () => context.out(armed),
           (line) => context.err(`${line}\n`),
-        ),
-      ),
+        );
+      }),
+  );
+  program.addCommand(
+    withRoot(new Command(restoreVerb))
+      .addOption(formatOption('text', 'json'))
+      .action(() => restoreWhenTold(context, 4)),
   );
   return program;
 }

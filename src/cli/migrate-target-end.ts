@@ -1,25 +1,24 @@
 /** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
 
 import { stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
-import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
+import { bytesBelow } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { archiveName, placesBelow } from '../migrate/places.js';
 import { PodmanContainer } from '../migrate/podman.js';
+import type { HostSetting } from '../migrate/setting.js';
 import { Meter, resultOf } from '../migrate/status.js';
 import { prepareStore } from '../migrate/store.js';
 import { reopen } from '../migrate/takeover.js';
-import { type HostSetting, targetHost } from '../migrate/target-host.js';
+import { type ReadyHost, targetHost } from '../migrate/target-host.js';
 import { TargetSide } from '../migrate/target-side.js';
 import { errorOf, type Message } from '../migrate/wire/messages.js';
 import { Lock } from '../os/lock.js';
 import { stage } from '../stages.js';
-import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
-import { refusal, restorabilityOf } from './restorability.js';
 
 /** What this side of the verb needs of its context. */
 export type TargetServices = Pick<CommandContext, 'run' | 'native' | 'prefix' | 'err' | 'signal'> &
@@ -34,7 +33,7 @@ export class TargetEnd {
   #fail: (error: unknown) => void = () => undefined;
   #side: TargetSide | undefined;
   #lock: Lock | undefined;
-  #begin: Begin | undefined;
+  #ready: ReadyHost | undefined;
   #archive = '';
   #total = 0;
   #control: Control | undefined;
@@ -60,6 +59,7 @@ export class TargetEnd {
         return this.#prepare(message);
       case 'coming':
         this.#total = message.bytes;
+        this.#ready?.prepare();
         return;
       case 'rest': {
         const side = await this.#sideOf(message.id);
@@ -123,9 +123,8 @@ export class TargetEnd {
       lease_ms: message.lease_ms,
     };
     this.#archive = join(record.contents, archiveName);
-    this.#begin = message;
-    const host = targetHost(record, this.#setting(), this.#say, choicesOf(message));
-    await this.#adopt(new TargetSide(record, host));
+    this.#ready = targetHost(record, this.#setting(), this.#say, choicesOf(message));
+    await this.#adopt(new TargetSide(record, this.#ready));
     stage('migrate-target', 'begun');
     this.#say({ type: 'begun', id });
   }
@@ -193,15 +192,7 @@ export class TargetEnd {
         hint: 'run the migration again',
       });
     }
-    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
-    const { listPages } = this.#services.native;
-    const folders = await realFolders(contentsFolders(dirname(this.#archive), listPages));
-    const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
-    const refused = refusal(
-      'contents',
-      (await restorabilityOf(this.#archive, this.#services, options)).reasons,
-    );
-    if (refused !== undefined) throw refused;
+    await this.#ready?.look();
   }
 }
 

@@ -13,8 +13,8 @@ import { readRecord } from './journal.js';
 import { guardCgroup, removeFiles, removeIfEmpty } from './leftovers.js';
 import { type Places, placesBelow } from './places.js';
 import { isOverAtTarget } from './protocol/lease.js';
+import type { HostSetting } from './setting.js';
 import { reopenByForce } from './takeover.js';
-import type { HostSetting } from './target-host.js';
 
 const stepMs = 500;
 /** Between two attempts to end what must not run any longer. */

@@ -13,6 +13,8 @@ import type { SourceRecord } from './journal.js';
 import type { Link } from './link.js';
 import { sendMemory } from './memory-ahead.js';
 import { placesBelow } from './places.js';
+import type { HostSetting } from './setting.js';
+import { SpareSession } from './spare-session.js';
 import { ContentsStream, type Outlet } from './stream.js';
 import { lastLines, type Work } from './work.js';
 
@@ -29,6 +31,7 @@ export type Mark = (moment: 'stop' | 'frozen', at?: number) => void;
 export interface LeavingSetting {
   /** Folder of the system. */
   readonly root: string;
+  readonly self: HostSetting['self'];
   readonly listPages: ListPages;
   readonly sendFile: SendFile;
   /** Folder for the archive on its way. It has no name there. */
@@ -85,7 +88,7 @@ export class Leaving {
    * cannot be.
    */
   async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
-    const { store, rounds, onRound, sendFile } = this.#setting;
+    const { rounds, onRound, self } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
     let before: string | undefined;
@@ -94,37 +97,56 @@ export class Leaving {
       if (await this.#ahead(own, round, before)) before = own;
       onRound(round);
     }
-    const hasMemory = await this.#memoryAhead();
+    const session = SpareSession.start(self);
+    try {
+      const hasMemory = await this.#memoryAhead();
+      const archive = await this.#openWays(
+        { folder: lastFolder(folder), stream: this.#fifo },
+        link,
+      );
+      const previous = hasMemory ? ['--with-previous'] : [];
+      await this.#last(archive, previous, { folder, ...(before && { before }) }, mark);
+    } finally {
+      session.release();
+    }
+  }
+
+  /** Resolves when the target waits for contents, and ssh for the archive, which is returned. */
+  async #openWays(outlet: Required<Pick<Outlet, 'folder' | 'stream'>>, link: Pick<Link, 'say'>) {
+    const { store, sendFile } = this.#setting;
     const archive = await unnamedFile(store);
     this.#archive = archive;
-    const outlet = { folder: lastFolder(folder), stream: this.#fifo };
-    const stream = await ContentsStream.open(outlet, {
-      ...this.#way,
-      onProgress: (bytes) => this.#tell(bytes),
-    });
-    this.#stream = stream;
-    // The target gets ready for the rest meanwhile.
-    this.#announce(link);
-    this.#sending = await ArchiveStream.open(
-      archive.fd,
-      { ...this.#way, onProgress: (bytes) => bytes > 0 && this.#tell(this.#before + bytes) },
-      sendFile,
-    ).catch((error: unknown) => {
-      stream.stop();
-      stream.close();
+    // The target gets ready meanwhile.
+    link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
+    const onContents = (bytes: number) => this.#tell(bytes);
+    const onArchive = (bytes: number) => bytes > 0 && this.#tell(this.#before + bytes);
+    this.#stream = await ContentsStream.open(outlet, { ...this.#way, onProgress: onContents });
+    try {
+      const way = { ...this.#way, onProgress: onArchive };
+      this.#sending = await ArchiveStream.open(archive.fd, way, sendFile);
+    } catch (error) {
+      this.#stream.stop();
+      this.#stream.close();
       throw error;
-    });
-    const previous = hasMemory ? ['--with-previous'] : [];
+    }
+    return archive;
+  }
+
+  /** The checkpoint that stops it. */
+  async #last(
+    archive: FileHandle,
+    previous: readonly string[],
+    { folder, before }: Outlet,
+    mark: Mark,
+  ): Promise<void> {
+    const stream = this.#stream as ContentsStream;
     const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
-    const asked = { ...outlet, ...(before && { before }) };
+    const outlet = { folder: lastFolder(folder), stream: this.#fifo, ...(before && { before }) };
     const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
-    const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const made = this.#checkpoint(words, outlet, last).finally(() => stream.close());
     const { done: status, frozenAt } = await made;
     if (frozenAt !== undefined) mark('frozen', frozenAt);
-    if (status === 0) {
-      this.#sending.end();
-      return;
-    }
+    if (status === 0) return this.#sending?.end();
     // Where the target was the reason, podman knows only that the checkpoint failed.
     const { failure } = stream;
     stream.stop();
@@ -196,10 +218,6 @@ export class Leaving {
     return this.#memoryBytes + bytesBelow(this.#folder);
   }
 
-  #announce(link: Pick<Link, 'say'>): void {
-    link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
-  }
-
   /** Waits for what is still on its way. Returns the bytes of the archive. Throws as `sendContents`. */
   async send(link: Pick<Link, 'say'>): Promise<number> {
     const [file, stream, sending] = [this.#archive, this.#stream, this.#sending];
@@ -214,7 +232,7 @@ export class Leaving {
     try {
       const { size } = await file.stat();
       this.#total = this.#before + size;
-      this.#announce(link);
+      link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
       await stream.arrived;
       await sending.arrived;
       this.#tell(this.#total);

@@ -10,8 +10,8 @@ import type { Link } from './link.js';
 import { removeMemoryAhead } from './memory-ahead.js';
 import { placesBelow } from './places.js';
 import { PodmanContainer } from './podman.js';
+import type { HostSetting } from './setting.js';
 import type { SourceHost } from './source-side.js';
-import type { HostSetting } from './target-host.js';
 import { lastLines, Work } from './work.js';
 
 export interface SourceSetting extends HostSetting, LeavingSetting {

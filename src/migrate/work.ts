@@ -3,10 +3,11 @@
  * may be killed meanwhile. Whoever comes next can wait for its end, or end it.
  */
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, promises } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { asKfdError, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
@@ -43,6 +44,13 @@ export interface WorkOptions {
   readonly log: string;
 }
 
+/** A program that waits for words. */
+export interface Prompted {
+  readonly line: Duplex;
+  /** The exit status; undefined when a signal has ended it. */
+  readonly ended: Promise<number | undefined>;
+}
+
 export class Work {
   readonly #path: string;
 
@@ -60,6 +68,25 @@ export class Work {
     args: readonly string[],
     { descriptor, log }: WorkOptions,
   ): Promise<number | undefined> {
+    const { ended } = await this.#begin(command, args, log, descriptor ?? 'ignore');
+    return ended;
+  }
+
+  /** The same for a program that waits for words: its descriptor 4 is the other end of `line`. */
+  async prompt(command: string, args: readonly string[], log: string): Promise<Prompted> {
+    const { child, ended } = await this.#begin(command, args, log, 'pipe');
+    const line = child.stdio[4] as Duplex;
+    // Its end says that nobody is there.
+    line.on('error', () => undefined);
+    return { line, ended };
+  }
+
+  async #begin(
+    command: string,
+    args: readonly string[],
+    log: string,
+    fourth: number | 'ignore' | 'pipe',
+  ): Promise<{ readonly child: ChildProcess; readonly ended: Promise<number | undefined> }> {
     await promises.mkdir(dirname(log), { recursive: true, mode: 0o700 });
     const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
     const output = await promises.open(log, O_WRONLY | O_CREAT | O_TRUNC, 0o600);
@@ -68,17 +95,17 @@ export class Work {
       if (lock === undefined) throw busy(this.#path);
       const child = spawn('sh', ['-c', script, 'sh', command, ...args], {
         detached: true,
-        stdio: ['ignore', output.fd, output.fd, lock.fd, descriptor ?? 'ignore'],
+        stdio: ['ignore', output.fd, output.fd, lock.fd, fourth],
       });
-      const ended = once(child, 'close') as Promise<[number | null]>;
-      try {
-        // From now on the child has the lock.
-        await once(child, 'spawn').finally(() => lock.release());
-        const [status] = await ended;
-        return status ?? undefined;
-      } catch (error) {
-        throw missing('sh', error as Error);
-      }
+      const closed = once(child, 'exit') as Promise<[number | null]>;
+      // From now on the child has the lock.
+      await once(child, 'spawn')
+        .finally(() => lock.release())
+        .catch((error: Error) => {
+          closed.catch(() => undefined);
+          throw missing('sh', error);
+        });
+      return { child, ended: closed.then(([status]) => status ?? undefined) };
     } finally {
       await output.close();
     }

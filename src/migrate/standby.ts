@@ -1,0 +1,150 @@
+/**
+ * Programs of the target that have started before they are needed, because the container stands still meanwhile: the
+ * guard, the restore, and a session. They wait for a word, and end by themselves when this process has gone.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { KfdError } from '../errors.js';
+import { failureIn } from './failure-text.js';
+import { contentsOptions } from './gpu-folders.js';
+import type { TargetRecord } from './journal.js';
+import { previousFlags } from './memory-ahead.js';
+import { archiveName, placesBelow } from './places.js';
+import type { HostSetting } from './setting.js';
+import { SpareSession } from './spare-session.js';
+import { lastLines, type Prompted, type Work } from './work.js';
+
+/** The hidden verb of the guard. */
+export const guardVerb = 'migrate-guard';
+/** What it waits for, and what it prints when it watches. */
+export const watchWord = 'watch\n';
+export const armed = 'armed\n';
+
+/** The hidden verb of the restore. Its descriptor 4 is a socket. */
+export const restoreVerb = 'migrate-restore';
+/** What it says when podman could begin, and what it waits for then. */
+export const prepared = 'prepared\n';
+export const goWord = 'go\n';
+
+export class Standby {
+  readonly #record: Pick<TargetRecord, 'id' | 'contents'>;
+  readonly #setting: HostSetting;
+  readonly #work: Work;
+  readonly #choices: readonly string[];
+  #guard: Promise<ChildProcess> | undefined;
+  #restore: Promise<Prompted> | undefined;
+  #session: SpareSession | undefined;
+
+  /** `choices`: options of `kfd-checkpoint restore`. */
+  constructor(
+    record: Pick<TargetRecord, 'id' | 'contents'>,
+    setting: HostSetting,
+    work: Work,
+    choices: readonly string[],
+  ) {
+    this.#record = record;
+    this.#setting = setting;
+    this.#work = work;
+    this.#choices = choices;
+  }
+
+  /** Starts what is not there yet. What cannot be started is told when it is needed. */
+  begin(): void {
+    const { self, root } = this.#setting;
+    this.#session ??= SpareSession.start(self);
+    this.#guard ??= startGuard(this.#record.id, this.#setting);
+    this.#guard.catch(() => undefined);
+    const [node, ...before] = self;
+    const words = [...before, restoreVerb, '--root', root, '--format', 'json'];
+    this.#restore ??= this.#work.prompt(node, words, placesBelow(root).log(this.#record.id));
+    this.#restore.catch(() => undefined);
+  }
+
+  /** Resolves when this host can restore what has arrived. Throws the reason why it cannot. */
+  async look(): Promise<void> {
+    this.begin();
+    const { contents } = this.#record;
+    const { root, listPages } = this.#setting;
+    const words = ['--root', root, '--quiet', '--format', 'json', ...this.#choices];
+    const all = [
+      ...words,
+      ...contentsOptions(contents, listPages),
+      join(contents, archiveName),
+      ...previousFlags(contents),
+    ];
+    const { line, ended } = await (this.#restore as Promise<Prompted>);
+    line.write(`${JSON.stringify(all)}\n`);
+    const said = await Promise.race([once(line, 'data').then(([text]) => String(text)), ended]);
+    if (said !== prepared) throw await this.#failure();
+  }
+
+  /** Lets podman begin. Resolves when it has restored the container. Throws the reason why it has not. */
+  async start(): Promise<void> {
+    if (this.#restore === undefined)
+      throw new KfdError('E_INTERNAL', 'migration: nothing was looked at');
+    const { line, ended } = await this.#restore;
+    line.end(goWord);
+    if ((await ended) !== 0) throw await this.#failure();
+  }
+
+  /** Resolves when the guard watches. */
+  async arm(): Promise<void> {
+    this.#guard ??= startGuard(this.#record.id, this.#setting);
+    const child = await this.#guard;
+    const stdout = child.stdout as Readable;
+    const stdin = child.stdin as Writable;
+    const told = Promise.race([
+      once(stdout, 'data').then(([text]) => String(text)),
+      once(child, 'exit').then(([status]) => `ended with status ${status}`),
+    ]);
+    stdin.on('error', () => undefined).end(watchWord);
+    const said = child.exitCode === null ? await told : `ended with status ${child.exitCode}`;
+    stdout.destroy();
+    child.unref();
+    if (said === armed) return;
+    throw new KfdError('E_HOST', `migration: the guard does not watch: ${said.trimEnd()}`, {
+      hint: `see ${placesBelow(this.#setting.root).guardLog(this.#record.id)}`,
+    });
+  }
+
+  /** Ends what still waits. A guard that watches stays. Throws E_HOST for a restore that does not end. */
+  async end(): Promise<void> {
+    this.#session?.release();
+    const guard = await this.#guard?.catch(() => undefined);
+    guard?.stdin?.destroy();
+    const waiting = await this.#restore?.catch(() => undefined);
+    if (waiting === undefined) return;
+    waiting.line.destroy();
+    await this.#work.settle(() => true);
+  }
+
+  async #failure(): Promise<KfdError> {
+    const { id, contents } = this.#record;
+    const lines = await lastLines(placesBelow(this.#setting.root).log(id));
+    const named = lines.map((line) => line.replaceAll(join(contents, archiveName), 'contents'));
+    return failureIn(named, 'restore');
+  }
+}
+
+/** It lives in a session of its own, and does not notice that ssh ends. */
+async function startGuard(id: string, { root, self }: HostSetting): Promise<ChildProcess> {
+  const [node, ...before] = self;
+  const log = placesBelow(root).guardLog(id);
+  await mkdir(dirname(log), { recursive: true, mode: 0o700 });
+  const file = await open(log, 'a', 0o600);
+  try {
+    const child = spawn(node, [...before, guardVerb, '--root', root, id], {
+      detached: true,
+      cwd: '/',
+      stdio: ['pipe', 'pipe', file.fd],
+    });
+    await once(child, 'spawn');
+    return child;
+  } finally {
+    await file.close();
+  }
+}
