@@ -1,5 +1,5 @@
 /**
- * The contents of a container on their way: a file here, a second ssh, a file there. The addon moves the bytes, and they
+ * The contents of a container on their way: a file here, a second ssh, a file there. The addon moves the bytes: they
  * never enter JavaScript.
  */
 
