@@ -34,6 +34,7 @@ const moreParts = [
   'pre-checkpoint',
   'image',
   'layers',
+  'signed',
   'many',
   'contents',
   'held',
