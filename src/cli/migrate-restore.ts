@@ -42,6 +42,8 @@ class Prompt {
 /** Restores by the words of `restore` that come first, and begins with podman when it is told. Throws as `restore`. */
 export async function restoreWhenTold(context: CommandContext, descriptor: number): Promise<void> {
   const prompt = new Prompt(descriptor);
+  const leave = () => prompt.close();
+  context.signal.addEventListener('abort', leave, { once: true });
   try {
     const asked = v.parse(words, JSON.parse(await prompt.next()));
     const runThrough: CommandContext['runThrough'] = async (...call) => {
@@ -52,6 +54,7 @@ export async function restoreWhenTold(context: CommandContext, descriptor: numbe
     };
     await restoreCommand({ ...context, runThrough }).parseAsync(asked, { from: 'user' });
   } finally {
+    context.signal.removeEventListener('abort', leave);
     prompt.close();
   }
 }

@@ -116,8 +116,9 @@ std::uint64_t FileSender::run(const std::stop_token& stop) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw io_error(kSubject);
     if (got > 0) {
-      encoder.take({room.data(), static_cast<std::size_t>(got)}, ZSTD_e_continue);
+      // First: who waits for a reader that takes nothing at all must see that there is something.
       bytes_ += static_cast<std::uint64_t>(got);
+      encoder.take({room.data(), static_cast<std::size_t>(got)}, ZSTD_e_continue);
       holds_back = true;
       continue;
     }
