@@ -8,15 +8,19 @@ import { gunzip, gzipSync } from 'node:zlib';
 import { KfdError } from '../errors.js';
 import type { Placement } from '../gpu/compare.js';
 import type { DeviceMove } from '../gpu/device-numbers.js';
+import type { GoneCard } from '../gpu/gone-cards.js';
 import type { Host } from '../gpu/host.js';
 import { kindsOf } from '../gpu/ignorable.js';
 import { encodeManifest } from '../manifest/codec.js';
 import { manifestName } from '../manifest/names.js';
-import type { Manifest } from '../manifest/schema.js';
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { deviceAnnotations } from '../runtime/annotate.js';
+import type { Cdi } from '../runtime/cdi.js';
+import { cdiNameOf } from '../runtime/cdi-gpus.js';
+import { cdiNames } from './cdi-names.js';
 import { collect } from './contents.js';
 import { hasDevices, rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
-import { rewriteConfig, rewriteSpec } from './device-rules.js';
+import { type DocumentChanges, rewriteConfig, rewriteSpec } from './device-rules.js';
 import { imagePrefix, smallFiles } from './names.js';
 import type { Visit } from './walk.js';
 
@@ -60,13 +64,14 @@ export function tmpfsCollector(images: Map<string, Buffer>): Visit {
 }
 
 /**
- * Entries with new contents. Throws E_IMAGE_CORRUPT for an unreadable entry, E_UNSUPPORTED_STATE when the archive lacks
- * a node that must change.
+ * Entries with new contents. `cdi`: the specifications of this host. Throws E_IMAGE_CORRUPT for an unreadable entry,
+ * E_UNSUPPORTED_STATE when the archive lacks a node that must change.
  */
 export async function relocate(
   source: Source,
-  { pairs, moves, ignored }: Placement,
+  { pairs, moves, gone, ignored }: Placement,
   host: Host,
+  cdi: Cdi,
 ): Promise<Replacements> {
   const { kfdDevice } = host;
   if (kfdDevice === undefined) throw new KfdError('E_NO_GPU', '/dev/kfd: not on this host');
@@ -74,10 +79,17 @@ export async function relocate(
   const annotations = deviceAnnotations(
     kfdDevice,
     pairs.map(({ present }) => present),
+    (gpu) => cdiNameOf(gpu, cdi, host),
   );
+  const changes = {
+    moves,
+    gone: gone.map(({ from }) => from),
+    annotations,
+    cdi: cdiNames(pairs, cdi, host),
+  };
   const document = (name: string, text: string) => replacements.set(name, Buffer.from(text));
-  document(smallFiles.spec, rewriteSpec(source.spec, moves, annotations));
-  document(smallFiles.config, rewriteConfig(source.config, moves, annotations));
+  document(smallFiles.spec, rewriteSpec(source.spec, changes));
+  document(smallFiles.config, rewriteConfig(source.config, changes));
   const devices: Manifest['devices'] = {
     kfd_major: kfdDevice.major,
     kfd_minor: kfdDevice.minor,
@@ -92,10 +104,13 @@ export async function relocate(
   // The session knows the configuration only: what the command line ignores, the archive has to say.
   const { ignored: _, ...rest } = source.manifest;
   const said = ignored.length === 0 ? {} : { ignored: kindsOf(ignored) };
-  document(imagePrefix + manifestName, encodeManifest({ ...rest, devices, ...said }));
+  document(
+    imagePrefix + manifestName,
+    encodeManifest({ ...rest, gpus: withoutCards(rest.gpus, gone), devices, ...said }),
+  );
   const missing = new Set(moves.filter((move) => needsNode(source.manifest, move)));
   for (const [name, image] of source.tmpfs) {
-    const packed = await relocateNodes(name, image, moves, missing);
+    const packed = await relocateNodes(name, image, changes, missing);
     if (packed !== undefined) replacements.set(name, packed);
   }
   const [first] = missing;
@@ -113,6 +128,16 @@ export async function relocate(
   return replacements;
 }
 
+/** The container has these card nodes no more. */
+function withoutCards(gpus: readonly ManifestGpu[], gone: readonly GoneCard[]): ManifestGpu[] {
+  const lost = new Set(gone.map(({ gpu }) => gpu));
+  return gpus.map((gpu) => {
+    if (!lost.has(gpu.ordinal)) return gpu;
+    const { card_minor: _, ...rest } = gpu;
+    return rest;
+  });
+}
+
 /**
  * A container may have no render node of a GPU that it only may use; no mapping is without a buffer. Card nodes are
  * recorded where it has them.
@@ -125,12 +150,12 @@ function needsNode({ ext_files: files, buffers }: Manifest, { gpu, node }: Devic
 async function relocateNodes(
   name: string,
   image: Buffer,
-  moves: readonly DeviceMove[],
+  { moves, gone }: Pick<DocumentChanges, 'moves' | 'gone'>,
   missing: Set<DeviceMove>,
 ): Promise<Buffer | undefined> {
   const tar = await unpacked(name, image);
   if (tar === undefined) return undefined;
-  const rewritten = rewriteNodes(tar, moves);
+  const rewritten = rewriteNodes(tar, moves, gone);
   for (const move of rewritten.found) missing.delete(move);
   return rewritten.tar === tar ? undefined : gzipSync(rewritten.tar);
 }
