@@ -40,6 +40,7 @@ const moreParts = [
   'large',
   'compressed',
   'nodes',
+  'cdi',
   'wrong-buffer',
   'other-cpu',
   'killed',
