@@ -27,9 +27,9 @@ export interface CdiNames {
 }
 
 /**
- * Names of AMD's kind, and names that lead to GPUs here, become the names of the GPUs of `pairs`. They are dropped where
- * one of these GPUs has no name: podman then gives a later start the nodes of the spec. Names that mean just these GPUs
- * already stay.
+ * Names of AMD's kind, and names that lead to GPUs here, become the names of the GPUs of `pairs`. They are dropped
+ * where one of these GPUs has no name: podman then gives a later start the nodes of the spec. Names that mean just
+ * these GPUs already stay.
  */
 export function cdiNames(pairs: readonly GpuPair[], cdi: Cdi, host: Host): CdiNames {
   const gpus = pairs.map(({ present }) => present);

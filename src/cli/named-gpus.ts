@@ -38,7 +38,7 @@ export function namedGpus({
   const only = gpus?.split(',');
   if (only?.every(isName) === false) {
     throw new KfdError('E_USAGE', `--gpus: "${gpus}" is not NAME[,NAME...]`, {
-      hint: 'name GPUs of this host by amd.com/gpu=0, renderD128, 0000:03:00.0 or their KFD ids: see "kfd-checkpoint check"',
+      hint: 'name GPUs of this host by amd.com/gpu=0, renderD128, PCI address or KFD id: see "kfd-checkpoint check"',
     });
   }
   return {
