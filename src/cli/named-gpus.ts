@@ -62,7 +62,10 @@ export function choicesOf({ map, only }: NamedGpus, places: Places): Choices {
     ...(map !== undefined && { gpu_map: selectors(map, places) }),
     ...(only !== undefined && {
       gpu_map: {}, // that of the configuration may name other GPUs
-      only: new Set(only.flatMap((name) => gpusHere(name, places)).map(renderMinor)),
+      only: {
+        minors: new Set(only.flatMap((name) => gpusHere(name, places)).map(renderMinor)),
+        by: '--gpus',
+      },
     }),
   };
 }

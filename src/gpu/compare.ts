@@ -13,7 +13,7 @@ import type { Host } from './host.js';
 import { cpuMismatches } from './host-cpu.js';
 import { type Difference, judged } from './ignorable.js';
 import type { Mismatch } from './mismatch.js';
-import { type GpuPair, neededGpus, pairGpus } from './pair.js';
+import { type GpuPair, neededGpus, type Offered, pairGpus } from './pair.js';
 import { sdmaRisks } from './sdma-risks.js';
 import type { SdmaWants } from './sdma-wants.js';
 
@@ -21,8 +21,8 @@ import type { SdmaWants } from './sdma-wants.js';
 export interface Choices {
   readonly gpu_map?: GpuMap;
   readonly ignore_mismatch?: readonly Difference[];
-  /** Minors of the render nodes of the GPUs to choose from; undefined: all of the host. */
-  readonly only?: ReadonlySet<number>;
+  /** The GPUs to choose from; undefined: all of the host. */
+  readonly only?: Offered;
 }
 
 /** The result of the comparison of an image with a host. */

@@ -40,11 +40,19 @@ const cost = { unmatched: 2 ** 41, score: 2 ** 25 };
  */
 const lost = { sdma: { movable: 32, asIs: 8 }, node: 16, firmware: 4, location: 2, id: 1 };
 
+/** Some GPUs of the host. */
+export interface Offered {
+  /** Minors of their render nodes. */
+  readonly minors: ReadonlySet<number>;
+  /** What names them: "--gpus". */
+  readonly by: string;
+}
+
 export interface PairingOptions {
   /** Differences of these kinds are no reason against a pair. */
   readonly ignored?: ReadonlySet<Difference>;
-  /** Minors of the render nodes of the GPUs that may be used; undefined: all of the host. */
-  readonly only?: ReadonlySet<number> | undefined;
+  /** The GPUs that may be used; undefined: all of the host. */
+  readonly only?: Offered | undefined;
   /** Whether the archive may be rewritten for other device numbers. */
   readonly archive?: 'movable' | 'asIs';
   /** Places that the image needs for SDMA queues; undefined: not known. */
@@ -81,7 +89,8 @@ export function pairGpus(
       ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
       ...slotMisfits(recorded, one, wants),
     ].filter((mismatch) => !isIgnored(mismatch, ignored));
-  const isOffered = ({ record }: HostGpu) => only === undefined || only.has(record.render_minor);
+  const isOffered = ({ record }: HostGpu) =>
+    only === undefined || only.minors.has(record.render_minor);
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
     const [recorded, one] = [needed[row] as ManifestGpu, present[column]];
@@ -168,18 +177,16 @@ function notLinked(recorded: ManifestGpu): Mismatch {
   };
 }
 
-function nothingLeft(
-  recorded: ManifestGpu,
-  count: number,
-  only: ReadonlySet<number> | undefined,
-): Mismatch {
+function nothingLeft(recorded: ManifestGpu, count: number, only: Offered | undefined): Mismatch {
   const gfx = gfxName(recorded.gfx_target_version);
-  const which = only === undefined ? `${count} on this host` : `${count} that --gpus names`;
+  const which = only === undefined ? `${count} on this host` : `${count} that ${only.by} names`;
   return {
     code: 'E_NO_GPU',
     message: `${gpuName(recorded)}: no GPU is left for it, of ${which}; it was a ${gfx}`,
     hint:
-      only === undefined ? `restore on a host with one more ${gfx}` : 'name one more with --gpus',
+      only === undefined
+        ? `restore on a host with one more ${gfx}`
+        : `let ${only.by} name one more ${gfx}`,
     gpu: recorded.ordinal,
   };
 }

@@ -1,14 +1,16 @@
 /** Containers that get their GPU by a CDI name. The guest has the specification that AMD's toolkit would write. */
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { test } from 'node:test';
 import { archivePath } from './support/archive.js';
 import { attempt, run, until } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
+import { Containerd, haveNextRelease, nextRelease, shimsLeft, Task } from './support/containerd.js';
 import { assertExplained } from './support/explained.js';
 import { gpuWith, loadGpu, meetComplaint, pinnedEventsPage } from './support/gpu.js';
-import { scenario } from './support/suite.js';
+import { assertNothingLeft, scenario } from './support/suite.js';
 
 const specification = '/etc/cdi/amd.json';
 const fourGpus = gpuWith('gpus=4');
@@ -137,3 +139,69 @@ scenario(
     assert.match(refused.stderr, /no CDI specification of this host has amd\.com\/gpu=1/);
   },
 );
+
+const images = '/tmp/cdi-images';
+
+/** Ends the task with a checkpoint of it, and returns the folder. */
+async function savedTask(task: Task): Promise<string> {
+  const folder = join(images, task.id);
+  mkdirSync(folder, { recursive: true });
+  await run('ctr', 'task', 'checkpoint', '--exit', '--image-path', folder, task.id);
+  await task.end();
+  return folder;
+}
+
+/** A new container with these devices continues what `folder` has. */
+async function allotted(
+  folder: string,
+  id: string,
+  before: Task,
+  gpu: number,
+  devices: readonly string[],
+): Promise<Task> {
+  const task = new Task(id, before.control, devices);
+  const annotation = ['--annotation', `io.kfd-checkpoint.restore-from=${folder}`];
+  await run('ctr', ...task.runWithGpu(annotation, 'true'));
+  assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+  const pid = Number(/^\d+/m.exec(await run('ctr', 'task', 'ps', id))?.[0]);
+  assertNodes(pid, gpu, id);
+  assert.ok(!readdirSync(images).some((name) => name.startsWith('.')), 'a copy of the image stays');
+  return task;
+}
+
+/** As a pod is given a GPU here, whatever it had there. */
+async function otherGpus(): Promise<void> {
+  const first = new Task('first', undefined, ['amd.com/gpu=0']);
+  await run('ctr', ...first.runWithGpu([], 'gpu-worker', '--vram-mib', '16', '--pending-barrier'));
+  await first.control.ready();
+  const saved = await savedTask(first);
+  const byName = await allotted(saved, 'by-name', first, 1, ['amd.com/gpu=1']);
+  const again = await savedTask(byName);
+  const nodes = ['/dev/kfd', '/dev/dri/renderD128', '/dev/dri/card0'];
+  const byNodes = await allotted(again, 'by-nodes', first, 0, nodes);
+  await byNodes.remove();
+  await first.remove();
+}
+
+test('CDI: containerd', async (suite) => {
+  const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
+  await suite.test(
+    'CDI: a container of containerd is restored on the GPU that it is given',
+    { skip },
+    async () => {
+      await loadGpu(gpuWith('gpus=2'));
+      const containerd = await Containerd.start();
+      try {
+        await containerd.restart(nextRelease);
+        await otherGpus();
+        await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
+        await meetComplaint(pinnedEventsPage);
+      } finally {
+        containerd.stop();
+        rmSync(images, { recursive: true, force: true });
+        await loadGpu();
+      }
+      await assertNothingLeft();
+    },
+  );
+});
