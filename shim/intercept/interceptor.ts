@@ -29,7 +29,10 @@ interface Container {
   restoring?: {
     readonly create: Buffer;
     readonly image: string;
+    /** Whether it goes after a restore. */
     readonly isTemporary: boolean;
+    /** It is a copy of ours, which goes after a failure, too. */
+    readonly isCopy: boolean;
     readonly outputs: readonly string[];
   };
   readonly checkpoints: Checkpoints;
@@ -82,21 +85,29 @@ export class Interceptor {
 
   async #create(request: Buffer, create: CreateRequest, upstream: Upstream): Promise<Response> {
     const { id, bundle, checkpoint, outputs, binary } = create;
-    const { hasGpu, image } = await this.#prepare(create);
-    const sent = image === checkpoint ? request : restoringFrom(request, image);
+    const { hasGpu, image: named } = await this.#prepare(create);
+    const isOwn = named === checkpoint && isTemporaryImage(named, this.#context.temporaryFolder);
+    let image = named;
+    let sent = image === checkpoint ? request : restoringFrom(request, image);
     const crunWithGpu = isCrun(binary) && (hasGpu || (image !== '' && hasOurImage(image)));
     if (image !== '') {
       if (crunWithGpu) return crunRefusal;
-      const refusal = hasGpu || hasOurImage(image) ? await this.#preflight(sent) : undefined;
-      if (refusal !== undefined) return refusal;
+      const answer = hasGpu || hasOurImage(image) ? await this.#preflight(sent, isOwn) : undefined;
+      if (answer !== undefined && answer.code !== statusCode.ok) return answer;
+      if (answer !== undefined && answer.payload.length > 0) {
+        image = answer.payload.toString();
+        sent = restoringFrom(request, image);
+      }
     }
+    const isCopy = image !== named;
     stage('shim', 'creating');
     const response = await upstream.forward(sent);
     stage('shim', 'created');
-    if (response.code !== statusCode.ok) return response;
-    const isTemporary =
-      image === checkpoint && isTemporaryImage(image, this.#context.temporaryFolder);
-    const restoring = { create: sent, image, isTemporary, outputs };
+    if (response.code !== statusCode.ok) {
+      if (isCopy) this.#remove(image);
+      return response;
+    }
+    const restoring = { create: sent, image, isTemporary: isOwn || isCopy, isCopy, outputs };
     this.#containers.set(id, {
       bundle,
       checkpoints: new Checkpoints(id, this.#context, sent),
@@ -129,12 +140,17 @@ export class Interceptor {
   }
 
   /**
-   * The reason why the image cannot be restored here. Undefined when there is none, and when the
+   * The reason why the image cannot be restored here, or the copy to restore from as the payload. Undefined when the
    * pre-flight itself fails: its cause makes the restore fail later.
    */
-  async #preflight(create: Buffer): Promise<Response | undefined> {
-    const response = await this.#response(['preflight'], create);
-    return response?.code === statusCode.ok ? undefined : response;
+  #preflight(create: Buffer, isOwn: boolean): Promise<Response | undefined> {
+    return this.#response(['preflight', isOwn ? 'move-own' : 'move'], create);
+  }
+
+  #remove(image: string): void {
+    rm(image, { recursive: true }, (error) => {
+      if (error !== null) this.#report(error);
+    });
   }
 
   #start(call: Call, upstream: Upstream): Promise<Response> | undefined {
@@ -148,7 +164,7 @@ export class Interceptor {
 
   #restore(
     bundle: string,
-    { create, image, isTemporary, outputs }: NonNullable<Container['restoring']>,
+    { create, image, isTemporary, isCopy, outputs }: NonNullable<Container['restoring']>,
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
@@ -165,13 +181,10 @@ export class Interceptor {
       if (response.code !== statusCode.ok) {
         // It may have failed after CRIU has restored the tasks. Nobody else ends them.
         await this.#helper(['end-leftover'], create).catch(this.#report);
+        if (isCopy) this.#remove(image);
         return this.#explained('restore', bundle, begun, create, response);
       }
-      if (isTemporary) {
-        rm(image, { recursive: true }, (error) => {
-          if (error !== null) this.#report(error);
-        });
-      }
+      if (isTemporary) this.#remove(image);
       return response;
     });
     // A damaged answer ends the call without finishing it.
@@ -227,7 +240,10 @@ export class Interceptor {
     if (execId !== '' || container === undefined) return undefined;
     return upstream.forward().then((response) => {
       const isKnown = response.code !== statusCode.ok && response.code !== statusCode.notFound;
-      if (!isKnown && this.#containers.get(id) === container) this.#containers.delete(id);
+      if (isKnown || this.#containers.get(id) !== container) return response;
+      this.#containers.delete(id);
+      // It was never started.
+      if (container.restoring?.isCopy === true) this.#remove(container.restoring.image);
       return response;
     });
   }

@@ -1,7 +1,9 @@
 /**
  * One task of the shim, in a process of its own. Standard input has the request that it belongs to.
  *
- *   preflight                                CreateTaskRequest. Can its image be restored here?
+ *   preflight [move|move-own]                CreateTaskRequest. Can its image be restored here? With a word: on the
+ *                                            GPUs of its spec. Where numbers differ the answer has the path of a
+ *                                            changed copy, or the image is changed: move-own
  *   explain OPERATION BUNDLE SINCE MESSAGE   the request that failed with MESSAGE. SINCE: milliseconds
  *                                            since 1970. OPERATION: dump or restore
  *   cancel-checkpoint                        CheckpointTaskRequest of a running checkpoint
@@ -18,12 +20,14 @@
  */
 
 import { readFileSync, writeSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/restore/preflight.js';
 import { stage } from '../../src/stages.js';
 import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
+import { allotted, withOnly } from './allotted.js';
 import { cancelSession, type RuntimeCall } from './cancel-session.js';
 import {
   checkpointTaskRequest,
@@ -40,11 +44,21 @@ function ok(message = ''): Response {
   return { code: statusCode.ok, message, payload: Buffer.alloc(0) };
 }
 
-async function preflightAnswer(request: Buffer): Promise<Response> {
+async function preflightAnswer([move]: readonly string[], request: Buffer): Promise<Response> {
   try {
-    const { checkpoint } = createTaskRequest.decode(request);
-    await preflight(checkpoint, await loadConfig());
-    return ok();
+    const create = createTaskRequest.decode(request);
+    const { checkpoint } = create;
+    const config = await loadConfig();
+    const { image, only } =
+      move === undefined
+        ? { image: checkpoint, only: undefined }
+        : await allotted(create, config, { isOwn: move === 'move-own' });
+    const isCopy = image !== checkpoint;
+    await preflight(image, withOnly(config, only)).catch(async (error: unknown) => {
+      if (isCopy) await rm(image, { recursive: true, force: true });
+      throw error;
+    });
+    return isCopy ? { ...ok(), payload: Buffer.from(image) } : ok();
   } catch (error) {
     return responseFor(asKfdError(error, 'image'));
   }
@@ -81,7 +95,7 @@ function answerOf(
 ): Promise<Response> {
   switch (task) {
     case 'preflight':
-      return preflightAnswer(request);
+      return preflightAnswer(args, request);
     case 'cancel-checkpoint': {
       const { path } = checkpointTaskRequest.decode(request);
       return cancelAnswer({ operation: 'checkpoint', path });

@@ -5,7 +5,8 @@
 
 import { posix } from 'node:path';
 import { KfdError } from '../errors.js';
-import type { DeviceMove } from '../gpu/device-numbers.js';
+import { type DeviceMove, numbers } from '../gpu/device-numbers.js';
+import type { DeviceNumber } from '../gpu/host.js';
 import { decodePax } from './pax.js';
 import { blockBytes, decodeTarHeader, padded, type TarHeader, withDevice } from './tar-header.js';
 
@@ -51,10 +52,14 @@ export function hasDevices(tar: Buffer): boolean {
 
 /**
  * Gives every node of a moved device the new number. A node of a GPU also gets the name of its new minor, because
- * programs find it by the topology of their host. Its old name stays, unless it is the new name of another GPU. Throws
- * E_IMAGE_CORRUPT.
+ * programs find it by the topology of their host. Its old name stays, unless it is the new name of another GPU. Nodes
+ * with a number among `gone` are left out. Throws E_IMAGE_CORRUPT.
  */
-export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): RewrittenNodes {
+export function rewriteNodes(
+  tar: Buffer,
+  moves: readonly DeviceMove[],
+  gone: readonly DeviceNumber[] = [],
+): RewrittenNodes {
   const entries: RawEntry[] = [];
   let behind = 0;
   for (const entry of entriesOf(tar)) {
@@ -62,9 +67,10 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     behind = entry.end;
   }
   const end = tar.subarray(behind);
-  const byNumber = new Map(moves.map((move) => [`${move.from.major}:${move.from.minor}`, move]));
-  const moveOf = ({ header }: RawEntry) =>
-    header.type === '3' ? byNumber.get(`${header.devMajor}:${header.devMinor}`) : undefined;
+  const byNumber = new Map(moves.map((move) => [numbers(move.from), move]));
+  const moveOf = (entry: RawEntry) => byNumber.get(numberOf(entry) ?? '');
+  const lost = new Set(gone.map(numbers));
+  const isGone = (entry: RawEntry) => lost.has(numberOf(entry) ?? '');
 
   const found = new Set<DeviceMove>();
   /** Names of new nodes. No other node keeps or gets one of them. */
@@ -76,7 +82,8 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     const name = properName(entry, move);
     if (name !== undefined) proper.set(plain(name), move);
   }
-  if (found.size === 0) return { tar, found: withArrived(found, entries, moves) };
+  if (found.size === 0 && !entries.some(isGone))
+    return { tar, found: withArrived(found, entries, moves) };
 
   const made = new Set<string>();
   const pieces = entries.flatMap((entry): Buffer[] => {
@@ -84,7 +91,7 @@ export function rewriteNodes(tar: Buffer, moves: readonly DeviceMove[]): Rewritt
     const owner = proper.get(plain(entry.header.name));
     if (move === undefined) {
       // Any other entry with this name is removed, for example a node of a GPU that no process saw.
-      return owner === undefined ? [entry.before, entry.block, entry.after] : [];
+      return owner === undefined && !isGone(entry) ? [entry.before, entry.block, entry.after] : [];
     }
     const written: Buffer[] = [];
     const write = (name?: string) =>
@@ -106,12 +113,15 @@ function withArrived(
   entries: readonly RawEntry[],
   moves: readonly DeviceMove[],
 ): ReadonlySet<DeviceMove> {
-  const numbers = new Set(
-    entries
-      .filter(({ header }) => header.type === '3')
-      .map(({ header }) => `${header.devMajor}:${header.devMinor}`),
-  );
-  return new Set([...found, ...moves.filter(({ to }) => numbers.has(`${to.major}:${to.minor}`))]);
+  const present = new Set(entries.map(numberOf));
+  return new Set([...found, ...moves.filter(({ to }) => present.has(numbers(to)))]);
+}
+
+/** "major:minor" of a character device. */
+function numberOf({ header }: RawEntry): string | undefined {
+  return header.type === '3'
+    ? numbers({ major: header.devMajor, minor: header.devMinor })
+    : undefined;
 }
 
 /** The node's name on a host that has the device at its new minor; undefined when the name has no number. */

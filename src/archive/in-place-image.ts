@@ -66,7 +66,8 @@ export async function exchangeImage(
   await rm(kept, { recursive: true, force: true });
 }
 
-async function linkAll(
+/** Makes `to` a folder with links to all files of `from`, but those to leave out. Folders and links are made anew. */
+export async function linkAll(
   from: string,
   to: string,
   leaveOut: (name: string) => boolean,

@@ -7,16 +7,20 @@ import { promisify } from 'node:util';
 import { gunzip, gzipSync } from 'node:zlib';
 import { KfdError } from '../errors.js';
 import type { Placement } from '../gpu/compare.js';
-import type { DeviceMove } from '../gpu/device-numbers.js';
-import type { Host } from '../gpu/host.js';
+import { type DeviceMove, numbers } from '../gpu/device-numbers.js';
+import type { GoneCard } from '../gpu/gone-cards.js';
+import type { DeviceNumber, Host } from '../gpu/host.js';
 import { kindsOf } from '../gpu/ignorable.js';
 import { encodeManifest } from '../manifest/codec.js';
 import { manifestName } from '../manifest/names.js';
-import type { Manifest } from '../manifest/schema.js';
+import type { Manifest, ManifestGpu } from '../manifest/schema.js';
 import { deviceAnnotations } from '../runtime/annotate.js';
+import type { Cdi } from '../runtime/cdi.js';
+import { cdiNameOf } from '../runtime/cdi-gpus.js';
+import { cdiNames } from './cdi-names.js';
 import { collect } from './contents.js';
 import { hasDevices, rewriteNodes, tmpfsImagePattern } from './device-nodes.js';
-import { rewriteConfig, rewriteSpec } from './device-rules.js';
+import { type DocumentChanges, rewriteConfig, rewriteSpec } from './device-rules.js';
 import { imagePrefix, smallFiles } from './names.js';
 import type { Visit } from './walk.js';
 
@@ -27,7 +31,7 @@ export type Replacements = ReadonlyMap<string, Buffer>;
  * Bytes of an image of /dev, which holds hardly more than nodes. A larger image is another mount and is not read.
  * `kept` is for all images with device nodes together.
  */
-const limits = { packed: 1 << 20, unpacked: 16 << 20, kept: 8 << 20 } as const;
+export const limits = { packed: 1 << 20, unpacked: 16 << 20, kept: 8 << 20 } as const;
 
 /** Facts about an archive before it is rewritten. */
 export interface Source {
@@ -60,24 +64,42 @@ export function tmpfsCollector(images: Map<string, Buffer>): Visit {
 }
 
 /**
- * Entries with new contents. Throws E_IMAGE_CORRUPT for an unreadable entry, E_UNSUPPORTED_STATE when the archive lacks
- * a node that must change.
+ * Entries with new contents. `cdi`: the specifications of this host. Throws E_IMAGE_CORRUPT for an unreadable entry,
+ * E_UNSUPPORTED_STATE when the archive lacks a node that must change.
  */
 export async function relocate(
   source: Source,
-  { pairs, moves, ignored }: Placement,
+  placement: Placement,
+  host: Host,
+  cdi: Cdi,
+): Promise<Replacements> {
+  const { pairs, moves, gone } = placement;
+  const annotations = deviceAnnotations(
+    kfdOf(host),
+    pairs.map(({ present }) => present),
+    (gpu) => cdiNameOf(gpu, cdi, host),
+  );
+  const changes = {
+    moves,
+    gone: gone.map(({ from }) => from),
+    annotations,
+    cdi: cdiNames(pairs, cdi, host),
+  };
+  return new Map([
+    [smallFiles.spec, Buffer.from(rewriteSpec(source.spec, changes))],
+    [smallFiles.config, Buffer.from(rewriteConfig(source.config, changes))],
+    ...(await relocateImage(source, placement, host)),
+  ]);
+}
+
+/** The same for CRIU's image directory alone. */
+export async function relocateImage(
+  source: Pick<Source, 'manifest' | 'tmpfs'>,
+  { pairs, moves, gone, ignored }: Placement,
   host: Host,
 ): Promise<Replacements> {
-  const { kfdDevice } = host;
-  if (kfdDevice === undefined) throw new KfdError('E_NO_GPU', '/dev/kfd: not on this host');
+  const kfdDevice = kfdOf(host);
   const replacements = new Map<string, Buffer>();
-  const annotations = deviceAnnotations(
-    kfdDevice,
-    pairs.map(({ present }) => present),
-  );
-  const document = (name: string, text: string) => replacements.set(name, Buffer.from(text));
-  document(smallFiles.spec, rewriteSpec(source.spec, moves, annotations));
-  document(smallFiles.config, rewriteConfig(source.config, moves, annotations));
   const devices: Manifest['devices'] = {
     kfd_major: kfdDevice.major,
     kfd_minor: kfdDevice.minor,
@@ -92,25 +114,44 @@ export async function relocate(
   // The session knows the configuration only: what the command line ignores, the archive has to say.
   const { ignored: _, ...rest } = source.manifest;
   const said = ignored.length === 0 ? {} : { ignored: kindsOf(ignored) };
-  document(imagePrefix + manifestName, encodeManifest({ ...rest, devices, ...said }));
+  const manifest = { ...rest, gpus: withoutCards(rest.gpus, gone), devices, ...said };
+  replacements.set(imagePrefix + manifestName, Buffer.from(encodeManifest(manifest)));
   const missing = new Set(moves.filter((move) => needsNode(source.manifest, move)));
+  const changes = { moves, gone: gone.map(({ from }) => from) };
   for (const [name, image] of source.tmpfs) {
-    const packed = await relocateNodes(name, image, moves, missing);
+    const packed = await relocateNodes(name, image, changes, missing);
     if (packed !== undefined) replacements.set(name, packed);
   }
   const [first] = missing;
-  if (first !== undefined) {
-    throw new KfdError(
-      'E_UNSUPPORTED_STATE',
-      `${first.what}: no image of a tmpfs in the archive has its node ${first.from.major}:${first.from.minor}`,
-      {
-        hint:
-          'restore where the devices have the numbers of the archive; ' +
-          'bind-mounted device nodes cannot be rewritten',
-      },
-    );
-  }
+  if (first !== undefined) throw withoutNode(first);
   return replacements;
+}
+
+function kfdOf({ kfdDevice }: Host): DeviceNumber {
+  if (kfdDevice === undefined) throw new KfdError('E_NO_GPU', '/dev/kfd: not on this host');
+  return kfdDevice;
+}
+
+function withoutNode({ what, from }: DeviceMove): KfdError {
+  return new KfdError(
+    'E_UNSUPPORTED_STATE',
+    `${what}: no image of a tmpfs in the archive has its node ${numbers(from)}`,
+    {
+      hint:
+        'restore where the devices have the numbers of the archive; ' +
+        'bind-mounted device nodes cannot be rewritten',
+    },
+  );
+}
+
+/** The container has these card nodes no more. */
+function withoutCards(gpus: readonly ManifestGpu[], gone: readonly GoneCard[]): ManifestGpu[] {
+  const lost = new Set(gone.map(({ gpu }) => gpu));
+  return gpus.map((gpu) => {
+    if (!lost.has(gpu.ordinal)) return gpu;
+    const { card_minor: _, ...rest } = gpu;
+    return rest;
+  });
 }
 
 /**
@@ -125,12 +166,12 @@ function needsNode({ ext_files: files, buffers }: Manifest, { gpu, node }: Devic
 async function relocateNodes(
   name: string,
   image: Buffer,
-  moves: readonly DeviceMove[],
+  { moves, gone }: Pick<DocumentChanges, 'moves' | 'gone'>,
   missing: Set<DeviceMove>,
 ): Promise<Buffer | undefined> {
   const tar = await unpacked(name, image);
   if (tar === undefined) return undefined;
-  const rewritten = rewriteNodes(tar, moves);
+  const rewritten = rewriteNodes(tar, moves, gone);
   for (const move of rewritten.found) missing.delete(move);
   return rewritten.tar === tar ? undefined : gzipSync(rewritten.tar);
 }

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import type { HostFolder } from '../archive/container.js';
 import type { CheckpointContents } from '../archive/contents.js';
 import { isMissing } from '../errors.js';
+import { numbers } from '../gpu/device-numbers.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
+import { cdiNameOf } from '../runtime/cdi-gpus.js';
 import {
   asLine,
   forContainerd,
@@ -28,6 +30,7 @@ export interface CheckArchiveOptions {
   readonly format: 'table' | 'json';
   readonly root: string;
   readonly gpuMap?: string;
+  readonly gpus?: string;
   readonly ignoreMismatch?: string;
   readonly contents?: readonly string[];
 }
@@ -56,12 +59,12 @@ export async function checkArchive(
 async function checkAt(
   { path, layers, reference, containerd }: NamedCheckpoint,
   name: string,
-  { format, root, gpuMap, ignoreMismatch, contents = [] }: CheckArchiveOptions,
+  { format, root, gpuMap, gpus, ignoreMismatch, contents = [] }: CheckArchiveOptions,
   context: CommandContext,
 ): Promise<void> {
   const folders = await realFolders(contents);
   const documents = containerd?.documents;
-  const options = { root, gpuMap, ignoreMismatch, folders, layers, containerd: documents };
+  const options = { root, gpuMap, gpus, ignoreMismatch, folders, layers, containerd: documents };
   const found = await restorabilityOf(path, context, options);
   // A pod has folders of its own, which are those of its spec.
   const hostFolders = isOfKubelet(found.contents) ? [] : found.contents.container?.hostFolders;
@@ -102,7 +105,7 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
 
 /** Within `schema_version` 1 members are only added. */
 function asJson(path: string, verdict: Verdict) {
-  const { contents, placement, reasons, needsRewriting } = verdict;
+  const { contents, placement, reasons, needsRewriting, cdi, host } = verdict;
   const steps = reasons.length === 0 ? stepsTo(path, verdict) : [];
   const isForPod = isOfKubelet(contents);
   return {
@@ -123,9 +126,11 @@ function asJson(path: string, verdict: Verdict) {
         ...present.record,
         gfx: gfxName(present.record.gfx_target_version),
         vram_free_bytes: present.vramFreeBytes,
+        cdi_name: cdiNameOf(present, cdi, host),
       },
     })),
     moves: placement?.moves ?? [],
+    gone: placement?.gone ?? [],
     ignored: placement?.ignored ?? [],
     warnings: placement?.risks ?? [],
     reasons,
@@ -138,11 +143,17 @@ function gpuState({ contents }: Restorability): 'none' | 'unsealed' | 'sealed' {
 }
 
 function asTable(path: string, verdict: Verdict): string {
-  const { placement, reasons } = verdict;
+  const { placement, reasons, cdi, host } = verdict;
   const parts: string[] = [];
   if (placement !== undefined && placement.pairs.length > 0) {
     const heads = ['GPU', 'MODEL', 'WAS', 'BECOMES', 'LOCATION', 'FREE VRAM'];
-    parts.push(table(heads, placement.pairs.map(pairRow)));
+    const names = placement.pairs.map(({ present }) => cdiNameOf(present, cdi, host));
+    const isNamed = names.some((one) => one !== undefined);
+    const rows = placement.pairs.map((pair, i) => [
+      ...pairRow(pair),
+      ...(isNamed ? [names[i] ?? '-'] : []),
+    ]);
+    parts.push(table(isNamed ? [...heads, 'CDI NAME'] : heads, rows));
   }
   const ignored = placement?.ignored ?? [];
   if (ignored.length > 0) {
@@ -163,12 +174,11 @@ function asTable(path: string, verdict: Verdict): string {
     parts.push(table(['REASON', 'WHY THIS HOST CANNOT RESTORE IT'], rows));
   } else {
     const moves = placement?.moves ?? [];
-    const numbers = moves.map(({ what, from, to }) => [
-      what,
-      `${from.major}:${from.minor}`,
-      `${to.major}:${to.minor}`,
-    ]);
-    if (moves.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], numbers));
+    const rows = moves.map(({ what, from, to }) => [what, numbers(from), numbers(to)]);
+    for (const { what, from } of placement?.gone ?? []) {
+      rows.push([what, numbers(from), 'goes']);
+    }
+    if (rows.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], rows));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
     const steps = asLine(stepsTo(path, verdict));
     const pod = `a pod whose container has the annotation ${podAnnotation}`;

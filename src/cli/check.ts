@@ -6,6 +6,7 @@
 import { Argument, Command, Option } from 'commander';
 import { asKfdError, KfdError, printable } from '../errors.js';
 import { checkArchive } from './check-archive.js';
+import { cdi } from './checks/cdi.js';
 import { cgroup } from './checks/cgroup.js';
 import { containerd } from './checks/containerd.js';
 import { crio } from './checks/crio.js';
@@ -36,6 +37,7 @@ function checksFor({ podman: usesPodman, containerd: usesContainerd }: Engines):
     node,
     addon,
     gpus,
+    cdi,
     kernel,
     criu,
     engines,
@@ -71,12 +73,19 @@ interface CheckOptions {
   readonly prefix: string;
   readonly root: string;
   readonly gpuMap?: string;
+  readonly gpus?: string;
   readonly ignoreMismatch?: string;
   readonly contents?: readonly string[];
 }
 
 export const gpuMapOption = () =>
   new Option('--gpu-map <from=to,...>', 'which GPU of this host replaces which recorded GPU');
+
+export const gpusOption = () =>
+  new Option(
+    '--gpus <name,...>',
+    'GPUs of this host to choose from, also by CDI name: amd.com/gpu=2',
+  );
 
 export const ignoreMismatchOption = () =>
   new Option(
@@ -91,6 +100,7 @@ export function checkCommand(context: CommandContext): Command {
     )
     .addOption(formatOption('table', 'json'))
     .addOption(gpuMapOption())
+    .addOption(gpusOption())
     .addOption(ignoreMismatchOption())
     .addOption(contentsOption())
     .option('--prefix <dir>', 'folder of the installation', context.prefix)
@@ -99,6 +109,9 @@ export function checkCommand(context: CommandContext): Command {
       if (checkpoint !== undefined) return checkArchive(checkpoint, context, options);
       if (options.gpuMap !== undefined) {
         throw new KfdError('E_USAGE', '--gpu-map: needs a checkpoint');
+      }
+      if (options.gpus !== undefined) {
+        throw new KfdError('E_USAGE', '--gpus: needs a checkpoint');
       }
       if (options.ignoreMismatch !== undefined) {
         throw new KfdError('E_USAGE', '--ignore-mismatch: needs a checkpoint');

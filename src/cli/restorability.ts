@@ -1,6 +1,7 @@
 /** Decides whether and how this host can restore a checkpoint. Nothing is started or changed. */
 
 import { join } from 'node:path';
+import { cdiNames, hasOtherNames } from '../archive/cdi-names.js';
 import { type CompleteContents, readComplete } from '../archive/completeness.js';
 import { withoutParent } from '../archive/flatten.js';
 import { compressionOf } from '../archive/tar.js';
@@ -8,15 +9,16 @@ import type { ContainerdDocuments, Visit } from '../archive/walk.js';
 import { type Config, defaultConfigPath, loadConfig } from '../config.js';
 import { KfdError } from '../errors.js';
 import { type Choices, type Placement, placeAsIs, placeOnHost } from '../gpu/compare.js';
-import { parseGpuMap } from '../gpu/gpu-map.js';
 import { type Host, readHost } from '../gpu/host.js';
 import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js';
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
+import { type Cdi, readCdi } from '../runtime/cdi.js';
 import { isOfContainerd } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
+import { choicesOf, type NamedGpus, namedGpus } from './named-gpus.js';
 
 export interface Restorability extends CompleteContents {
   readonly host: Host;
@@ -26,6 +28,8 @@ export interface Restorability extends CompleteContents {
   readonly reasons: readonly Mismatch[];
   /** Whether only `kfd-checkpoint restore` can restore it, and `podman container restore` cannot. */
   readonly needsRewriting: boolean;
+  /** The CDI specifications of this host. */
+  readonly cdi: Cdi;
   /** Differences that only the option ignores, neither the configuration nor the archive. */
   readonly ignoredByOption: readonly Difference[];
 }
@@ -35,6 +39,8 @@ export interface RestorabilityOptions {
   readonly root: string;
   /** Value of the option, which overrides the configuration. */
   readonly gpuMap: string | undefined;
+  /** Value of the option: the GPUs of this host to choose from. */
+  readonly gpus?: string | undefined;
   /** Value of the option, which adds to the configuration. */
   readonly ignoreMismatch: string | undefined;
   /** The contents of the parent will be added to the archive. */
@@ -55,10 +61,11 @@ export async function restorabilityOf(
   { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
-  const { gpuMap, ignoreMismatch, folders = [], layers = [], containerd } = options;
-  const asked: Choices = {
-    ...(gpuMap !== undefined && { gpu_map: parseGpuMap(gpuMap) }),
-    ...(ignoreMismatch !== undefined && { ignore_mismatch: parseDifferences(ignoreMismatch) }),
+  const { gpuMap, gpus, ignoreMismatch, folders = [], layers = [], containerd } = options;
+  const asked: Asked = {
+    named: namedGpus({ gpuMap, gpus }),
+    ignored: ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch),
+    cdi: await readCdi(options.root),
   };
   const config: Config = await loadConfig(join(options.root, defaultConfigPath));
   const compression = await compressionOf(path).catch(() => undefined);
@@ -84,6 +91,13 @@ export async function restorabilityOf(
   return judge({ ...known, problems }, folders, look, asked, config);
 }
 
+/** What the command line asks for. */
+interface Asked {
+  readonly named: NamedGpus;
+  readonly ignored: readonly Difference[];
+  readonly cdi: Cdi;
+}
+
 function withParent({ contents, ...more }: CompleteContents): CompleteContents {
   const { manifest } = contents;
   return { contents: { ...contents, manifest: manifest && withoutParent(manifest) }, ...more };
@@ -93,31 +107,41 @@ async function judge(
   { contents, problems, wants }: CompleteContents,
   folders: readonly string[],
   look: () => Promise<Host>,
-  asked: Choices,
+  { named, ignored, cdi }: Asked,
   config: Config,
 ): Promise<Restorability> {
   const { manifest, kind } = contents;
   const reasons = problems;
   if (manifest === undefined) {
-    const none = { placement: undefined, needsRewriting: false, ignoredByOption: [] };
+    const none = { placement: undefined, needsRewriting: false, ignoredByOption: [], cdi };
     return { contents, problems, wants, host: await look(), reasons, ...none };
   }
   // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
   // restores its images as they are, and what a pod restores is an image directory.
   const canRewrite = kind !== 'image' && !isOfContainerd(contents);
   // What the option ignores, the archive has to say.
-  const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
+  const ignore = canRewrite ? ignored : [];
   const choices = {
-    gpu_map: asked.gpu_map ?? config.gpu_map,
+    gpu_map: config.gpu_map,
     ignore_mismatch: [...config.ignore_mismatch, ...ignore],
   };
+  const annotations = contents.container?.annotations ?? {};
+  const choicesOn = (now: Host): Choices => ({
+    ...choices,
+    ...choicesOf(named, { cdi, host: now, manifest, annotations }),
+  });
   const place = canRewrite ? placeOnHost : placeAsIs;
   const here = supplied(manifest, foldersFor(manifest, folders));
-  const { host, placement } = await placeWhenFree(look, (now) => place(here, now, choices, wants));
+  const { host, placement } = await placeWhenFree(look, (now) =>
+    place(here, now, choicesOn(now), wants),
+  );
   const known: readonly Difference[] = [...config.ignore_mismatch, ...(manifest.ignored ?? [])];
   const ignoredByOption = kindsOf(placement.ignored).filter((one) => !known.includes(one));
   // The session would use the configuration, because it does not know the options of this command.
-  const isOverridden = asked.gpu_map !== undefined || ignoredByOption.length > 0;
+  const isOverridden =
+    named.map !== undefined || named.only !== undefined || ignoredByOption.length > 0;
+  const otherNames = hasOtherNames(cdiNames(placement.pairs, cdi, host), contents.documents);
+  const mustChange = placement.moves.length > 0 || placement.gone.length > 0 || otherNames;
   return {
     contents,
     problems,
@@ -125,8 +149,9 @@ async function judge(
     host,
     placement,
     reasons: [...reasons, ...placement.mismatches],
-    needsRewriting: canRewrite && (placement.moves.length > 0 || isOverridden),
+    needsRewriting: canRewrite && (mustChange || isOverridden),
     ignoredByOption,
+    cdi,
   };
 }
 

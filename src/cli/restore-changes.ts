@@ -2,6 +2,7 @@
 
 import { type Replacements, relocate } from '../archive/relocate.js';
 import { KfdError } from '../errors.js';
+import { numbers } from '../gpu/device-numbers.js';
 import type { CommandContext } from './context.js';
 import type { Restorability } from './restorability.js';
 
@@ -14,7 +15,7 @@ export interface Documents {
 /** Returns the files that must change, and prints the device numbers that change. */
 export async function changes(
   path: string,
-  { contents, placement, host }: Restorability,
+  { contents, placement, host, cdi }: Restorability,
   { config, spec, tmpfs }: Documents,
   { err }: CommandContext,
   manifest = contents.manifest,
@@ -29,7 +30,8 @@ export async function changes(
     throw new KfdError('E_INTERNAL', `${path}: there is nothing to rewrite`);
   }
   for (const { what, from, to } of placement.moves) {
-    err(`${what}: ${from.major}:${from.minor} becomes ${to.major}:${to.minor}\n`);
+    err(`${what}: ${numbers(from)} becomes ${numbers(to)}\n`);
   }
-  return relocate({ manifest, config, spec, tmpfs }, placement, host);
+  for (const { what, from } of placement.gone) err(`${what}: ${numbers(from)} goes\n`);
+  return relocate({ manifest, config, spec, tmpfs }, placement, host, cdi);
 }

@@ -15,7 +15,7 @@ import { KfdError, printable } from '../errors.js';
 import { rootsOf } from '../manifest/elsewhere.js';
 import { inWorkFolder } from '../os/temporary.js';
 import { stage } from '../stages.js';
-import { gpuMapOption, ignoreMismatchOption } from './check.js';
+import { gpuMapOption, gpusOption, ignoreMismatchOption } from './check.js';
 import { withRequest } from './command-request.js';
 import { assertNotOfKubelet } from './containerd-steps.js';
 import { contentsOption, realFolders } from './contents-folders.js';
@@ -36,6 +36,7 @@ const importFlag = /^(--import(=.*)?|-[akl]*i.*)$/;
 interface RestoreOptions {
   readonly root: string;
   readonly gpuMap?: string;
+  readonly gpus?: string;
   readonly ignoreMismatch?: string;
   readonly parent?: readonly string[];
   readonly contents?: readonly string[];
@@ -54,6 +55,7 @@ export function restoreCommand(context: CommandContext): Command {
     )
     .addArgument(new Argument('[flags...]', 'flags for "podman container restore"'))
     .addOption(gpuMapOption())
+    .addOption(gpusOption())
     .addOption(ignoreMismatchOption())
     .option(
       '--parent <archive>',
@@ -94,7 +96,17 @@ async function restoreTo(
   name: string,
   target: RestoreTarget,
   flags: readonly string[],
-  { root, gpuMap, ignoreMismatch, parent = [], contents = [], run, quiet, format }: RestoreOptions,
+  {
+    root,
+    gpuMap,
+    gpus,
+    ignoreMismatch,
+    parent = [],
+    contents = [],
+    run,
+    quiet,
+    format,
+  }: RestoreOptions,
   context: CommandContext,
 ): Promise<void> {
   const { path } = target;
@@ -111,6 +123,7 @@ async function restoreTo(
   const options = {
     root,
     gpuMap,
+    gpus,
     ignoreMismatch,
     hasParent,
     folders,
@@ -270,6 +283,7 @@ function asJson(
     rewritten: needsRewriting,
     ...given,
     moves: placement?.moves ?? [],
+    gone: placement?.gone ?? [],
     ignored: placement?.ignored ?? [],
     warnings: placement?.risks ?? [],
     podman_output: printed,

@@ -7,12 +7,13 @@ import { type DeviceMove, deviceMoves, movedMismatch } from './device-numbers.js
 import { driverMismatches } from './driver.js';
 import { firmwareMisfits } from './firmware.js';
 import { gttMisfits } from './fit.js';
+import { type GoneCard, goneCards, goneMismatch } from './gone-cards.js';
 import type { GpuMap } from './gpu-map.js';
 import type { Host } from './host.js';
 import { cpuMismatches } from './host-cpu.js';
 import { type Difference, judged } from './ignorable.js';
 import type { Mismatch } from './mismatch.js';
-import { type GpuPair, neededGpus, pairGpus } from './pair.js';
+import { type GpuPair, neededGpus, type Offered, pairGpus } from './pair.js';
 import { sdmaRisks } from './sdma-risks.js';
 import type { SdmaWants } from './sdma-wants.js';
 
@@ -20,6 +21,8 @@ import type { SdmaWants } from './sdma-wants.js';
 export interface Choices {
   readonly gpu_map?: GpuMap;
   readonly ignore_mismatch?: readonly Difference[];
+  /** The GPUs to choose from; undefined: all of the host. */
+  readonly only?: Offered;
 }
 
 /** The result of the comparison of an image with a host. */
@@ -33,6 +36,8 @@ export interface Placement {
   readonly risks: readonly Mismatch[];
   /** Parts of the archive that `kfd-checkpoint restore` must rewrite. */
   readonly moves: readonly DeviceMove[];
+  /** Card nodes that the container loses. */
+  readonly gone: readonly GoneCard[];
 }
 
 /**
@@ -63,12 +68,14 @@ function place(
     ...cpuMismatches(manifest.host.cpu, host.cpu),
   ];
   if (host.kfdDevice === undefined) {
-    return { pairs: [], ...judged([...general, noKfd()], ignored), risks: [], moves: [] };
+    const none = { pairs: [], risks: [], moves: [], gone: [] };
+    return { ...none, ...judged([...general, noKfd()], ignored) };
   }
   const { pairs, mismatches } = pairGpus(manifest, host, choices.gpu_map, {
     ignored,
     archive,
     wants,
+    only: choices.only,
   });
   // Pairs have older firmware only when that is ignored.
   const older = pairs.flatMap(({ recorded, present }) => firmwareMisfits(recorded, present.record));
@@ -78,6 +85,7 @@ function place(
     ...judged([...general, ...missing, ...mismatches, ...older], ignored),
     risks: sdmaRisks(manifest, pairs, wants),
     moves: deviceMoves(manifest, host, pairs),
+    gone: goneCards(manifest, host, pairs),
   };
 }
 
@@ -94,7 +102,7 @@ export function placeAsIs(
   const { assigned } = manifest.devices;
   const decided = assigned === undefined ? {} : { gpu_map: decidedMap(manifest, assigned) };
   const placement = place(manifest, host, { ...choices, ...decided }, 'asIs', wants);
-  const moved = placement.moves.map(movedMismatch);
+  const moved = [...placement.moves.map(movedMismatch), ...placement.gone.map(goneMismatch)];
   return { ...placement, mismatches: [...placement.mismatches, ...moved] };
 }
 

@@ -61,19 +61,23 @@ export function deviceMoves(
   return moves;
 }
 
+/** What to do where the archive must change. */
+export const rewritingHint =
+  'run "kfd-checkpoint restore ARCHIVE [flags of podman container restore]", or with the container\'s name ' +
+  'where it lies in place: it brings in the numbers of this host';
+
 /** Moves as reasons against a restore of the archive as it is. */
 export function movedMismatch({ what, from, to, gpu, node }: DeviceMove): Mismatch {
   const place = node === undefined ? `${numbers(to)}` : `${node}${to.minor} (${numbers(to)})`;
   return {
     code: 'E_DEVICE_MOVED',
     message: `${what}: is ${numbers(from)} in the archive, and ${place} here`,
-    hint:
-      'run "kfd-checkpoint restore ARCHIVE [flags of podman container restore]", or with the container\'s name ' +
-      'where it lies in place: it brings in the numbers of this host',
+    hint: rewritingHint,
     ...(gpu !== undefined && { gpu }),
   };
 }
 
-function numbers({ major, minor }: DeviceNumber): string {
+/** "major:minor". */
+export function numbers({ major, minor }: DeviceNumber): string {
   return `${major}:${minor}`;
 }

@@ -15,12 +15,15 @@ export type GpuMap = Readonly<Record<string, string>>;
 export const gpuSelector =
   /^(renderD\d{1,7}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|\d{1,10})$/;
 
-/** "A=B,C=D" of the command line. Throws E_USAGE. */
-export function parseGpuMap(text: string): GpuMap {
-  const pairs = text.split(',').map((pair) => pair.split('='));
+/** Whether a word names a GPU in one of the forms of `gpuSelector`. */
+export const isSelector = (word: string): boolean => gpuSelector.test(word);
+
+/** "A=B,C=D" of the command line. `isName`: whether a word names a GPU; a name may have a "=". Throws E_USAGE. */
+export function parseGpuMap(text: string, isName = isSelector): GpuMap {
   const map = new Map<string, string>();
-  for (const [from = '', to = '', ...rest] of pairs) {
-    if (rest.length > 0 || !gpuSelector.test(from) || !gpuSelector.test(to) || map.has(from)) {
+  for (const pair of text.split(',')) {
+    const [from, to] = pairIn(pair, isName) ?? [];
+    if (from === undefined || to === undefined || map.has(from)) {
       throw new KfdError('E_USAGE', `gpu map: "${text}" is not FROM=TO[,FROM=TO...]`, {
         hint: 'name each GPU once, by renderD128, 0000:03:00.0 or its KFD id: see "kfd-checkpoint inspect" and "check"',
       });
@@ -28,6 +31,14 @@ export function parseGpuMap(text: string): GpuMap {
     map.set(from, to);
   }
   return Object.fromEntries(map);
+}
+
+function pairIn(pair: string, isName: (word: string) => boolean): [string, string] | undefined {
+  for (let at = pair.indexOf('='); at !== -1; at = pair.indexOf('=', at + 1)) {
+    const [from, to] = [pair.slice(0, at), pair.slice(at + 1)];
+    if (isName(from) && isName(to)) return [from, to];
+  }
+  return undefined;
 }
 
 /** The entries of a map that concern one image on one host. */
@@ -64,6 +75,7 @@ export function overridesOf(
   return { target, mismatches };
 }
 
-function isNamed(gpu: ManifestGpu, selector: string): boolean {
+/** Whether the selector is one of the GPU's names. */
+export function isNamed(gpu: ManifestGpu, selector: string): boolean {
   return [`renderD${gpu.render_minor}`, gpu.location, `${gpu.gpu_id}`].includes(selector);
 }

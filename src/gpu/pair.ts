@@ -40,9 +40,19 @@ const cost = { unmatched: 2 ** 41, score: 2 ** 25 };
  */
 const lost = { sdma: { movable: 32, asIs: 8 }, node: 16, firmware: 4, location: 2, id: 1 };
 
+/** Some GPUs of the host. */
+export interface Offered {
+  /** Minors of their render nodes. */
+  readonly minors: ReadonlySet<number>;
+  /** What names them: "--gpus". */
+  readonly by: string;
+}
+
 export interface PairingOptions {
   /** Differences of these kinds are no reason against a pair. */
   readonly ignored?: ReadonlySet<Difference>;
+  /** The GPUs that may be used; undefined: all of the host. */
+  readonly only?: Offered | undefined;
   /** Whether the archive may be rewritten for other device numbers. */
   readonly archive?: 'movable' | 'asIs';
   /** Places that the image needs for SDMA queues; undefined: not known. */
@@ -64,7 +74,7 @@ export function pairGpus(
   manifest: Manifest,
   host: Host,
   map: GpuMap = {},
-  { ignored = new Set(), archive = 'movable', wants }: PairingOptions = {},
+  { ignored = new Set(), archive = 'movable', wants, only }: PairingOptions = {},
 ): Pairing {
   const needed = neededGpus(manifest);
   const present = host.gpus;
@@ -79,10 +89,12 @@ export function pairGpus(
       ...misfits(recorded, vram[recorded.ordinal] ?? 0, one),
       ...slotMisfits(recorded, one, wants),
     ].filter((mismatch) => !isIgnored(mismatch, ignored));
+  const isOffered = ({ record }: HostGpu) =>
+    only === undefined || only.minors.has(record.render_minor);
   const fits = needed.map((recorded) => present.map((one) => against(recorded, one).length === 0));
   const costOf = (row: number, column: number, hives: HiveChoice): number => {
     const [recorded, one] = [needed[row] as ManifestGpu, present[column]];
-    if (one === undefined || fits[row]?.[column] !== true) return cost.unmatched;
+    if (one === undefined || fits[row]?.[column] !== true || !isOffered(one)) return cost.unmatched;
     const override = overrides.target.get(recorded.ordinal);
     if (override === undefined ? overridden.has(one) : override !== one) return cost.unmatched;
     const hive = override === undefined ? hives.get(recorded.ordinal) : undefined;
@@ -118,7 +130,7 @@ export function pairGpus(
     else pairs.push({ recorded, present: one });
   });
   const taken = new Set([...overridden, ...pairs.map((pair) => pair.present)]);
-  const left = present.filter((one) => !taken.has(one));
+  const left = present.filter((one) => isOffered(one) && !taken.has(one));
   const why = (recorded: ManifestGpu): readonly Mismatch[] => {
     const minor = archiveMinor(manifest, recorded);
     const [closest] = left
@@ -131,7 +143,8 @@ export function pairGpus(
       );
     const override = overrides.target.get(recorded.ordinal);
     if (override !== undefined) return against(recorded, override);
-    if (closest === undefined) return [nothingLeft(recorded, present.length)];
+    if (closest === undefined)
+      return [nothingLeft(recorded, present.filter(isOffered).length, only)];
     return closest.reasons.length > 0 ? closest.reasons : [notLinked(recorded)];
   };
   return { pairs, mismatches: [...overrides.mismatches, ...unmatched.flatMap(why)] };
@@ -164,12 +177,16 @@ function notLinked(recorded: ManifestGpu): Mismatch {
   };
 }
 
-function nothingLeft(recorded: ManifestGpu, here: number): Mismatch {
+function nothingLeft(recorded: ManifestGpu, count: number, only: Offered | undefined): Mismatch {
   const gfx = gfxName(recorded.gfx_target_version);
+  const which = only === undefined ? `${count} on this host` : `${count} that ${only.by} names`;
   return {
     code: 'E_NO_GPU',
-    message: `${gpuName(recorded)}: no GPU is left for it, of ${here} on this host; it was a ${gfx}`,
-    hint: `restore on a host with one more ${gfx}`,
+    message: `${gpuName(recorded)}: no GPU is left for it, of ${which}; it was a ${gfx}`,
+    hint:
+      only === undefined
+        ? `restore on a host with one more ${gfx}`
+        : `let ${only.by} name one more ${gfx}`,
     gpu: recorded.ordinal,
   };
 }

@@ -6,6 +6,8 @@
 import * as v from 'valibot';
 import type { DeviceNumber, Host, HostGpu } from '../gpu/host.js';
 import { gfxName } from '../gpu/properties.js';
+import type { Cdi } from './cdi.js';
+import { cdiNameOf } from './cdi-gpus.js';
 import { withMember } from './json-text.js';
 
 export const annotationPrefix = 'io.kfd-checkpoint.';
@@ -25,7 +27,7 @@ type Spec = v.InferOutput<typeof specSchema>;
  * The spec with our annotations; other bytes are kept. A spec whose devices do not include
  * `/dev/kfd` comes back unchanged. Throws on anything unexpected: the caller prints the original.
  */
-export function annotateSpec(text: string, host: Host, version: string): string {
+export function annotateSpec(text: string, host: Host, cdi: Cdi, version: string): string {
   const spec = v.parse(specSchema, JSON.parse(text));
   const kfd = spec.linux.devices.find((device) => device.path === '/dev/kfd');
   if (kfd === undefined) return text;
@@ -36,21 +38,34 @@ export function annotateSpec(text: string, host: Host, version: string): string 
     ...Object.fromEntries(others),
     [`${annotationPrefix}version`]: version,
     [`${annotationPrefix}kernel`]: host.kernelRelease,
-    ...deviceAnnotations({ major: kfd.major ?? 0, minor: kfd.minor ?? 0 }, gpusOf(spec, host)),
+    ...deviceAnnotations(
+      { major: kfd.major ?? 0, minor: kfd.minor ?? 0 },
+      gpusOf(spec, host),
+      (gpu) => cdiNameOf(gpu, cdi, host),
+    ),
   });
 }
 
-/** The annotations about a container's devices. They change when its devices change. */
+/**
+ * The annotations about a container's devices. They change when its devices change. `cdiNameOf`: the GPU's name in the
+ * host's CDI specifications.
+ */
 export function deviceAnnotations(
   kfd: DeviceNumber,
   gpus: readonly HostGpu[],
+  cdiNameOf: (gpu: HostGpu) => string | undefined,
 ): Record<string, string> {
-  const described = gpus.map(({ record, renderDevice }) => ({
-    gpu_id: record.gpu_id,
-    gfx: gfxName(record.gfx_target_version),
-    render_minor: record.render_minor,
-    ...(renderDevice && { device: `${renderDevice.major}:${renderDevice.minor}` }),
-  }));
+  const described = gpus.map((gpu) => {
+    const { record, renderDevice } = gpu;
+    const cdi = cdiNameOf(gpu);
+    return {
+      gpu_id: record.gpu_id,
+      gfx: gfxName(record.gfx_target_version),
+      render_minor: record.render_minor,
+      ...(renderDevice && { device: `${renderDevice.major}:${renderDevice.minor}` }),
+      ...(cdi !== undefined && { cdi }),
+    };
+  });
   return {
     [`${annotationPrefix}kfd-device`]: `${kfd.major}:${kfd.minor}`,
     [`${annotationPrefix}gpus`]: JSON.stringify(described),

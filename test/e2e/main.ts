@@ -41,6 +41,7 @@ const moreParts = [
   'large',
   'compressed',
   'nodes',
+  'cdi',
   'wrong-buffer',
   'other-cpu',
   'killed',

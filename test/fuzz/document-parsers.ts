@@ -16,6 +16,7 @@ import { sealOf } from '../../src/manifest/seal.js';
 import { parseContainerdConfig, runtimeText } from '../../src/runtime/containerd-config.js';
 import { withMember } from '../../src/runtime/json-text.js';
 import { parseCrun } from '../../src/runtime/versions.js';
+import { documentChanges } from '../unit/device-moves.js';
 import { fixtures } from '../unit/paths.js';
 import { json, type Parser, texts, unlessRefused, unlessSyntax } from './parser.js';
 
@@ -72,10 +73,16 @@ const documents: Parser = {
   run(input) {
     const text = input.toString();
     for (const rewrite of [rewriteSpec, rewriteConfig]) {
-      const once = unlessRefused(['E_IMAGE_CORRUPT'], () => rewrite(text, moves, annotations));
+      const once = unlessRefused(['E_IMAGE_CORRUPT'], () =>
+        rewrite(text, documentChanges(moves, annotations)),
+      );
       if (once === undefined) continue;
       JSON.parse(once);
-      assert.equal(rewrite(once, moves, annotations), once, 'a second time changes nothing');
+      assert.equal(
+        rewrite(once, documentChanges(moves, annotations)),
+        once,
+        'a second time changes nothing',
+      );
     }
     const facts = containerFacts(text, text);
     for (const { source } of facts?.hostFolders ?? []) assert.ok(source.startsWith('/'));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
-import { move } from './device-moves.js';
+import { documentChanges, move } from './device-moves.js';
 
 const kfd = move(undefined, [244, 0], [511, 0]);
 const render = move(0, [226, 128], [226, 130]);
@@ -11,7 +11,7 @@ const far = move(1, [226, 129], [240, 0]);
 
 /** The members of a spec after the moves. */
 function moved(linux: object, ...moves: readonly (typeof kfd)[]): unknown {
-  return JSON.parse(rewriteSpec(JSON.stringify({ linux }), moves, {})).linux;
+  return JSON.parse(rewriteSpec(JSON.stringify({ linux }), documentChanges(moves))).linux;
 }
 const device = (one: object, ...moves: readonly (typeof kfd)[]) =>
   (moved({ devices: [one] }, ...moves) as { devices: unknown[] }).devices[0];
@@ -83,28 +83,36 @@ test('paths of the host follow in the configuration, whatever numbers they have'
     JSON.stringify({ device_host_src: paths, id: 'x', spec: { linux: { devices: null } } });
   const paths = [{ path: '/dev/dri/renderD128', major: 1 }, { path: '/dev/kfd' }, { major: 226 }];
   const after = [{ path: '/dev/dri/renderD130', major: 1 }, ...paths.slice(1)];
-  assert.equal(rewriteConfig(source(paths), [kfd, render], {}), source(after));
-  assert.equal(rewriteConfig(source([]), [kfd], {}), source([]));
+  assert.equal(rewriteConfig(source(paths), documentChanges([kfd, render])), source(after));
+  assert.equal(rewriteConfig(source([]), documentChanges([kfd])), source([]));
 });
 
 test('annotations get new values, and none is added', () => {
   const values = { a: '1', b: '2', toString: '3' };
   const spec = (annotations: unknown) => JSON.stringify({ annotations });
-  assert.equal(rewriteSpec(spec({ b: 'x', c: 'y' }), [], values), spec({ b: '2', c: 'y' }));
-  for (const none of [null, {}]) assert.equal(rewriteSpec(spec(none), [], values), spec(none));
+  assert.equal(
+    rewriteSpec(spec({ b: 'x', c: 'y' }), documentChanges([], values)),
+    spec({ b: '2', c: 'y' }),
+  );
+  for (const none of [null, {}])
+    assert.equal(rewriteSpec(spec(none), documentChanges([], values)), spec(none));
   const config = (annotations: unknown) => JSON.stringify({ spec: { annotations }, annotations });
   assert.equal(
-    rewriteConfig(config({ a: 'x' }), [], values),
+    rewriteConfig(config({ a: 'x' }), documentChanges([], values)),
     JSON.stringify({ spec: { annotations: { a: '1' } }, annotations: { a: 'x' } }),
   );
 });
 
 test('a document that is not as an engine writes it is refused with its name', () => {
   for (const [name, rewrite] of [
-    ['spec.dump', (linux: unknown) => rewriteSpec(JSON.stringify({ linux }), [kfd], {})],
+    [
+      'spec.dump',
+      (linux: unknown) => rewriteSpec(JSON.stringify({ linux }), documentChanges([kfd])),
+    ],
     [
       'config.dump',
-      (linux: unknown) => rewriteConfig(JSON.stringify({ spec: { linux } }), [kfd], {}),
+      (linux: unknown) =>
+        rewriteConfig(JSON.stringify({ spec: { linux } }), documentChanges([kfd])),
     ],
   ] as const) {
     for (const linux of [
@@ -120,7 +128,9 @@ test('a document that is not as an engine writes it is refused with its name', (
     }
   }
   const annotations = '{"annotations":{"a":1}}';
-  assert.throws(() => rewriteSpec(annotations, [], {}), { message: /^spec\.dump: Invalid type/ });
+  assert.throws(() => rewriteSpec(annotations, documentChanges([])), {
+    message: /^spec\.dump: Invalid type/,
+  });
   const text = (error: Error) => error.message.startsWith('spec.dump: ') && 'cause' in error;
-  assert.throws(() => rewriteSpec('{', [kfd], {}), text);
+  assert.throws(() => rewriteSpec('{', documentChanges([kfd])), text);
 });

@@ -19,7 +19,7 @@ const tracked = (...patterns: string[]) =>
 
 /** A row of a table is one line of Markdown, however wide; modules of src/modules.list are shown as they are. */
 const isTable = (path: string, text: string) =>
-  path.endsWith('.md') && /^[|]|^src\/[a-z/]+ +src\//.test(text);
+  path.endsWith('.md') && /^[|]|^(src|shim)\/[a-z/]+ +(src|shim)\//.test(text);
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8');
 const documents = tracked('*.md');

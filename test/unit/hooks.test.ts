@@ -7,6 +7,8 @@ import { readHost } from '../../src/gpu/host.js';
 import { annotateSpec } from '../../src/runtime/annotate.js';
 import { renderHookFile } from '../../src/runtime/hook-file.js';
 import { findMember, withChanged, withMember } from '../../src/runtime/json-text.js';
+import { amdCdi } from './cdi-specs.js';
+import { noCdi } from './device-moves.js';
 import { fixtures, repository, temporaryFolder } from './paths.js';
 
 const gpuSpec = `{
@@ -186,7 +188,7 @@ test('a container without a GPU costs the start of one program besides the shell
 
 test('annotations name the GPUs the container gets', async () => {
   const host = await readHost({ root: join(fixtures, 'sysfs/two-gpus') });
-  const text = annotateSpec(gpuSpec, host, '1.2.3');
+  const text = annotateSpec(gpuSpec, host, noCdi, '1.2.3');
   const { annotations } = JSON.parse(text) as { annotations: Record<string, string> };
   assert.deepEqual(annotations, {
     'io.kfd-checkpoint.version': '1.2.3',
@@ -196,13 +198,26 @@ test('annotations name the GPUs the container gets', async () => {
       '[{"gpu_id":47806,"gfx":"gfx90a","render_minor":129,"device":"226:129"}]',
   });
   assert.ok(text.includes('18446744073709551615'));
-  assert.equal(annotateSpec(text, host, '1.2.3'), text);
+  assert.equal(annotateSpec(text, host, noCdi, '1.2.3'), text);
+});
+
+test('annotations tell the CDI name of a GPU, where it has one', async () => {
+  const host = await readHost({ root: join(fixtures, 'sysfs/two-gpus') });
+  const cdi = amdCdi([128, 129].map((render) => ({ card: render - 128, render })));
+  const { annotations } = JSON.parse(annotateSpec(gpuSpec, host, cdi, '1')) as {
+    annotations: Record<string, string>;
+  };
+  const gpus = JSON.parse(annotations['io.kfd-checkpoint.gpus'] ?? '') as { cdi?: string }[];
+  assert.deepEqual(
+    gpus.map((gpu) => gpu.cdi),
+    ['amd.com/gpu=1'],
+  );
 });
 
 test('annotations of others stay, old ones of ours go', async () => {
   const host = await readHost({ root: join(fixtures, 'sysfs/no-kfd') });
   const spec = withMember(gpuSpec, 'annotations', { a: 'b', 'io.kfd-checkpoint.old': 'x' });
-  const { annotations } = JSON.parse(annotateSpec(spec, host, '1')) as {
+  const { annotations } = JSON.parse(annotateSpec(spec, host, noCdi, '1')) as {
     annotations: Record<string, string>;
   };
   assert.equal(annotations['a'], 'b');
@@ -213,7 +228,7 @@ test('annotations of others stay, old ones of ours go', async () => {
 test('a spec of another shape is not touched', async () => {
   const host = await readHost({ root: join(fixtures, 'sysfs/two-gpus') });
   const noKfd = '{"linux":{"devices":[]},"x":"\\"/dev/kfd\\""}';
-  assert.equal(annotateSpec(noKfd, host, '1'), noKfd);
+  assert.equal(annotateSpec(noKfd, host, noCdi, '1'), noKfd);
   for (const bad of [
     '[]',
     '{}',
@@ -221,7 +236,7 @@ test('a spec of another shape is not touched', async () => {
     'x',
     '{"linux":{"devices":[{"path":"/dev/kfd"}]},"annotations":7}',
   ]) {
-    assert.throws(() => annotateSpec(bad, host, '1'), Error, bad);
+    assert.throws(() => annotateSpec(bad, host, noCdi, '1'), Error, bad);
   }
 });
 

@@ -7,7 +7,7 @@ import { relocate, type Source, tmpfsCollector } from '../../src/archive/relocat
 import { placeAsIs, placeOnHost } from '../../src/gpu/compare.js';
 import { deviceMoves } from '../../src/gpu/device-numbers.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
-import { listed, move, node } from './device-moves.js';
+import { documentChanges, listed, move, noCdi, node } from './device-moves.js';
 import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
 import { type RawEntry, rawTar } from './raw-tar.js';
@@ -24,7 +24,7 @@ test('rules, devices, paths and annotations of the documents follow; all else is
     '"pids":{"limit":9007199254740993}}}';
   const spec = `{ "annotations": {"io.kfd-checkpoint.kfd-device":"244:0","a":"b"},\n "linux": ${linux} }`;
   const annotations = { 'io.kfd-checkpoint.kfd-device': '511:0', 'io.kfd-checkpoint.gpus': '[]' };
-  const changed = rewriteSpec(spec, moves, annotations);
+  const changed = rewriteSpec(spec, documentChanges(moves, annotations));
   assert.equal(
     changed,
     spec
@@ -42,19 +42,23 @@ test('rules, devices, paths and annotations of the documents follow; all else is
     `{"spec":${spec},"device_host_src":[{"path":"/dev/kfd","major":0},` +
     '{"path":"/dev/dri/renderD128"}],"id":"x"}';
   assert.equal(
-    rewriteConfig(config, moves, annotations),
+    rewriteConfig(config, documentChanges(moves, annotations)),
     `{"spec":${changed},"device_host_src":[{"path":"/dev/kfd","major":0},` +
       '{"path":"/dev/dri/renderD130"}],"id":"x"}',
   );
   for (const text of ['{}', '{"linux":{}}', '{"linux":null}', '{"linux":{"devices":null}}']) {
-    assert.equal(rewriteSpec(text, moves, annotations), text);
+    assert.equal(rewriteSpec(text, documentChanges(moves, annotations)), text);
   }
   for (const text of [
     '{"linux":{"devices":{}}}',
     '{"linux":{"devices":[1]}}',
     '{"linux":1,"linux":2}',
   ]) {
-    assert.throws(() => rewriteSpec(text, moves, annotations), { code: 'E_IMAGE_CORRUPT' }, text);
+    assert.throws(
+      () => rewriteSpec(text, documentChanges(moves, annotations)),
+      { code: 'E_IMAGE_CORRUPT' },
+      text,
+    );
   }
 });
 
@@ -79,6 +83,7 @@ test('a relocated image fits the host it was made for, as it is', async () => {
     source({ [image]: gzipSync(recordedDev), [other]: gzipSync(rawTar([{ name: './' }])) }),
     placement,
     target,
+    noCdi,
   );
   assert.deepEqual([...replaced.keys()].sort(), [
     'checkpoint/kfd-manifest.json',
@@ -109,6 +114,7 @@ test('a relocated image fits the host it was made for, as it is', async () => {
     { ...source({ [image]: replaced.get(image) ?? Buffer.alloc(0) }), manifest },
     placeOnHost(manifest, third),
     third,
+    noCdi,
   );
   assert.deepEqual(
     listed(gunzipSync(back.get(image) ?? '')).filter((line) => /12[89] |kfd/.test(line)),
@@ -118,7 +124,7 @@ test('a relocated image fits the host it was made for, as it is', async () => {
 
 test('a device whose node is nowhere is refused by name', async () => {
   const placement = placeOnHost(sampleManifest(), target);
-  await assert.rejects(relocate(source({}), placement, target), {
+  await assert.rejects(relocate(source({}), placement, target, noCdi), {
     code: 'E_UNSUPPORTED_STATE',
     message: /^\/dev\/kfd: no image of a tmpfs in the archive has its node 234:0$/,
   });
@@ -134,12 +140,20 @@ test('a GPU without open file and buffer needs no node in the archive', async ()
     ...source({ [image]: gzipSync(rawTar([node('./kfd', 234, 0), ...nodes])) }),
     manifest,
   });
-  const replaced = await relocate(dev(node('./dri/renderD128', 226, 128)), placement, target);
+  const replaced = await relocate(
+    dev(node('./dri/renderD128', 226, 128)),
+    placement,
+    target,
+    noCdi,
+  );
   const lines = listed(gunzipSync(replaced.get(image) ?? ''));
   assert.ok(lines.includes('./dri/renderD140 226:140'), lines.join());
-  await assert.rejects(relocate(dev(node('./dri/renderD129', 226, 129)), placement, target), {
-    message: /^gpu 0 \(renderD128\): no image of a tmpfs in the archive has its node 226:128$/,
-  });
+  await assert.rejects(
+    relocate(dev(node('./dri/renderD129', 226, 129)), placement, target, noCdi),
+    {
+      message: /^gpu 0 \(renderD128\): no image of a tmpfs in the archive has its node 226:128$/,
+    },
+  );
 });
 
 test('the card node of a GPU moves like its render node, and back', async () => {
@@ -171,6 +185,7 @@ test('the card node of a GPU moves like its render node, and back', async () => 
     { manifest, config, spec, tmpfs: new Map([[image, gzipSync(dev)]]) },
     placeOnHost(manifest, there),
     there,
+    noCdi,
   );
   const nodes = listed(gunzipSync(moved.get(image) ?? '')).filter((line) => line.includes('card'));
   assert.deepEqual(nodes, ['./dri/card3 226:3', './dri/card1 226:3']);
@@ -201,6 +216,7 @@ test('the card node of a GPU moves like its render node, and back', async () => 
       { ...source({ [image]: gzipSync(recordedDev) }), manifest },
       placeOnHost(manifest, there),
       there,
+      noCdi,
     ),
     { message: /^card node of gpu 0 .* has its node 226:1$/ },
   );
@@ -211,8 +227,8 @@ test('an image that unpacks to more than /dev holds is not taken for it; a damag
   const withFile = (bytes: number) =>
     gzipSync(Buffer.concat([recordedDev.subarray(0, -1024), large(bytes)]), { level: 1 });
   const large = (bytes: number) => rawTar([{ name: './file', data: Buffer.alloc(bytes) }]);
-  assert.ok((await relocate(source({ a: withFile(12 << 20) }), placement, target)).has('a'));
-  await assert.rejects(relocate(source({ a: withFile(17 << 20) }), placement, target), {
+  assert.ok((await relocate(source({ a: withFile(12 << 20) }), placement, target, noCdi)).has('a'));
+  await assert.rejects(relocate(source({ a: withFile(17 << 20) }), placement, target, noCdi), {
     code: 'E_UNSUPPORTED_STATE',
   });
   for (const image of [
@@ -221,7 +237,7 @@ test('an image that unpacks to more than /dev holds is not taken for it; a damag
     gzipSync(recordedDev.subarray(0, 700)),
     gzipSync(Buffer.alloc(0)),
   ]) {
-    await assert.rejects(relocate(source({ a: image }), placement, target), {
+    await assert.rejects(relocate(source({ a: image }), placement, target, noCdi), {
       code: 'E_IMAGE_CORRUPT',
     });
   }

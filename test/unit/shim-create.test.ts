@@ -68,7 +68,7 @@ test('the pre-flight is for a GPU in the spec or in the image, and crun is refus
     const image = await imageWith(one, 'image', ...files);
     const create = [id, bytesField(2, one.bundle), image];
     assert.equal((await one.call('Create', ...create)).code, 0);
-    assert.deepEqual(one.asked, isOurs ? [['preflight']] : [], String(files));
+    assert.deepEqual(one.asked, isOurs ? [['preflight', 'move']] : [], String(files));
     assert.deepEqual(one.seen[0]?.payload, Buffer.concat(create), 'as it was');
     const { code, message } = await one.call('Create', ...create, crun);
     assert.equal(code, isOurs ? 9 : 0, String(files));

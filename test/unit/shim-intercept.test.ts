@@ -58,7 +58,7 @@ test('an image that cannot be restored here is refused at Create, with every rea
     bytesField(8, '/image'),
   );
   assert.deepEqual([code, message], [9, 'E_VRAM: no; E_NO_GPU: no']);
-  assert.deepEqual([seen, asked], [[], [['preflight']]]);
+  assert.deepEqual([seen, asked], [[], [['preflight', 'move']]]);
 });
 
 test('a pre-flight that breaks stops nothing: the session looks again', async (t) => {

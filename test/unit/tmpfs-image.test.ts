@@ -7,7 +7,7 @@ import { hasDevices, rewriteNodes } from '../../src/archive/device-nodes.js';
 import { relocate, tmpfsCollector } from '../../src/archive/relocate.js';
 import { placeOnHost } from '../../src/gpu/compare.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
-import { listed, move, node } from './device-moves.js';
+import { listed, move, noCdi, node } from './device-moves.js';
 import { hostWith } from './host-builder.js';
 import { sampleManifest } from './manifest-sample.js';
 import { paxRecords, type RawEntry, rawTar } from './raw-tar.js';
@@ -168,6 +168,7 @@ test('the manifest says which nodes the host has, and a card only where both hav
       { manifest, config: '{}', spec: '{}', tmpfs: new Map([[image, gzipSync(dev)]]) },
       placeOnHost(manifest, host),
       { ...host, gpus: [withCard, second, { ...nodeless, renderDevice: undefined }] },
+      noCdi,
     );
     const text = Buffer.from(String(replaced.get('checkpoint/kfd-manifest.json')));
     const { devices } = decodeManifest(text);
@@ -192,7 +193,7 @@ test('a card node of a GPU without contents is needed, its render node is not', 
   const made = (...nodes: readonly RawEntry[]) => {
     const tmpfs = new Map([[image, gzipSync(rawTar([node('./kfd', 234, 0), render, ...nodes]))]]);
     const source = { manifest, config: '{}', spec: '{}', tmpfs };
-    return relocate(source, placeOnHost(manifest, host), host);
+    return relocate(source, placeOnHost(manifest, host), host, noCdi);
   };
   assert.ok((await made(node('./dri/card1', 226, 1))).has(image));
   await assert.rejects(made(node('./dri/renderD129', 226, 129)), {
@@ -205,7 +206,7 @@ test('a host without KFD is refused before anything is read', async () => {
   const manifest = sampleManifest();
   const source = { manifest, config: '{', spec: '{', tmpfs: new Map() };
   const placement = placeOnHost(manifest, target);
-  await assert.rejects(relocate(source, placement, { ...target, kfdDevice: undefined }), {
+  await assert.rejects(relocate(source, placement, { ...target, kfdDevice: undefined }, noCdi), {
     code: 'E_NO_GPU',
     message: '/dev/kfd: not on this host',
   });

@@ -3,6 +3,8 @@
 import { asKfdError, KfdError } from '../../errors.js';
 import { readHost } from '../../gpu/host.js';
 import { gfxName } from '../../gpu/properties.js';
+import { readCdi } from '../../runtime/cdi.js';
+import { cdiNameOf } from '../../runtime/cdi-gpus.js';
 import { parseVersion } from '../../runtime/versions.js';
 import { size } from '../format.js';
 import { type Check, fail, ok } from './finding.js';
@@ -28,6 +30,7 @@ export const addon: Check = async ({ native, mend }) => {
 
 export const gpus: Check = async ({ root, native }) => {
   const host = await readHost({ root });
+  const cdi = await readCdi(root);
   if (host.kfdDevice === undefined) {
     return [fail('kfd', '/dev/kfd: not on this host', 'run "modprobe amdgpu"')];
   }
@@ -46,11 +49,14 @@ export const gpus: Check = async ({ root, native }) => {
     const hint = `${driverLog}; KFD may not support the GPU`;
     return [...findings, fail('gpus', 'KFD has no GPU', hint)];
   }
-  for (const { record, renderDevice, vramFreeBytes } of host.gpus) {
+  for (const gpu of host.gpus) {
+    const { record, renderDevice, vramFreeBytes } = gpu;
+    const known = cdiNameOf(gpu, cdi, host);
     const name = `gpu ${record.ordinal}`;
     const free = vramFreeBytes === undefined ? '' : `, ${size(vramFreeBytes)} free`;
     const model = `${gfxName(record.gfx_target_version)} at ${record.location}`;
-    const text = `${model}, renderD${record.render_minor}, ${size(record.vram_bytes)} VRAM${free}`;
+    const names = [`renderD${record.render_minor}`, ...(known === undefined ? [] : [known])];
+    const text = `${model}, ${names.join(', ')}, ${size(record.vram_bytes)} VRAM${free}`;
     findings.push(
       renderDevice === undefined
         ? fail(name, `${text}: no render node`, driverLog)

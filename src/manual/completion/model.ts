@@ -47,6 +47,7 @@ const placeholders: Readonly<Record<string, Values>> = {
   host: { kind: 'text' },
   image: { kind: 'files' },
   MiB: { kind: 'text' },
+  'name,...': { kind: 'text' },
   'node,...': { kind: 'text' },
   rounds: { kind: 'text' },
   seconds: { kind: 'text' },

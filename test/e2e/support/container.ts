@@ -15,6 +15,8 @@ const runtimeStorage = '/run/containers/storage/overlay-containers';
 export interface ContainerOptions {
   readonly engine: Engine;
   readonly network?: 'none' | 'bridge';
+  /** What `--device` gives it; by default `/dev/kfd` and the first render node. */
+  readonly devices?: readonly string[];
   /** More flags of `podman run`. */
   readonly flags?: readonly string[];
   /** The command; by default gpu-worker with `worker`. */
@@ -23,6 +25,8 @@ export interface ContainerOptions {
   /** Folders below /ctl of further programs that `command` starts. */
   readonly folders?: readonly string[];
 }
+
+const usualDevices = ['/dev/kfd', '/dev/dri/renderD128'];
 
 let serial = 0;
 
@@ -97,7 +101,7 @@ export class Container {
     this.inner = inner;
   }
 
-  /** `podman run` with both GPU devices; returns once the program is ready. */
+  /** `podman run` with the GPU's devices; returns once the program is ready. */
   static async start(options: ContainerOptions): Promise<Container> {
     const name = `${options.engine}-${++serial}`;
     const control = new Control(name);
@@ -116,10 +120,7 @@ export class Container {
       name,
       '--network',
       options.network ?? 'none',
-      '--device',
-      '/dev/kfd',
-      '--device',
-      '/dev/dri/renderD128',
+      ...(options.devices ?? usualDevices).flatMap((device) => ['--device', device]),
       '-v',
       `${control.folder}:/ctl`,
       ...(options.flags ?? []),

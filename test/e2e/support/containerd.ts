@@ -197,10 +197,17 @@ function readShims(path: string): Shims | undefined {
 export class Task {
   readonly id: string;
   readonly control: Control;
+  /** What gives it the GPU. */
+  readonly #devices: readonly string[];
 
-  constructor(id: string, control = new Control(id)) {
+  constructor(
+    id: string,
+    control = new Control(id),
+    devices: readonly string[] = ['/dev/kfd', '/dev/dri/renderD128'],
+  ) {
     this.id = id;
     this.control = control;
+    this.#devices = devices;
   }
 
   /** `ctr run -d` of a container without a GPU. */
@@ -222,8 +229,19 @@ export class Task {
     const runtime = flags.includes('--runtime') ? [] : ['--runtime', ourRuntime];
     mkdirSync(this.control.folder, { recursive: true });
     const mount = `type=bind,src=${this.control.folder},dst=/ctl,options=rbind:rw`;
-    const gpu = ['--device', '/dev/kfd', '--device', '/dev/dri/renderD128', '--mount', mount];
-    return ['run', '-d', ...runtime, ...gpu, ...flags, image, this.id, ...command];
+    const gpu = this.#devices.flatMap((device) => ['--device', device]);
+    return [
+      'run',
+      '-d',
+      ...runtime,
+      ...gpu,
+      '--mount',
+      mount,
+      ...flags,
+      image,
+      this.id,
+      ...command,
+    ];
   }
 
   async status(): Promise<string> {
