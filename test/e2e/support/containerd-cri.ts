@@ -14,6 +14,7 @@ const tables = `[plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "${pauseImage}"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kfd]
   container_annotations = ["io.kfd-checkpoint.*"]
+  pod_annotations = ["io.kfd-checkpoint.*/*"]
 `;
 
 /** The test programs' image with a command that does not end, as a pod's own container needs it. */
@@ -30,6 +31,16 @@ async function importPauseImage(): Promise<void> {
   for (const archive of ['/tmp/pause.tar', programs]) {
     await run('ctr', '-n', 'k8s.io', 'images', 'import', archive);
   }
+}
+
+/** As in docs/kubernetes.md: the annotation is the pod's, which its sandbox gets, too. */
+async function podOfItsOwn(image: string, control: Control, command: string[]): Promise<void> {
+  const annotations = { 'io.kfd-checkpoint.restore-from/job': image };
+  const pod = await Pod.start('pod-again', 'kfd', annotations);
+  const job = await pod.run('job', control.folder, command);
+  assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  await pod.remove(job);
+  await pod.end();
 }
 
 /** Restarts the daemon for it. There must be no other container. */
@@ -62,5 +73,6 @@ export async function podLife(containerd: Containerd): Promise<void> {
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
   await pod.remove(again);
   await pod.end();
+  await podOfItsOwn(image, control, command);
   await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
 }
