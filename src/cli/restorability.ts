@@ -14,9 +14,9 @@ import { type Difference, kindsOf, parseDifferences } from '../gpu/ignorable.js'
 import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
-import { isOfContainerd } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
+import { restoringEngine } from './kubelet-steps.js';
 
 export interface Restorability extends CompleteContents {
   readonly host: Host;
@@ -102,9 +102,9 @@ async function judge(
     const none = { placement: undefined, needsRewriting: false, ignoredByOption: [] };
     return { contents, problems, wants, host: await look(), reasons, ...none };
   }
-  // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
-  // restores its images as they are, and what a pod restores is an image directory.
-  const canRewrite = kind !== 'image' && !isOfContainerd(contents);
+  // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd and
+  // CRI-O restore images as they are.
+  const canRewrite = kind !== 'image' && restoringEngine(contents) === undefined;
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? (asked.ignore_mismatch ?? []) : [];
   const choices = {
