@@ -1,7 +1,7 @@
 /** A pod with a GPU container, saved and restored through Kubernetes' interface: what a kubelet asks of containerd. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { run, until } from './command.js';
 import { Control } from './container.js';
 import { type Containerd, nextRelease, serveKubernetes, shimsLeft } from './containerd.js';
@@ -45,6 +45,9 @@ async function podOfItsOwn(image: string, control: Control, command: string[]): 
 
 /** Restarts the daemon for it. There must be no other container. */
 export async function podLife(containerd: Containerd): Promise<void> {
+  // That of the distribution has lines of another version.
+  mkdirSync('/etc/containerd', { recursive: true });
+  writeFileSync('/etc/containerd/config.toml', 'version = 3\n');
   await run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1');
   serveKubernetes(tables);
   await containerd.restart(nextRelease);
