@@ -1,6 +1,6 @@
 /**
- * Our lines at the end of containerd's own file, where a drop-in would have no effect. All other bytes of the file stay.
- * Texts are Latin-1 strings, so that any byte survives.
+ * Our lines at the end of containerd's own file, where a drop-in would have no effect. All other bytes of the file
+ * stay. Texts are Latin-1 strings, so that any byte survives.
  */
 
 import { KfdError } from '../errors.js';
