@@ -13,6 +13,15 @@ export const defaultConfigPath = '/etc/kfd-checkpoint/config.json';
 
 const absolutePath = v.pipe(v.string(), v.regex(/^\/[^\0]*$/, 'must be an absolute path'));
 
+/** node exporter reads no other names. */
+const metricsPath = v.pipe(
+  v.string(),
+  v.regex(
+    /^$|^\/[^\0]*(?<=[^/])\.prom$/,
+    'must be empty, or an absolute path that ends with .prom',
+  ),
+);
+
 const gpuName = v.pipe(
   v.string(),
   v.regex(gpuSelector, 'must name GPUs by renderD128, 0000:03:00.0 or a KFD id'),
@@ -54,6 +63,8 @@ const configSchema = v.object({
   log_dir: v.optional(absolutePath, '/var/log/kfd-checkpoint'),
   /** Session logs that stay in `log_dir`; older ones are removed. */
   keep_logs: v.optional(whole(1, 1_000_000), 1000),
+  /** Counters of sessions are added to this file, for Prometheus' node exporter. Empty: nothing is counted. */
+  metrics_file: v.optional(metricsPath, ''),
   /** Pairs of a recorded GPU and the GPU of this host that replaces it. They override the automatic choice. */
   gpu_map: v.optional(v.record(gpuName, gpuName), {}),
   /** Differences to the source host that are no reason against a restore. */

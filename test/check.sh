@@ -44,7 +44,7 @@ shell_syntax() {
 			;;
 		esac
 		"$shell" -n "$file" || status=1
-	done < <(find .ci examples hooks libexec native packaging shim test -type f \
+	done < <(find .ci deploy examples hooks libexec native packaging shim test -type f \
 		\( -name '*.sh' -o ! -name '*.*' \) | LC_ALL=C sort)
 	return "$status"
 }

@@ -8,6 +8,12 @@ import { withMember } from '../../src/runtime/json-text.js';
 
 /** Its value is an image directory. The first start restores the container from there. */
 export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
+/** Of every container that containerd runs for a kubelet (containerd: internal/cri/annotations/annotations.go). */
+const podPart = {
+  type: 'io.kubernetes.cri.container-type',
+  name: 'io.kubernetes.cri.container-name',
+  sandbox: 'sandbox',
+} as const;
 /** Annotation of runc and crun. Its value is a configuration file that CRIU reads instead of the host's. */
 export const criuConfigAnnotation = 'org.criu.config';
 /** The file that runc gives CRIU when there is no annotation. */
@@ -42,6 +48,32 @@ export function readBundleSpec(bundle: string): BundleSpec {
     cgroupsPath: isObject(linux) ? linux['cgroupsPath'] : undefined,
     hasGpu: isObject(linux) && Array.isArray(linux['devices']) && linux['devices'].some(isGpu),
   };
+}
+
+/** Whether it is the container that holds the namespaces of a pod. It has the pod's annotations. */
+export function isSandbox({ annotations }: BundleSpec): boolean {
+  return annotations[podPart.type] === podPart.sandbox;
+}
+
+/** Whether an annotation names an image for this container, or for one of its pod. */
+export function namesImage({ annotations }: BundleSpec): boolean {
+  return Object.keys(annotations).some(
+    (key) => key === restoreAnnotation || key.startsWith(`${restoreAnnotation}/`),
+  );
+}
+
+/**
+ * The image directory that an annotation names. A pod's annotation reaches its sandbox, which is never restored, and
+ * each container: a name behind a slash means one of them, as in `io.kfd-checkpoint.restore-from/trainer`.
+ */
+export function restoreImage(spec: BundleSpec): string | undefined {
+  if (isSandbox(spec)) return undefined;
+  const { annotations } = spec;
+  const name = annotations[podPart.name];
+  const own = `${restoreAnnotation}/${name}`;
+  const isNamed = typeof name === 'string' && name !== '' && Object.hasOwn(annotations, own);
+  const image = annotations[isNamed ? own : restoreAnnotation];
+  return typeof image === 'string' && image !== '' ? image : undefined;
 }
 
 function isGpu(device: unknown): boolean {

@@ -5,7 +5,7 @@ import { type Call, type Response, statusCode } from '../transport/envelope.js';
 import { cancelUntilEnded } from './cancelling.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
-import { checkpointPath, isPaused, pausedState } from './task-fields.js';
+import { checkpointPath, isPaused, pausedState, runningState } from './task-fields.js';
 import { ImageDirectory } from './temporary-image.js';
 
 /**
@@ -34,7 +34,12 @@ export class Checkpoints {
   readonly #context: CheckpointContext;
   readonly #create: Buffer | undefined;
   #running = 0;
-  #paused: Buffer | undefined;
+  /** A StateResponse from before the checkpoints that run. */
+  #before: Buffer | undefined;
+  /** What is answered instead. */
+  #told: Buffer | undefined;
+  /** The end of a checkpoint whose caller has gone, with that of its pause. */
+  #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
   /** By performance.now(). */
   #pausedAt: number | undefined;
   /** The pause of a caller who has gone. */
@@ -49,14 +54,25 @@ export class Checkpoints {
 
   /** A StateResponse while a checkpoint runs. The stock shim does not answer State during a checkpoint. */
   get state(): Buffer | undefined {
-    return this.#paused;
+    return this.#told;
   }
 
-  /** Forwards Pause. */
-  async pause(upstream: Upstream): Promise<Response> {
-    const response = await upstream.forward();
-    if (response.code === statusCode.ok) this.#pausedAt = performance.now();
-    return response;
+  /**
+   * Forwards Pause, after a checkpoint whose caller has gone. A client of containerd whose time is over while it pauses
+   * does not resume (`client/task.go:Checkpoint@2.1`): then this pause is ended, too.
+   */
+  pause(upstream: Upstream): Promise<Response> {
+    let isGone = false;
+    const gone = () => {
+      isGone = true;
+    };
+    const finish = async (response: Response) => {
+      if (response.code !== statusCode.ok) return response;
+      this.#pausedAt = performance.now();
+      if (isGone) await this.#endPause(upstream);
+      return response;
+    };
+    return upstream.forwardToEnd(gone, finish, { after: this.#over?.promise });
   }
 
   /**
@@ -109,8 +125,7 @@ export class Checkpoints {
       if (isGone || ended.signal.aborted) return;
       isGone = true;
       this.#isAbandoned ||= pausedMs < ownPauseMs;
-      // The next caller must not take this pause for one that lasts.
-      this.#paused = undefined;
+      this.#leave();
       void cancelUntilEnded(this.#context, 'cancel-checkpoint', call.payload, ended.signal);
     };
     this.#running += 1;
@@ -129,7 +144,7 @@ export class Checkpoints {
         this.#isAbandoned ||= pausedMs < ownPauseMs;
         return givenUp;
       }
-      if (this.#running === 1) this.#paused = await this.#stateBefore(upstream);
+      if (this.#running === 1) await this.#lookBefore(upstream);
       stopLooking = this.#whenGivenUp(image, gone);
       let unheardEnd = Promise.resolve();
       const unheard = () => {
@@ -143,19 +158,20 @@ export class Checkpoints {
         await unheardEnd;
         return answer;
       };
-      return await upstream.forwardToEnd(gone, finished, unheard);
+      return await upstream.forwardToEnd(gone, finished, { onUnheard: unheard });
     } finally {
       await end();
     }
   }
 
-  async #stateBefore(upstream: Upstream): Promise<Buffer | undefined> {
+  async #lookBefore(upstream: Upstream): Promise<void> {
     try {
       const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
-      return code === statusCode.ok ? pausedState(payload) : undefined;
+      this.#told = code === statusCode.ok ? pausedState(payload) : undefined;
+      this.#before = this.#told && payload;
     } catch (error) {
+      this.#told = undefined;
       this.#context.report(error);
-      return undefined;
     }
   }
 
@@ -168,11 +184,35 @@ export class Checkpoints {
     return () => clearInterval(timer);
   }
 
+  /**
+   * The caller of a checkpoint has gone. The next one must not take its pause for one that lasts, because it would
+   * neither pause nor resume.
+   */
+  #leave(): void {
+    if (this.#told !== undefined && this.#before !== undefined)
+      this.#told = this.#isAbandoned ? runningState(this.#before) : this.#before;
+    if (this.#over !== undefined) return;
+    let resolve = (): void => undefined;
+    const promise = new Promise<void>((done) => {
+      resolve = done;
+    });
+    this.#over = { promise, resolve };
+  }
+
   /** After the last of the checkpoints that ran at once. */
   async #end(upstream: Upstream): Promise<void> {
-    this.#paused = undefined;
-    if (!this.#isAbandoned) return;
+    const [told, over] = [this.#told, this.#over];
+    const isAbandoned = this.#isAbandoned;
     this.#isAbandoned = false;
+    if (isAbandoned) await this.#endPause(upstream);
+    // Another checkpoint may have begun meanwhile.
+    if (this.#told === told) this.#told = undefined;
+    if (this.#over === over) this.#over = undefined;
+    over?.resolve();
+  }
+
+  /** Ends the pause of a caller that has gone. */
+  async #endPause(upstream: Upstream): Promise<void> {
     try {
       const { code, payload } = await upstream.ask('State', bytesField(1, this.#id));
       if (code !== statusCode.ok || !isPaused(payload)) return;

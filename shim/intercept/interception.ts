@@ -15,12 +15,13 @@ export interface Upstream {
    * connection stays until `finish` has made the final answer of the stock shim's.
    *
    * `onCallerGone` is called at most once: at the deadline, or when the caller's connection ends. `onUnheard`
-   * is called instead when the connection ends while `finish` works.
+   * is called instead when the connection ends while `finish` works. A call that has to wait `after` something is not
+   * forwarded when its caller goes meanwhile: it is answered as cancelled.
    */
   forwardToEnd(
     onCallerGone: () => void,
     finish: (response: Response) => Promise<Response>,
-    onUnheard?: () => void,
+    more?: { readonly onUnheard?: () => void; readonly after?: Promise<void> | undefined },
   ): Promise<Response>;
   /** Makes another call of the same service. Rejects with E_TIMEOUT, E_PROTOCOL. */
   ask(method: string, payload: Buffer): Promise<Response>;

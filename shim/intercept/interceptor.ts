@@ -4,7 +4,15 @@ import { readdirSync, rm } from 'node:fs';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
-import { type Places, readBundleSpec, restoreAnnotation, useOurPlugin } from './bundle-spec.js';
+import {
+  isSandbox,
+  namesImage,
+  type Places,
+  readBundleSpec,
+  restoreAnnotation,
+  restoreImage,
+  useOurPlugin,
+} from './bundle-spec.js';
 import { cancelUntilEnded } from './cancelling.js';
 import { cgroupRoot } from './cgroup-root.js';
 import { type CheckpointContext, Checkpoints } from './checkpoints.js';
@@ -126,8 +134,9 @@ export class Interceptor {
   }: CreateRequest): Promise<{ hasGpu: boolean; image: string }> {
     try {
       const spec = readBundleSpec(bundle);
-      const annotated = spec.annotations[restoreAnnotation];
-      const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
+      const image = checkpoint === '' ? (restoreImage(spec) ?? '') : checkpoint;
+      if (isSandbox(spec) && namesImage(spec))
+        this.#report(`${id}: ${restoreAnnotation} of the pod is ignored for its sandbox`);
       if (spec.hasGpu && !isCrun(binary)) {
         const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
         await useOurPlugin(bundle, spec, cgroup, this.#places);

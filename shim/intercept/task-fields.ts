@@ -83,3 +83,10 @@ export function pausedState(state: Buffer): Buffer {
   if (current !== status.running && current !== status.pausing) return state;
   return Buffer.concat([state, numberField(4, status.paused)]);
 }
+
+/** The opposite: of a paused process makes a running one. Throws E_PROTOCOL. */
+export function runningState(state: Buffer): Buffer {
+  const current = statusIn(state);
+  if (current !== status.paused && current !== status.pausing) return state;
+  return Buffer.concat([state, numberField(4, status.running)]);
+}

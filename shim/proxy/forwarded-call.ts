@@ -25,6 +25,13 @@ export const ended: Response = {
   payload: Buffer.alloc(0),
 };
 
+/** The answer to a call that was not made, because nobody waits for it any more. */
+const left: Response = {
+  code: statusCode.cancelled,
+  message: 'E_CANCELLED: the caller has left before the call could be made',
+  payload: Buffer.alloc(0),
+};
+
 /** Keeps the stock shim's connection until `work` ends, and calls `onCallerGone` when the caller's ends. */
 export type KeptUntil = (work: Promise<Response>, onCallerGone: () => void) => Promise<Response>;
 
@@ -56,7 +63,7 @@ export class ForwardedCall implements Upstream {
   forwardToEnd(
     onCallerGone: () => void,
     finish: (response: Response) => Promise<Response>,
-    onUnheard: () => void = () => undefined,
+    { onUnheard = () => undefined, after }: Parameters<Upstream['forwardToEnd']>[2] = {},
   ): Promise<Response> {
     let isOver = false;
     let isGone = false;
@@ -69,7 +76,11 @@ export class ForwardedCall implements Upstream {
     const ms = Number(timeoutNs / 1_000_000n);
     const timer = timeoutNs === 0n || ms > longestTimerMs ? undefined : setTimeout(gone, ms);
     const request = encodeFrame(0, frameType.request, withoutDeadline(payloadOf(this.#request)));
-    const answered = this.#send(request).finally(() => {
+    const sent =
+      after === undefined
+        ? this.#send(request)
+        : after.then(() => (isGone ? left : this.#send(request)));
+    const answered = sent.finally(() => {
       clearTimeout(timer);
       isOver = true;
     });

@@ -58,7 +58,7 @@ export function containerFacts(
   const annotations = (described.success ? described.output.annotations : undefined) ?? {};
   return {
     id: facts.id,
-    name: facts.name,
+    name: nameInPod(annotations) ?? facts.name,
     image: facts.rootfsImageName,
     runtime: facts.runtime,
     engine: described.success ? engineOf(annotations['io.container.manager']) : undefined,
@@ -67,6 +67,19 @@ export function containerFacts(
     annotations,
     hostFolders: described.success ? hostFoldersOf(described.output.mounts ?? [], facts.id) : [],
   };
+}
+
+/**
+ * The name that a pod gives its container, for CRI-O: config.dump has one that is made of pod, container and attempt
+ * there. checkpointctl shows the same one.
+ */
+function nameInPod(annotations: Readonly<Record<string, string>>): string | undefined {
+  if (annotations['io.container.manager'] !== 'cri-o') return undefined;
+  const known = v.safeParse(
+    v.object({ name: text }),
+    parsed(annotations['io.kubernetes.cri-o.Metadata']),
+  );
+  return known.success ? known.output.name : undefined;
 }
 
 function hostFoldersOf(mounts: readonly unknown[], id: string | undefined): HostFolder[] {

@@ -6,7 +6,8 @@ import { defaultConfPath, hasOurMarks, withBlock, withoutBlock } from '../criu/d
 import { actionScriptPath, launcherPath, loadedPlugin, stateFolder } from '../criu/state-folder.js';
 import { isMissing, isReadOnly, KfdError } from '../errors.js';
 import { replaceFile, syncFolder } from '../os/files.js';
-import { dropInPath } from '../runtime/containerd-config.js';
+import { hasBlock } from '../runtime/containerd-block.js';
+import { containerdConfigPath, dropInPath } from '../runtime/containerd-config.js';
 import { hookFilePath } from '../runtime/hook-file.js';
 import { type PackageParts, readPackage } from './package-parts.js';
 import { type Roots, read } from './roots.js';
@@ -44,14 +45,14 @@ export async function planConfigure(roots: Roots): Promise<FileChange[]> {
 
 /**
  * The changes of `configure --refresh`: what an earlier release has written becomes what this one writes, in the same
- * order. An engine that is not set up stays so. containerd's drop-in names only paths, which stay. Throws as
+ * order. An engine that is not set up stays so. containerd's lines name only paths, which stay. Throws as
  * planConfigure.
  */
 export async function planRefresh(roots: Roots): Promise<FileChange[]> {
   const conf = await read(roots, defaultConfPath);
   const hook = await read(roots, hookFilePath);
   const isMarked = conf !== undefined && hasOurMarks(conf);
-  const isNamed = isMarked || (await read(roots, dropInPath)) !== undefined;
+  const isNamed = isMarked || (await isForContainerd(roots));
   const hasCopies = (await noCopies(roots)).some(({ before }) => before !== undefined);
   if (hook === undefined && !isNamed && !hasCopies) return [];
   const parts = await wholePackage(roots);
@@ -60,6 +61,12 @@ export async function planRefresh(roots: Roots): Promise<FileChange[]> {
     ...(isNamed || hasCopies ? await copies(roots, parts) : []),
     ...(isMarked ? [{ path: defaultConfPath, before: conf, after: withBlock(conf) }] : []),
   ];
+}
+
+/** Whether containerd was set up, by the drop-in or in its own file. */
+async function isForContainerd(roots: Roots): Promise<boolean> {
+  if ((await read(roots, dropInPath)) !== undefined) return true;
+  return hasBlock((await read(roots, containerdConfigPath)) ?? '');
 }
 
 /** Throws E_CONFIG when the installation is not complete, and E_USAGE for a path with special characters. */
@@ -95,7 +102,7 @@ export async function noCopies(roots: Roots): Promise<FileChange[]> {
 export async function planUndo(roots: Roots): Promise<FileChange[]> {
   const conf = await read(roots, defaultConfPath);
   const rest = conf === undefined ? undefined : withoutBlock(conf);
-  const stillNeeded = (await read(roots, dropInPath)) !== undefined;
+  const stillNeeded = await isForContainerd(roots);
   return [
     // Without other lines, the file is ours.
     { path: defaultConfPath, before: conf, after: rest === '' && conf !== '' ? undefined : rest },

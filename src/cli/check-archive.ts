@@ -10,19 +10,20 @@ import type { Mismatch } from '../gpu/mismatch.js';
 import type { GpuPair } from '../gpu/pair.js';
 import { gfxName } from '../gpu/properties.js';
 import { cdiNameOf } from '../runtime/cdi-gpus.js';
-import {
-  asLine,
-  forContainerd,
-  isOfContainerd,
-  isOfKubelet,
-  podAnnotation,
-  stepsOf,
-  unpackSteps,
-} from './containerd-steps.js';
+import { asLine, stepsOf } from './containerd-steps.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { json, size, table } from './format.js';
 import { type ImageReference, type NamedCheckpoint, withCheckpoint } from './image-reference.js';
+import {
+  crioRisk,
+  forEngine,
+  kubeletEngine,
+  podInWords,
+  podNeeds,
+  podSteps,
+  restoringEngine,
+} from './kubelet-steps.js';
 import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
 import { bundleAt } from './restore-target.js';
 
@@ -36,6 +37,8 @@ export interface CheckArchiveOptions {
 }
 
 interface Verdict extends Restorability {
+  /** No reasons against a restore, but to be known. */
+  readonly risks: readonly Mismatch[];
   /** The user has named an image. */
   readonly reference: ImageReference | undefined;
   /** How containerd restores its image. */
@@ -67,13 +70,19 @@ async function checkAt(
   const options = { root, gpuMap, gpus, ignoreMismatch, folders, layers, containerd: documents };
   const found = await restorabilityOf(path, context, options);
   // A pod has folders of its own, which are those of its spec.
-  const hostFolders = isOfKubelet(found.contents) ? [] : found.contents.container?.hostFolders;
+  const kubelet = kubeletEngine(found.contents);
+  const hostFolders = kubelet === undefined ? found.contents.container?.hostFolders : [];
   const missing = await missingFolders(hostFolders ?? [], root);
-  const reasons = isOfContainerd(found.contents) ? found.reasons.map(forContainerd) : found.reasons;
+  const engine = restoringEngine(found.contents);
+  const reasons = found.reasons.map((one) => (engine ? forEngine(engine, one) : one));
   const { kind } = found.contents;
   const verdict: Verdict = {
     ...found,
     reasons: [...reasons, ...missing],
+    risks: [
+      ...(found.placement?.risks ?? []),
+      ...(engine === 'CRI-O' && found.placement !== undefined ? [crioRisk] : []),
+    ],
     reference,
     containerd: containerd && stepsOf(containerd.image, reference, containerd.name),
     folders,
@@ -107,17 +116,19 @@ async function missingFolders(folders: readonly HostFolder[], root: string): Pro
 function asJson(path: string, verdict: Verdict) {
   const { contents, placement, reasons, needsRewriting, cdi, host } = verdict;
   const steps = reasons.length === 0 ? stepsTo(path, verdict) : [];
-  const isForPod = isOfKubelet(contents);
+  const kubelet = kubeletEngine(contents);
+  const pod = kubelet && podNeeds(kubelet);
   return {
     schema_version: 1,
     path,
     restorable: reasons.length === 0,
     gpu_state: gpuState(verdict),
     needs_rewriting: needsRewriting,
-    ...(steps.length > 0 && !isForPod && { command: steps.at(-1) }),
-    ...(steps.length > 1 && !isForPod && { preparation: steps[0] }),
+    ...(steps.length > 0 && pod === undefined && { command: steps.at(-1) }),
+    ...(steps.length > 1 && pod === undefined && { preparation: steps[0] }),
     ...(steps.length > 0 && { steps }),
-    ...(reasons.length === 0 && isForPod && { annotation: podAnnotation }),
+    ...(reasons.length === 0 && pod?.annotation && { annotation: pod.annotation }),
+    ...(reasons.length === 0 && pod?.image && { pod_image: pod.image }),
     kind: contents.kind,
     compression: contents.compression,
     gpus: (placement?.pairs ?? []).map(({ recorded, present }) => ({
@@ -132,7 +143,7 @@ function asJson(path: string, verdict: Verdict) {
     moves: placement?.moves ?? [],
     gone: placement?.gone ?? [],
     ignored: placement?.ignored ?? [],
-    warnings: placement?.risks ?? [],
+    warnings: verdict.risks,
     reasons,
   };
 }
@@ -160,7 +171,7 @@ function asTable(path: string, verdict: Verdict): string {
     const rows = ignored.map(({ difference, message }) => [difference ?? '', message]);
     parts.push(table(['IGNORED', 'DIFFERENCE TO THE SOURCE HOST'], rows));
   }
-  const risks = placement?.risks ?? [];
+  const { risks } = verdict;
   if (risks.length > 0) {
     parts.push(
       table(
@@ -181,10 +192,9 @@ function asTable(path: string, verdict: Verdict): string {
     if (rows.length > 0) parts.push(table(['DEVICE', 'NUMBER WAS', 'BECOMES'], rows));
     const state = gpuState(verdict) === 'none' ? 'no GPU state; ' : '';
     const steps = asLine(stepsTo(path, verdict));
-    const pod = `a pod whose container has the annotation ${podAnnotation}`;
-    const ways = isOfKubelet(verdict.contents)
-      ? [steps, pod].filter(Boolean).join(', and ')
-      : steps;
+    const kubelet = kubeletEngine(verdict.contents);
+    const pod = kubelet && podInWords(podNeeds(kubelet));
+    const ways = [steps, pod].filter(Boolean).join(', and ');
     parts.push(`${state}would restore here by: ${ways}\n`);
   }
   return parts.join('\n');
@@ -207,8 +217,11 @@ function stepsTo(path: string, verdict: Verdict): readonly (readonly string[])[]
   if (verdict.containerd !== undefined) return verdict.containerd;
   const { contents, reference } = verdict;
   // Nothing tells of which archive an image was made.
-  if (isOfKubelet(contents))
-    return contents.kind === 'archive' && reference === undefined ? unpackSteps(path) : [];
+  const kubelet = kubeletEngine(contents);
+  if (kubelet !== undefined) {
+    const isArchive = contents.kind === 'archive' && reference === undefined;
+    return isArchive ? podSteps(kubelet, path, contents.container?.name) : [];
+  }
   const first = preparation(path, verdict);
   return [...(first ? [first] : []), command(path, verdict)];
 }

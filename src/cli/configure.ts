@@ -23,6 +23,8 @@ interface ConfigureOptions {
   readonly root: string;
   readonly prefix: string;
   readonly containerd?: string;
+  readonly edit?: boolean;
+  readonly podAnnotations?: boolean;
   readonly format: 'text' | 'json';
 }
 
@@ -51,6 +53,11 @@ export function configureCommand(context: CommandContext): Command {
       '--containerd <release>',
       'release of containerd, such as 1.7; without it, containerd --version is run',
     )
+    .option(
+      '--edit',
+      "write into containerd's own file where a drop-in would have no effect, as on nodes of Kubernetes",
+    )
+    .option('--pod-annotations', 'let pods name the image that containerd restores them from')
     .addOption(formatOption('text', 'json'))
     .action(async (containerEngine: string, options: ConfigureOptions, command: Command) => {
       if (options.refresh && command.args.length > 0) {
@@ -72,6 +79,9 @@ async function planFor(
   context: CommandContext,
 ): Promise<Plan> {
   if (options.refresh) return { changes: await planRefresh(roots), notes: [] };
+  if (containerEngine !== 'containerd' && (options.edit || options.podAnnotations)) {
+    throw new KfdError('E_USAGE', '--edit and --pod-annotations: are for containerd alone');
+  }
   if (containerEngine === 'containerd') return forContainerd(roots, options, context);
   return { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
 }
@@ -153,7 +163,8 @@ async function forContainerd(
       },
     );
   }
-  return planContainerd(roots, Number(major));
+  const { edit = false, podAnnotations = false } = options;
+  return planContainerd(roots, { major: Number(major), edit, podAnnotations });
 }
 
 function verb({ before, after }: FileChange): string {

@@ -1,49 +1,100 @@
 /** The edits of `configure containerd`, planned before anything is written. */
 
 import { blockProblems, defaultConfPath } from '../criu/default-conf.js';
+import { hasBlock, withoutRuntimeBlock, withRuntimeBlock } from '../runtime/containerd-block.js';
 import {
+  type ContainerdConfig,
   containerdConfigPath,
   dropInPath,
   dropInPattern,
   importsDropIn,
   parseContainerdConfig,
   runtimeText,
+  startsOurShim,
 } from '../runtime/containerd-config.js';
-import { copies, noCopies, type Plan, wholePackage } from './changes.js';
-import { type Roots, read, readUtf8 } from './roots.js';
+import { copies, type FileChange, noCopies, type Plan, wholePackage } from './changes.js';
+import { type Roots, read } from './roots.js';
 
-/** For this major release of containerd. Throws as planConfigure, and E_CONFIG when its own file is not TOML. */
-export async function planContainerd(roots: Roots, major: number): Promise<Plan> {
+export interface ContainerdOptions {
+  /** Major release of containerd. */
+  readonly major: number;
+  /** Where a drop-in would have no effect, containerd's own file gets the lines. */
+  readonly edit?: boolean;
+  /** Pods may name the image that they are restored from. */
+  readonly podAnnotations?: boolean;
+}
+
+/**
+ * Throws as planConfigure, and E_CONFIG when containerd's own file is not TOML, or cannot have our lines.
+ */
+export async function planContainerd(
+  roots: Roots,
+  { major, edit = false, podAnnotations = false }: ContainerdOptions,
+): Promise<Plan> {
   const parts = await wholePackage(roots);
-  const main = parseContainerdConfig(await readUtf8(roots, containerdConfigPath));
+  const ownText = await read(roots, containerdConfigPath);
+  // Lines that we have added say nothing of the file.
+  const rest = ownText === undefined ? undefined : withoutRuntimeBlock(ownText);
+  const main = parseContainerdConfig(rest && asUtf8(rest));
   const before = await read(roots, dropInPath);
-  const { dropIn, lines } = runtimeText(main, major, roots.prefix);
-  const notes: string[] = [];
-  if (lines !== undefined) {
-    notes.push(
-      `${containerdConfigPath} has settings for Kubernetes. A drop-in would replace them, ` +
-        `so add these lines to the file:\n\n${lines}`,
-    );
-  } else if (!importsDropIn(main)) {
-    notes.push(
-      `containerd does not read ${dropInPath} yet. ` +
-        `Add this line to ${containerdConfigPath}, above its first table:\n\n` +
-        `imports = ["${dropInPattern}"]\n`,
-    );
+  const text = runtimeText(main, major, { prefix: roots.prefix, podAnnotations });
+  const isRead = text.lines === undefined && importsDropIn(main);
+  const files = [...(await copies(roots, parts))];
+  if (isRead || !edit) {
+    const own =
+      ownText !== rest ? [{ path: containerdConfigPath, before: ownText, after: rest }] : [];
+    const dropIn = { path: dropInPath, before, after: text.dropIn };
+    return { changes: [...files, dropIn, ...own], notes: isRead ? [] : [noteFor(text.lines)] };
   }
   return {
-    changes: [...(await copies(roots, parts)), { path: dropInPath, before, after: dropIn }],
-    notes,
+    changes: [
+      ...files,
+      ...(before === undefined ? [] : [{ path: dropInPath, before, after: undefined }]),
+      ...ownFile(ownText, rest, main, roots, text.lines ?? text.dropIn ?? ''),
+    ],
+    notes: [],
   };
+}
+
+/** What containerd's own file becomes. Lines of the administrator for our shim are enough. */
+function ownFile(
+  before: string | undefined,
+  rest: string | undefined,
+  main: ContainerdConfig,
+  { prefix }: Roots,
+  lines: string,
+): FileChange[] {
+  if (main.runtimes.some((one) => startsOurShim(one, prefix))) return [];
+  // A drop-in has a version, which only the beginning of a file may have.
+  const added = rest === undefined || rest === '' ? lines : lines.replace(/^version = \d+\n\n/, '');
+  const after = withRuntimeBlock(rest ?? '', added);
+  return [{ path: containerdConfigPath, before, after }];
+}
+
+const asUtf8 = (latin1: string) => new TextDecoder().decode(Buffer.from(latin1, 'latin1'));
+
+function noteFor(lines: string | undefined): string {
+  return lines === undefined
+    ? `containerd does not read ${dropInPath} yet. ` +
+        `Add this line to ${containerdConfigPath}, above its first table:\n\n` +
+        `imports = ["${dropInPattern}"]\n`
+    : `${containerdConfigPath} has settings for Kubernetes. A drop-in would replace them, ` +
+        `so add these lines to the file, or use --edit:\n\n${lines}`;
 }
 
 /** Undoes it. The files that CRIU loads stay while the configuration of podman's CRIU names them. */
 export async function planUndoContainerd(roots: Roots): Promise<Plan> {
   const before = await read(roots, dropInPath);
+  const own = await read(roots, containerdConfigPath);
   const conf = (await read(roots, defaultConfPath)) ?? '';
   const stillNeeded = blockProblems(conf).length === 0;
+  const rest = own !== undefined && hasBlock(own) ? withoutRuntimeBlock(own) : own;
   const changes = [
     { path: dropInPath, before, after: undefined },
+    // Without other lines, the file is ours.
+    ...(rest === own
+      ? []
+      : [{ path: containerdConfigPath, before: own, after: rest === '' ? undefined : rest }]),
     ...(stillNeeded ? [] : await noCopies(roots)),
   ];
   return { changes, notes: [] };

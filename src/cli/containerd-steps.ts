@@ -1,9 +1,7 @@
-/** How checkpoints of containerd are restored, as podman cannot: images by `ctr`, a kubelet's archive by a pod. */
+/** How checkpoint images of containerd are restored, as podman cannot: by `ctr`. */
 
 import type { ContainerdImage } from '../archive/containerd-image.js';
-import type { CheckpointContents } from '../archive/contents.js';
 import { KfdError, printable } from '../errors.js';
-import type { Mismatch } from '../gpu/mismatch.js';
 import type { ImageReference, Refusal } from './image-reference.js';
 
 /** The tar file that is made of a folder. */
@@ -47,47 +45,6 @@ export const asLine = (steps: readonly (readonly string[])[]) =>
 const quoted = (word: string) =>
   /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** Every container of a pod has it in its spec (containerd: internal/cri/annotations/annotations.go). */
-const podContainer = 'io.kubernetes.cri.container-type';
-
-/** Whether containerd's CRI has written it for the kubelet, or it is an image that was made of such an archive. */
-export const isOfKubelet = ({ kind, container }: CheckpointContents) =>
-  kind !== 'containerd' &&
-  container?.engine === 'containerd' &&
-  container.annotations[podContainer] !== undefined;
-
-/** Whether containerd restores it, and podman cannot. */
-export const isOfContainerd = (contents: CheckpointContents) =>
-  contents.kind === 'containerd' || isOfKubelet(contents);
-
-/** The user chooses the folder: it has to stay until the pod runs. */
-const folder = 'FOLDER';
-
-export const unpackSteps = (path: string): string[][] => [
-  ['mkdir', folder],
-  // The kubelet's names have a time, whose colons tar takes for a host's name.
-  ['tar', '--force-local', '-C', folder, '-xf', path, 'checkpoint'],
-];
-
-/** What the container of a pod needs then: docs/kubernetes.md. shim/intercept/bundle-spec.ts has its name, too. */
-export const podAnnotation = `io.kfd-checkpoint.restore-from=${folder}/checkpoint`;
-
-/** `path`: of an archive, undefined for an image. Throws E_USAGE for what podman cannot restore. */
-export function assertNotOfKubelet(
-  shown: string,
-  path: string | undefined,
-  contents: CheckpointContents,
-): void {
-  if (!isOfKubelet(contents)) return;
-  const unpack =
-    path === undefined
-      ? 'unpack the archive that the image was made of'
-      : asLine(unpackSteps(path));
-  throw new KfdError('E_USAGE', `${shown}: of a kubelet: podman cannot restore it`, {
-    hint: `${unpack}, and give the container of a pod the annotation ${podAnnotation}`,
-  });
-}
-
 /** Refuses the image `shown`: what the user has named. The refusal throws E_USAGE. */
 export function refuseContainerd(shown: string, reason: string): Refusal {
   return (image, reference, name) => {
@@ -95,11 +52,4 @@ export function refuseContainerd(shown: string, reason: string): Refusal {
       hint: `containerd restores it: ${asLine(stepsOf(image, reference, name))}`,
     });
   };
-}
-
-/** A reason against a restore, whose next step holds for containerd. */
-export function forContainerd(reason: Mismatch): Mismatch {
-  if (reason.code !== 'E_DEVICE_MOVED') return reason;
-  const hint = 'restore where the numbers are the same: containerd restores an image as it is';
-  return { ...reason, hint };
 }

@@ -15,9 +15,9 @@ import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
 import { type Cdi, readCdi } from '../runtime/cdi.js';
-import { isOfContainerd } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
+import { restoringEngine } from './kubelet-steps.js';
 import { choicesOf, type NamedGpus, namedGpus } from './named-gpus.js';
 
 export interface Restorability extends CompleteContents {
@@ -116,9 +116,9 @@ async function judge(
     const none = { placement: undefined, needsRewriting: false, ignoredByOption: [], cdi };
     return { contents, problems, wants, host: await look(), reasons, ...none };
   }
-  // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd
-  // restores its images as they are, and what a pod restores is an image directory.
-  const canRewrite = kind !== 'image' && !isOfContainerd(contents);
+  // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd and
+  // CRI-O restore images as they are.
+  const canRewrite = kind !== 'image' && restoringEngine(contents) === undefined;
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? ignored : [];
   const choices = {

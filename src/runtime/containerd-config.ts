@@ -19,9 +19,12 @@ interface Dialect {
   readonly plugin: string;
 }
 
-/** Dialects differ between 1.x and 2.x. */
-function dialect(major: number): Dialect {
-  return major >= 2
+/**
+ * Dialects differ between 1.x and 2.x. Releases 2.x read the older one, too, and do not start with a drop-in that is
+ * newer than their own file (`cmd/containerd/server/config/config.go:LoadConfigWithPlugins`).
+ */
+function dialect(major: number, main: ContainerdConfig): Dialect {
+  return major >= 2 && main.version !== 2
     ? { version: 3, plugin: 'io.containerd.cri.v1.runtime' }
     : { version: 2, plugin: 'io.containerd.grpc.v1.cri' };
 }
@@ -31,15 +34,34 @@ export function shimProgram(prefix: string): string {
   return `${prefix}/shim/containerd-shim-kfd-v2`;
 }
 
+export interface RuntimeOptions {
+  /** Folder of the installation at run time. */
+  readonly prefix: string;
+  /** Pods may name the image that they are restored from. */
+  readonly podAnnotations?: boolean;
+}
+
+/** shim/intercept/bundle-spec.ts has the name, too. A name of a container follows behind a slash. */
+const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
+
 /**
  * The table of the runtime. It has the type of the stock runtime, because containerd compares that
- * name in places where it should ask what a runtime can do. Checkpoints are one of these places.
+ * name in places where it should ask what a runtime can do. Checkpoints are one of these places. A
+ * kubelet that lets systemd make cgroups needs runc to do the same, as the stock runtime says.
  */
-function runtimeTable(plugin: string, prefix: string): string {
-  return `[plugins.'${plugin}'.containerd.runtimes.kfd]
+function runtimeTable(
+  plugin: string,
+  { prefix, podAnnotations }: RuntimeOptions,
+  systemd: boolean,
+): string {
+  const table = `plugins.'${plugin}'.containerd.runtimes.kfd`;
+  const patterns = `['${restoreAnnotation}', '${restoreAnnotation}/*']`;
+  return `[${table}]
   runtime_type = 'io.containerd.runc.v2'
   runtime_path = '${shimProgram(prefix)}'
-`;
+${podAnnotations === true ? `  pod_annotations = ${patterns}\n` : ''}${
+  systemd ? `  [${table}.options]\n    SystemdCgroup = true\n` : ''
+}`;
 }
 
 /** A whole drop-in, or lines for containerd's own file. */
@@ -49,6 +71,8 @@ export type RuntimeText =
 
 /** containerd's own file. */
 export interface ContainerdConfig {
+  /** Undefined without a number. */
+  readonly version: number | undefined;
   readonly imports: readonly unknown[];
   /** Names of the plugins that have settings. */
   readonly plugins: readonly string[];
@@ -65,6 +89,8 @@ export interface Runtime {
   readonly path: string | undefined;
   /** `BinaryName` of its options: the OCI runtime. */
   readonly binary: string | undefined;
+  /** `SystemdCgroup` of its options: systemd makes the cgroups. */
+  readonly systemdCgroup: boolean;
 }
 
 /** Parses containerd's own file, or the drop-in; undefined: the host has none. Throws E_CONFIG. */
@@ -83,8 +109,9 @@ export function parseContainerdConfig(
       hint: 'correct the file: containerd does not start with it either',
     });
   }
-  const { imports, plugins } = table;
+  const { imports, plugins, version } = table;
   return {
+    version: typeof version === 'number' ? version : undefined,
     imports: Array.isArray(imports) ? imports : [],
     plugins: Object.keys(tableIn(plugins)),
     runtimes: Object.values(tableIn(plugins)).flatMap((plugin) =>
@@ -107,6 +134,7 @@ function runtimeOf([name, value]: [string, unknown]): Runtime {
     type: text(table['runtime_type']),
     path: text(table['runtime_path']),
     binary: text(tableIn(table['options'])['BinaryName']),
+    systemdCgroup: tableIn(table['options'])['SystemdCgroup'] === true,
   };
 }
 
@@ -122,9 +150,14 @@ export function startsOurShim({ type, path }: Runtime, prefix: string): boolean 
  * file with settings of the plugin must hold the lines itself. The reason: containerd 1.7 uses the
  * last section that it finds, whole, and ignores the others.
  */
-export function runtimeText(main: ContainerdConfig, major: number, prefix: string): RuntimeText {
-  const { version, plugin } = dialect(major);
-  const table = runtimeTable(plugin, prefix);
+export function runtimeText(
+  main: ContainerdConfig,
+  major: number,
+  options: RuntimeOptions,
+): RuntimeText {
+  const { version, plugin } = dialect(major, main);
+  const stock = main.runtimes.find(({ name }) => name === 'runc');
+  const table = runtimeTable(plugin, options, stock?.systemdCgroup === true);
   return main.plugins.includes(plugin)
     ? { lines: table }
     : { dropIn: `version = ${version}\n\n${table}` };

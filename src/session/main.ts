@@ -12,8 +12,10 @@ import { SessionContext, type SessionRequest } from './context.js';
 import { removeDeadFolders } from './control/folders.js';
 import { ControlledSession } from './control/report.js';
 import { ControlSocket } from './control/socket.js';
+import { resultOf, type SessionResult } from './control/types.js';
 import { DumpSession } from './dump/session.js';
 import { rehearseHost } from './dump/this-host.js';
+import { recordSession } from './metrics/record.js';
 import { removeOldLogs } from './old-logs.js';
 import { OwnCgroup } from './own-cgroup.js';
 import { asSessionError, explain } from './plugin/serve-messages.js';
@@ -63,6 +65,16 @@ function tidyLogs({ config, log }: SessionContext): void {
   }
 }
 
+/** Adds the session to the counters of the host, if the administrator wants them. */
+async function count(context: SessionContext, result: SessionResult): Promise<void> {
+  const { config, log, phases, request, transfers } = context;
+  if (config.metrics_file === '') return;
+  const operation = request.operation === 'dump' ? 'checkpoint' : 'restore';
+  const contentBytes = transfers.progress().reduce((sum, { done }) => sum + done, 0);
+  const timingsUs = phases.timings();
+  await recordSession(config.metrics_file, { operation, contentBytes, timingsUs, ...result }, log);
+}
+
 function readRequest([operation, criuPid, imageDirectory]: readonly string[]): SessionRequest {
   if ((operation !== 'dump' && operation !== 'restore') || imageDirectory === undefined) {
     throw new Error('usage: main.js dump|restore CRIU_PID IMAGE_DIRECTORY');
@@ -109,15 +121,17 @@ async function main(): Promise<void> {
     context.log.error({ err: known, timings_us: context.phases.timings() }, 'refused');
     context.close();
     reportToLauncher(explain(known, context.logPath));
-    return;
+    return count(context, resultOf(isDump ? 'abandoned' : 'failed', known));
   }
   reportToLauncher('ready\n');
   // CRIU continues first.
   removeDead(context);
   await control.listen(context.directory);
   await criuEnded;
-  controlled.end(await session.finish());
+  const result = await session.finish();
+  controlled.end(result);
   await control.end();
+  await count(context, result);
   context.log.info({ peak_bytes: cgroup.peakMemory() }, 'memory');
   context.close();
   tidyLogs(context);

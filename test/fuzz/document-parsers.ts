@@ -136,7 +136,9 @@ const containerd: Parser = {
   run(input) {
     const found = unlessRefused(['E_CONFIG'], () => parseContainerdConfig(input.toString()));
     for (const major of found === undefined ? [] : [1, 2]) {
-      const { dropIn, lines } = runtimeText(found as NonNullable<typeof found>, major, '/opt/k');
+      const { dropIn, lines } = runtimeText(found as NonNullable<typeof found>, major, {
+        prefix: '/opt/k',
+      });
       parseContainerdConfig(dropIn ?? lines);
     }
   },

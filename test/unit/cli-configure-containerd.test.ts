@@ -1,50 +1,16 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { cli, fakeRun } from './cli-context.js';
-import { elf } from './elf.js';
-import { repository, temporaryFolder } from './paths.js';
-
-const prefix = '/usr/lib/kfd-checkpoint';
-const dropIn = 'etc/containerd/conf.d/50-kfd-checkpoint.toml';
-const main = 'etc/containerd/config.toml';
-const copies = ['criu/kfd_checkpoint.so', 'kfd-checkpoint-launch', 'criu-action'].map((name) =>
-  join('var/lib/kfd-checkpoint', name),
-);
-const imports = 'version = 2\nimports = [ "/etc/other.toml", "/etc/containerd/conf.d/*.toml" ]\n';
-
-/** A system with the package unpacked and containerd's own file, if any. */
-async function system(t: TestContext, ownFile?: string): Promise<string> {
-  const root = await temporaryFolder(t);
-  for (const part of ['criu/kfd_checkpoint.so', 'libexec/kfd-checkpoint-launch']) {
-    await mkdir(dirname(join(root, prefix, part)), { recursive: true });
-    await writeFile(join(root, prefix, part), elf(part));
-  }
-  await cp(join(repository, 'hooks'), join(root, prefix, 'hooks'), { recursive: true });
-  if (ownFile !== undefined) {
-    await mkdir(join(root, 'etc/containerd'), { recursive: true });
-    await writeFile(join(root, main), ownFile);
-  }
-  return root;
-}
-
-const run = (release: string) =>
-  fakeRun({
-    'containerd --version': `containerd github.com/containerd/containerd ${release} 1234\n`,
-  });
-
-function configure(root: string, release: string, ...args: string[]) {
-  return cli(['configure', 'containerd', '--root', root, ...args], { run: run(release) });
-}
+import { test } from 'node:test';
+import { cli } from './cli-context.js';
+import { configure, copies, dropIn, imports, main, system } from './containerd-system.js';
 
 test('the drop-in is in the words of the release that is there', async (t) => {
   for (const [release, version, plugin] of [
     ['1.7.24~ds1', 2, 'io.containerd.grpc.v1.cri'],
     ['v2.1.9', 3, 'io.containerd.cri.v1.runtime'],
   ] as const) {
-    const root = await system(t, imports);
+    const root = await system(t, imports.replace('version = 2', `version = ${version}`));
     const { code, stderr, stdout } = await configure(root, release);
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(stdout.match(/^wrote/gm)?.length, 4);

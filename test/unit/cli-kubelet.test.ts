@@ -66,7 +66,7 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
   const report = await reportOf(file);
   assert.deepEqual(report.steps, [['mkdir', 'FOLDER'], unpack]);
   assert.deepEqual([report.command, report.annotation], [undefined, annotation]);
-  const pod = `a pod whose container has the annotation ${annotation}\n`;
+  const pod = `a pod with the annotation ${annotation}\n`;
   const table = await run('check', '--root', root, file);
   const told = `mkdir FOLDER && ${unpack.join(' ')}, and ${pod}`;
   assert.ok(table.stdout.endsWith(`would restore here by: ${told}`), table.stdout);

@@ -25,6 +25,7 @@ test('a missing file means the defaults', async (t) => {
     gate_timeout_s: 200,
     log_dir: '/var/log/kfd-checkpoint',
     keep_logs: 1000,
+    metrics_file: '',
     gpu_map: {},
     ignore_mismatch: [],
   });

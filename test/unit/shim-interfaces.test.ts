@@ -66,7 +66,9 @@ function checkpoints(onCheckpoint: (gone: () => void) => Promise<void>, afterwar
     },
   };
   const run = () => one.run(call, upstream, async (response) => response);
-  return { one, upstream, run, tasks, asked, troubles, gone: () => gone() };
+  const pausing: Upstream = { ...upstream, forwardToEnd: async (_gone, finish) => finish(ok) };
+  const pause = () => one.pause(pausing);
+  return { pause, run, tasks, asked, troubles, gone: () => gone() };
 }
 
 /** The time of performance.now() is what the test says. */
@@ -83,7 +85,7 @@ test('a caller who goes twice has gone once, and one who goes after the answer h
     gone();
     gone();
   });
-  await twice.one.pause(twice.upstream);
+  await twice.pause();
   assert.equal(await twice.run(), ok);
   assert.deepEqual(twice.tasks, ['cancel-checkpoint']);
   assert.deepEqual(twice.asked, ['State', 'State', 'Resume']);
@@ -91,7 +93,7 @@ test('a caller who goes twice has gone once, and one who goes after the answer h
     async () => undefined,
     () => late.gone(),
   );
-  await late.one.pause(late.upstream);
+  await late.pause();
   await late.run();
   await late.run();
   assert.deepEqual([late.tasks, late.asked], [[], ['State', 'State']], 'its pause stays');
@@ -103,8 +105,8 @@ test('a pause belongs to its checkpoint for less than half a minute', async (t) 
     [29_999, ['State', 'Resume']],
     [30_000, []],
   ] as const) {
-    const { one, upstream, run, asked } = checkpoints(async (gone) => gone());
-    await one.pause(upstream);
+    const { pause, run, asked } = checkpoints(async (gone) => gone());
+    await pause();
     time.ms += ms;
     await run();
     assert.deepEqual(asked, ['State', ...end], `${ms}`);

@@ -1,7 +1,7 @@
 /** A pod with a GPU container, saved and restored through Kubernetes' interface: what a kubelet asks of containerd. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { run, until } from './command.js';
 import { Control } from './container.js';
 import { type Containerd, nextRelease, serveKubernetes, shimsLeft } from './containerd.js';
@@ -14,6 +14,7 @@ const tables = `[plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "${pauseImage}"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kfd]
   container_annotations = ["io.kfd-checkpoint.*"]
+  pod_annotations = ["io.kfd-checkpoint.*/*"]
 `;
 
 /** The test programs' image with a command that does not end, as a pod's own container needs it. */
@@ -32,8 +33,21 @@ async function importPauseImage(): Promise<void> {
   }
 }
 
+/** As in docs/kubernetes.md: the annotation is the pod's, which its sandbox gets, too. */
+async function podOfItsOwn(image: string, control: Control, command: string[]): Promise<void> {
+  const annotations = { 'io.kfd-checkpoint.restore-from/job': image };
+  const pod = await Pod.start('pod-again', 'kfd', annotations);
+  const job = await pod.run('job', control.folder, command);
+  assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  await pod.remove(job);
+  await pod.end();
+}
+
 /** Restarts the daemon for it. There must be no other container. */
 export async function podLife(containerd: Containerd): Promise<void> {
+  // That of the distribution has lines of another version.
+  mkdirSync('/etc/containerd', { recursive: true });
+  writeFileSync('/etc/containerd/config.toml', 'version = 3\n');
   await run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1');
   serveKubernetes(tables);
   await containerd.restart(nextRelease);
@@ -62,5 +76,6 @@ export async function podLife(containerd: Containerd): Promise<void> {
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
   await pod.remove(again);
   await pod.end();
+  await podOfItsOwn(image, control, command);
   await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
 }

@@ -21,20 +21,25 @@ export class Pod {
   readonly #config: object;
   #id = '';
 
-  private constructor(name: string) {
+  private constructor(name: string, annotations: Readonly<Record<string, string>>) {
     const definition = loadSync(contract, { keepCase: true, longs: Number });
     const { runtime } = loadPackageDefinition(definition) as unknown as {
       runtime: { v1: { RuntimeService: RuntimeService } };
     };
     this.#service = new runtime.v1.RuntimeService(socket, credentials.createInsecure());
     const metadata = { name, uid: name, namespace: 'default' };
-    this.#config = { metadata, log_directory: logs, linux: { security_context: namespaces } };
+    const linux = { security_context: namespaces };
+    this.#config = { metadata, annotations, log_directory: logs, linux };
   }
 
   /** With the runtime that `handler` names in containerd's configuration. */
-  static async start(name: string, handler: string): Promise<Pod> {
+  static async start(
+    name: string,
+    handler: string,
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<Pod> {
     mkdirSync(logs, { recursive: true });
-    const pod = new Pod(name);
+    const pod = new Pod(name, annotations);
     const request = { config: pod.#config, runtime_handler: handler };
     const { pod_sandbox_id: id } = (await pod.#call('RunPodSandbox', request)) as {
       pod_sandbox_id: string;
