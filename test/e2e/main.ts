@@ -20,12 +20,9 @@ const [manager, releasesHere] = await Promise.all([
   showRelease(),
 ]);
 
-// A comment of TAP, which test/tap.sh and test/support look for.
-console.log(
-  `# with ${Object.entries(releasesHere)
-    .map((one) => one.join(' '))
-    .join(', ')}`,
-);
+// A comment of TAP, which test/tap.sh and test/support/runs.ts look for.
+const withAll = Object.entries({ ...releasesHere, cgroups: manager });
+console.log(`# with ${withAll.map((pair) => pair.join(' ')).join(', ')}`);
 
 /** Where podman makes cgroups by itself: crun sets a restored container's device rules after CRIU. */
 const plainParts = [
