@@ -39,6 +39,7 @@ const plainParts = [
 ];
 /** What takes too long for `npm test`; with the word `all`, too. */
 const moreParts = [
+  'ranks',
   'chips',
   'pre-checkpoint',
   'image',

@@ -10,6 +10,15 @@ import { usualGpu } from './gpu.js';
 export const nextCriu = '/opt/next/criu';
 export const haveNextCriu = existsSync(nextCriu);
 
+/** ROCr whose IPC goes by dma-bufs: that of Debian 13 needs a call of AMD's own kernel for its IPC. */
+export const nextLibraries = '/opt/next/usr/lib/x86_64-linux-gnu';
+export const haveNextRocr = existsSync(`${nextLibraries}/libhsa-runtime64.so.1`);
+
+/** `command`, a program of /usr/bin, with that ROCr in a container that has the libraries as /next. */
+export function withNextRocr(command: string): string {
+  return `/next/ld-linux-x86-64.so.2 --library-path /next /usr/bin/${command}`;
+}
+
 /** The CRIU of the whole run is then the next one. */
 export async function useNextCriu(): Promise<void> {
   await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
