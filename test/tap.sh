@@ -53,6 +53,9 @@ tap_names() {
 # tap_skips FILE: prints name and reason of every test that was skipped or is still to do.
 tap_skips() { sed -nE 's/^ *(not )?ok [0-9]+ - (.*) # (SKIP|TODO) ?(.*)$/\2: \4/p' "$1"; }
 
+# tap_releases FILE: of all programs that took part, where the tests tell it.
+tap_releases() { sed -n 's/^# with //p' "$1"; }
+
 # doctest_skips FILE: the same, from the lines of native/test/main.cc.
 doctest_skips() { sed -n 's/^skipped: //p' "$1"; }
 
@@ -80,6 +83,14 @@ in_guest() {
 
 # set_up: makes this machine ready for the suites: packages, build, the guest's image.
 set_up() { test/lab/setup.sh 2>&1 | live '^lab: '; }
+
+# newest_guest: makes the image for the option --newest of lab.sh.
+newest_guest() (
+	set -e
+	. test/lab/lib.sh
+	. test/lab/parts.sh
+	build_newest
+)
 
 # suite NAME FORMAT COMMAND...: runs COMMAND from the repository without input. FORMAT tells how its cases are counted:
 # tap, doctest, or one (the command is the case). Output and errors go to LOGS. Failures are shown, and the status is 1.
@@ -113,6 +124,9 @@ suite() {
 		"$verdict" "$name" "$seconds" "$passed" "$failed" "$skipped"
 	summary+=("$line")
 	echo "$line"
+	if [ "$format" = tap ]; then
+		while IFS= read -r line; do summary+=("        with $line"); done < <(tap_releases "$out")
+	fi
 	[ "$format" = one ] || "${format}_skips" "$out" | sed 's/^/        skipped: /'
 	[ "$failed" != 0 ] || return 0
 

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { run, until } from './support/command.js';
 import {
   Containerd,
@@ -22,6 +22,7 @@ import { podLife } from './support/containerd-cri.js';
 import { cycles } from './support/containerd-cycles.js';
 import { kills } from './support/containerd-kills.js';
 import { life } from './support/containerd-life.js';
+import { partTest } from './support/part.js';
 import { assertNothingLeft } from './support/suite.js';
 
 /** Refused by name: the stock shim calls crun with an option of runc. The container computes on. */
@@ -59,7 +60,7 @@ async function everything(t: TestContext, containerd: Containerd): Promise<void>
   await assertNothingLeft();
 }
 
-test('containerd for long', async (suite) => {
+partTest('for long', {}, async (suite) => {
   const containerd = await Containerd.start();
   writeFileSync('/etc/criu/default.conf', ''); // the shim tells CRIU of the plugin
   try {

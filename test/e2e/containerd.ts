@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { run, until } from './support/command.js';
 import { image } from './support/container.js';
@@ -23,6 +22,7 @@ import { cycles } from './support/containerd-cycles.js';
 import { exportedImage, restoreExported } from './support/containerd-images.js';
 import { life } from './support/containerd-life.js';
 import { setLinkRate } from './support/gpu.js';
+import { partTest } from './support/part.js';
 import { runningSessionThat } from './support/session.js';
 import { assertNothingLeft } from './support/suite.js';
 
@@ -161,7 +161,7 @@ async function stockShimKilled(): Promise<void> {
   await task.remove();
 }
 
-test('containerd', { concurrency: true }, async (suite) => {
+partTest('two shims', { concurrency: true }, async (suite) => {
   const began = new Date().toISOString().replace(/[:.]/g, '-');
   const containerd = await Containerd.start();
   // On this path CRIU hears of the plugin from the shim: the host's configuration has no word of it.
@@ -169,29 +169,29 @@ test('containerd', { concurrency: true }, async (suite) => {
   try {
     let saved: Task | undefined;
     await Promise.all([
-      suite.test('containerd: our shim gives what the stock shim gives', async () => {
+      suite.test('our shim gives what the stock shim gives', async () => {
         const runtimes = [life(stockRuntime, 'stock'), life(ourRuntime, 'kfd')] as const;
         const [stock, ours] = await Promise.all(runtimes);
         assert.deepEqual(ours, stock);
       }),
-      suite.test('containerd: a GPU container is saved and comes back', async () => {
+      suite.test('a GPU container is saved and comes back', async () => {
         saved = await gpuRoundTrip();
       }),
-      suite.test('containerd: what cannot be restored is refused with its reason', refusals),
-      suite.test('containerd: the stock shim is killed', stockShimKilled),
+      suite.test('what cannot be restored is refused with its reason', refusals),
+      suite.test('the stock shim is killed', stockShimKilled),
     ]);
     assert.ok(saved);
     let task = saved;
-    await suite.test('containerd: containers come and go', () => cycles(6));
-    await suite.test('containerd: a checkpoint that nobody waits for is cancelled', givenUp);
+    await suite.test('containers come and go', () => cycles(6));
+    await suite.test('a checkpoint that nobody waits for is cancelled', givenUp);
     assertLimits(began);
     const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
-    await suite.test('containerd: the daemon is upgraded', { skip }, async () => {
+    await suite.test('the daemon is upgraded', { skip }, async () => {
       await containerd.restart(nextRelease);
       await exportedImage(savedImage, 16 << 20);
       task = await intoFolders(task);
     });
-    await suite.test('containerd: the daemon is killed, then our shim', async () => {
+    await suite.test('the daemon is killed, then our shim', async () => {
       await containerd.restart();
       assert.equal(await task.status(), 'RUNNING');
       assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);

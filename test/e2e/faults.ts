@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { crossSection } from '../faults/cross-section.js';
 import { nameOf, type Result } from '../faults/row.js';
 import { absent, describe, installHeld, tryAll, verdict } from '../faults/table.js';
+import { partTest } from './support/part.js';
 import { install } from './support/product.js';
 import { assertNothingLeft } from './support/suite.js';
 
@@ -24,7 +25,7 @@ async function everyRow(suite: TestContext): Promise<void> {
   }
 }
 
-test('faults at named points', { skip: built ? false : reason }, async (suite) => {
+partTest('faults at named points', { skip: built ? false : reason }, async (suite) => {
   await installHeld();
   try {
     await everyRow(suite);

@@ -1,11 +1,11 @@
 /** Checkpoint and restore on the same host, without an archive, again and again. */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './support/command.js';
 import { Container } from './support/container.js';
 import { configure } from './support/product.js';
+import { haveNextCriu, useNextCriu } from './support/releases.js';
 import { sessionEnd } from './support/session.js';
 import { scenario } from './support/suite.js';
 
@@ -26,14 +26,11 @@ async function overlapped(job: Container): Promise<number> {
   return timings?.['upload_overlapped'] ?? Number.NaN;
 }
 
-const nextCriu = '/opt/next/criu';
-const haveNextCriu = existsSync(nextCriu);
-
 /** Puts Debian's Node.js, and the CRIU that Debian is going to have, in the place of the guest's. */
 async function mountOthers(): Promise<void> {
   await run('mount', '--bind', '/usr/bin/node', '/usr/local/bin/node');
   if (!haveNextCriu) return;
-  await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
+  await useNextCriu();
   assert.doesNotMatch(await run('criu', '--version'), /4\.[01]\b/);
 }
 

@@ -4,9 +4,10 @@
  */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { parseVersion } from '../../src/runtime/versions.js';
 import { archivePath } from './support/archive.js';
-import { attempt, type Outcome, run } from './support/command.js';
+import { attempt, type Outcome, run, until } from './support/command.js';
 import { Container, counter } from './support/container.js';
 import { fillVram, forgetFaults, setDmaRate, setVramRate } from './support/gpu.js';
 import { assertNoImageFiles } from './support/image-files.js';
@@ -50,10 +51,22 @@ function copied(lines: readonly LogLine[], place: 'vram' | 'host'): LogLine {
   return line as LogLine;
 }
 
-/** The GPU runs although nobody has the image yet. */
+/** Podman 6 pauses the container until it has written the archive: with a root file system as old as its memory. */
+async function podmanPauses(): Promise<boolean> {
+  const { major } = parseVersion(await run('podman', '--version')) ?? { major: 0 };
+  return major >= 6;
+}
+
+function isFrozen(job: Container): boolean {
+  const [, cgroup = ''] = readFileSync(`/proc/${job.pid()}/cgroup`, 'utf8').trim().split('::');
+  return readFileSync(`/sys/fs/cgroup${cgroup}/cgroup.freeze`, 'utf8').trim() === '1';
+}
+
+/** CRIU has let the container go although nobody has the image yet. */
 async function computesOnMeanwhile(job: Container): Promise<void> {
   await sessionThat(job, 'dump', 'dump ends');
-  await job.computesOn();
+  if (await podmanPauses()) await until('podman’s own pause', () => isFrozen(job));
+  else await job.computesOn();
   const lines = sessionLog(job, 'dump');
   copied(lines, 'vram');
   assert.ok(

@@ -5,15 +5,24 @@ import { existsSync } from 'node:fs';
 import { run } from './support/command.js';
 import { onNextKernel, showRelease } from './support/gpu.js';
 import { calmScheduler, loadImage } from './support/guest.js';
+import { load } from './support/part.js';
 import { install } from './support/product.js';
+import { releases, useNextCriu } from './support/releases.js';
 
 calmScheduler();
-const [manager] = await Promise.all([
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+if (process.argv.includes('--next-criu')) await useNextCriu();
+const [manager, releasesHere] = await Promise.all([
   run('podman', 'info', '-f', '{{.Host.CgroupManager}}'),
+  releases(),
   loadImage(),
   install(),
   showRelease(),
 ]);
+
+// A comment of TAP, which test/tap.sh and test/support/runs.ts look for.
+const withAll = Object.entries({ ...releasesHere, cgroups: manager });
+console.log(`# with ${withAll.map((pair) => pair.join(' ')).join(', ')}`);
 
 /** Where podman makes cgroups by itself: crun sets a restored container's device rules after CRIU. */
 const plainParts = [
@@ -30,6 +39,7 @@ const plainParts = [
 ];
 /** What takes too long for `npm test`; with the word `all`, too. */
 const moreParts = [
+  'ranks',
   'chips',
   'pre-checkpoint',
   'image',
@@ -63,10 +73,9 @@ const nextKernelParts = ['round-trip', 'several', 'chips', 'in-place'];
 const underSystemd = existsSync('/run/systemd/system');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
-const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const usual = onNextKernel ? nextKernelParts : plainParts;
 const ours = underSystemd ? systemdParts : usual;
 const named = wanted.includes('all') ? [...plainParts, ...moreParts] : wanted;
 for (const part of new Set([...plainParts, ...moreParts, ...systemdParts, ...longParts])) {
-  if ((named.length === 0 ? ours : named).includes(part)) await import(`./${part}.js`);
+  if ((named.length === 0 ? ours : named).includes(part)) await load(part);
 }

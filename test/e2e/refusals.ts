@@ -19,11 +19,13 @@ async function assertRefused(job: Container, reasons: readonly RegExp[]): Promis
 }
 
 scenario('refused before anything is paused, with all reasons at once', async ({ engine }) => {
-  const worker = ['--vram-mib', '16', '--gem', '--map-dmabuf'];
-  const job = await Container.start({ engine, worker });
+  const worker = ['--vram-mib', '16', '--gem', '--map-dmabuf', '--io-uring'];
+  const flags = ['--security-opt', 'seccomp=unconfined']; // podman's own filter has no io_uring
+  const job = await Container.start({ engine, worker, flags });
   await assertRefused(job, [
     /GEM buffers of its own: /,
     /pid \d+ \(gpu-worker\) maps dma-buf inode \d+ at address 0x[0-9a-f]+: CRIU cannot save/,
+    /pid \d+ \(gpu-worker\) uses io_uring, which CRIU cannot save/,
   ]);
 });
 

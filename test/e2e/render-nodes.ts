@@ -2,19 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { test } from 'node:test';
 import { archivePath } from './support/archive.js';
 import { attempt, until } from './support/command.js';
 import { Container, type Control } from './support/container.js';
 import { assertExplained } from './support/explained.js';
 import { kfdsim, loadGpu, setDmaRate, setHandleCalls } from './support/gpu.js';
 import type { Lane } from './support/lanes.js';
+import { partTest } from './support/part.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const node = '/dev/dri/renderD128';
 const roundTrip = () => attempt('/repo/build/native/render_roundtrip', node);
 
-test('a render file is read and made again, by the native core alone', async () => {
+partTest('a render file is read and made again, by the native core alone', {}, async () => {
   const without = await roundTrip();
   assert.match(without.stdout, /^refused: GEM buffers of its own: .*no GEM_LIST_HANDLES/);
   await loadGpu(kfdsim()); // as later kernels

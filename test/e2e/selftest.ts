@@ -7,7 +7,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import type { Report } from '../../src/selftest/report.js';
 import { attemptWithin, until } from './support/command.js';
 import { Container } from './support/container.js';
@@ -24,6 +23,7 @@ import {
   unloadGpu,
   usualGpu,
 } from './support/gpu.js';
+import { partTest } from './support/part.js';
 import { configure, loadedPlugin } from './support/product.js';
 import { assertNothingLeft } from './support/suite.js';
 
@@ -93,7 +93,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 
 for (const [name, { gpu, stages, refused }] of Object.entries(kinds)) {
-  test(`selftest ${refused === undefined ? 'passes' : 'is refused'}: ${name}`, async () => {
+  partTest(`${refused === undefined ? 'passes' : 'is refused'}: ${name}`, {}, async () => {
     await loadGpu(gpu);
     await showRelease(gpu.parameters);
     const containerd = stages === undefined ? await Containerd.start() : undefined;
@@ -177,7 +177,7 @@ const faults: Readonly<Record<string, Fault>> = {
 };
 
 for (const [name, { stage, rules = [], set, parameters = [] }] of Object.entries(faults)) {
-  test(`selftest fails in stage ${stage}: ${name}`, async () => {
+  partTest(`fails in stage ${stage}: ${name}`, {}, async () => {
     await loadGpu(kfdsim(...parameters));
     await until('a GPU that nobody uses', () => gpuObjects()['processes'] === 0, 20);
     const before = gpuObjects();
@@ -205,7 +205,7 @@ for (const [name, { stage, rules = [], set, parameters = [] }] of Object.entries
   });
 }
 
-test('selftest that is killed in stage pause: the program ends, and its pause', async () => {
+partTest('killed in stage pause: the program ends, and its pause', {}, async () => {
   await loadGpu(kfdsim());
   const words = ['selftest', '--yes', '--size', mib, '--stages', 'pause'];
   const child = spawn('kfd-checkpoint', words, { stdio: 'ignore' });
@@ -216,4 +216,4 @@ test('selftest that is killed in stage pause: the program ends, and its pause', 
   await assertNothingLeft();
 });
 
-test('selftest: the GPU is as it was', () => loadGpu());
+partTest('the GPU is as it was', {}, () => loadGpu());

@@ -1,7 +1,6 @@
 /** Several GPU processes in one container, on some of the host's several GPUs. */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Manifest } from '../../src/manifest/schema.js';
 import { archivePath } from './support/archive.js';
@@ -9,17 +8,13 @@ import { sessionCgroups } from './support/cgroups.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
 import { gpuWith } from './support/gpu.js';
+import { haveNextRocr, nextLibraries, withNextRocr } from './support/releases.js';
 import { sessionEnd, startedSession } from './support/session.js';
 import { scenario } from './support/suite.js';
 
 const worker = 'gpu-worker --vram-mib 4 --pending-barrier --events-waiter';
 
-/** The ROCr that Debian is going to have: that of Debian 13 needs a call of AMD's own kernel for its IPC. */
-const nextLibraries = '/opt/next/usr/lib/x86_64-linux-gnu';
-const haveNextRocr = existsSync(`${nextLibraries}/libhsa-runtime64.so.1`);
-const sharer = haveNextRocr
-  ? `/next/ld-linux-x86-64.so.2 --library-path /next /usr/bin/${worker} --share --ipc`
-  : `${worker} --share`;
+const sharer = haveNextRocr ? withNextRocr(`${worker} --share --ipc`) : `${worker} --share`;
 
 /** Commands of the children, which report in folders of their own, by folder. */
 const children: Readonly<Record<string, string>> = {

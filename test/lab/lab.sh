@@ -19,6 +19,7 @@
 # processor
 #   --next-kernel        a guest with the kernel that follows (npm run test:kfdsim makes its image); its GPU is of the
 # real driver alone
+#   --newest             a guest with Debian's newest podman, runtimes and CRIU (npm test -- --newest makes its image)
 #   --cable END:FILE     an end, a or b, of a network between two guests of pair.sh; FILE is a Unix socket
 #   --rate MBIT          what the guest sends into it, in 1,000,000 bits a second (default: no limit)
 #   --init FILE          runs FILE as the guest's process 1 instead of guest-init (the lab's own test does)
@@ -36,7 +37,7 @@ usage() {
 }
 
 hostname=lab memory=12288 cpus=2 share= timeout=1800 boot_timeout=90 gpu= KERNEL_ARGUMENTS= driver=real
-with_gpu=1 systemd= coarse_timers= icount= next_kernel= init=$LAB/guest-init cable= rate=0
+with_gpu=1 systemd= coarse_timers= icount= next_kernel= newest= init=$LAB/guest-init cable= rate=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hostname | --memory | --cpus | --share | --timeout | --boot-timeout | --driver | --modules | --kernel | --init | \
@@ -63,6 +64,7 @@ while [ $# -gt 0 ]; do
 	--coarse-timers) coarse_timers=1 && shift ;;
 	--icount) icount=1 cpus=1 && shift ;;
 	--next-kernel) next_kernel=1 && shift ;;
+	--newest) newest=1 && shift ;;
 	--) shift && break ;;
 	-*) usage ;;
 	*) break ;;
@@ -82,8 +84,10 @@ kfdsim) [ -z "$with_gpu" ] || [ -z "$next_kernel" ] || usage ;;
 esac
 [ -z "$share" ] || [ -d "$share" ] || die "--share $share: no such folder"
 
+[ -z "$newest" ] || [ -z "$next_kernel" ] || usage
 image=$(image_dir)
 [ -z "$next_kernel" ] || image=$(next_image_dir)
+[ -z "$newest" ] || image=$(newest_image_dir)
 [ -d "$image" ] || die "the guest's image is missing or its recipe changed: run npm run setup"
 [ -d "$(emulator_dir)" ] || die "the emulator is missing or its recipe changed: run npm run setup"
 modules=$driver${next_kernel:+-next}

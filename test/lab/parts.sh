@@ -26,6 +26,14 @@ next_image_dir() {
 	echo "$CACHE/next-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "${own[@]}")"
 }
 
+# Of the newest podman, runtimes and CRIU that Debian has, on the guest's own kernel: a root file system, and an image.
+newest_recipe=("$LAB"/newest{.sh,-packages.list} "$LAB/guest-packages.list")
+newest_dir() { echo "$CACHE/newest-$(digest "${newest_recipe[@]}")"; }
+newest_image_dir() {
+	local own=("${newest_recipe[@]}" "$LAB/next-image.sh")
+	echo "$CACHE/newest-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "${own[@]}")"
+}
+
 # versions_match: whether the builder's headers are those of the guest's kernel.
 versions_match() { [ -d "$(builder_dir)/usr/src/linux-headers-$(ls "$(rootfs_dir)/lib/modules")" ]; }
 
@@ -68,6 +76,14 @@ build_next_kernel() {
 	build_cached "next kernel" "$(next_kernel_dir)" "$LAB/next-kernel.sh" "$LAB/next-kernel.list" || return 1
 	build_cached "next kernel's guest image" "$(next_image_dir)" \
 		"$LAB/next-image.sh" "$(rootfs_dir)" "$(next_kernel_dir)" "$(node_dir)" "$(next_packages_dir)"
+}
+
+# build_newest: its suites are not always whole, and only tests of the newest releases need it.
+build_newest() {
+	build_cached "newest packages" "$(newest_dir)" \
+		"$LAB/newest.sh" "$LAB/guest-packages.list" "$LAB/newest-packages.list" || return 1
+	build_cached "newest guest image" "$(newest_image_dir)" \
+		"$LAB/next-image.sh" "$(newest_dir)" "$(rootfs_dir)" "$(node_dir)" "$(next_packages_dir)"
 }
 
 # from_sources NAME OUTPUT BUILDER SCRIPT SOURCE...: runs SCRIPT BUILDER OUTPUT, unless OUTPUT was made from these very

@@ -230,6 +230,7 @@ GpuVmas gpu_vmas(int pid, int kfd_major) {
   const std::string maps = text_of(proc(pid, "maps"));
   std::string_view rest = maps;
   while (const auto line = take_line(rest)) {
+    if (line->ends_with(kIoUring)) vmas.io_uring = true;
     // A container may have its device nodes anywhere, so any file may be one.
     if (line->find(" /") == line->npos) continue;
     DeviceVma vma = vma_of(*line, pid);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/os/fd.h"
@@ -39,6 +40,10 @@ std::string comm(int pid);
 std::string namespace_of(int pid, const char* name);
 /// True when KFD lists `pid` as one of its processes (/sys/class/kfd/kfd/proc).
 bool is_kfd_process(int pid, const std::string& root = "");
+
+/// The name of io_uring's file, in links of descriptors and in maps
+/// (io_uring/io_uring.c:io_uring_get_file@6.12.118).
+inline constexpr std::string_view kIoUring = "anon_inode:[io_uring]";
 
 struct OpenFile {
   int fd;
@@ -75,8 +80,10 @@ struct GpuVmas {
   std::vector<DeviceVma> devices;    // of KFD and render nodes, whatever path they were opened by
   std::vector<std::uint32_t> cards;  // minors of card nodes
   std::vector<DmabufVma> dmabufs;    // made by a dma-buf's descriptor
+  bool io_uring = false;             // rings of io_uring are mapped, whose descriptor may be closed
 };
-/// The mappings of `pid` that may be a GPU's. Throws Error{io}.
+/// The mappings of `pid` that may be a GPU's, and whether there are rings of io_uring. Throws
+/// Error{io}.
 GpuVmas gpu_vmas(int pid, int kfd_major);
 
 }  // namespace kfdcp::procfs

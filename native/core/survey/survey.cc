@@ -75,6 +75,7 @@ void collect_maps(const HostFacts& host, ProcessFacts& process, std::set<std::ui
     }
   }
   process.mapped_cards = vmas.cards;
+  process.io_uring = vmas.io_uring;
   process.foreign_maps.assign(foreign.begin(), foreign.end());
   for (const auto& [start, inode] : vmas.dmabufs) process.mapped_dmabufs.push_back({start, inode});
 }
@@ -106,6 +107,8 @@ ProcessFacts collect_process(int pid, const HostFacts& host, Collected& into) {
       facts.dmabufs.push_back({file.fd, file.inode});
     } else if (file.link == "anon_inode:kfd_smi_ev") {
       facts.smi_descriptors.push_back(file.fd);
+    } else if (file.link == procfs::kIoUring) {
+      facts.io_uring = true;
     }
   }
   std::ranges::copy_if(used, std::back_inserter(facts.without_node),

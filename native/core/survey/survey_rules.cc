@@ -55,6 +55,8 @@ class Rules {
       refuse(who(process.pid) + " listens to KFD SMI events on descriptor " + std::to_string(fd) +
              ": such a descriptor cannot be saved");
     }
+    // CRIU fails as well, but only after the pause, and without the name.
+    if (process.io_uring) refuse(who(process.pid) + " uses io_uring, which CRIU cannot save");
   }
 
   /// A restored task that asks for a dma-buf is known by the pid it has in its own namespace.

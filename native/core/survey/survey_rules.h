@@ -26,6 +26,7 @@ struct ProcessFacts {
   std::vector<std::uint32_t> without_node;
   bool foreign_user_namespace = false;
   std::vector<int> smi_descriptors;
+  bool io_uring = false;  // it has rings open or mapped
   struct Dmabuf {
     int fd;
     std::uint64_t inode;

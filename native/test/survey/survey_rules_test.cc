@@ -96,6 +96,7 @@ TEST_CASE("survey: a tree without a GPU is never refused") {
   facts.processes[0].foreign_user_namespace = true;
   facts.processes[0].dmabufs = {{5, 77}};
   facts.processes[0].smi_descriptors = {6};
+  facts.processes[0].io_uring = true;
   CHECK(facts.without_gpu());
   CHECK(decide(facts).refusals.empty());
   for (const auto& with : {sound()}) CHECK_FALSE(with.without_gpu());
@@ -118,6 +119,10 @@ TEST_CASE("survey: descriptors that cannot be saved") {
     CHECK(refusal(facts) ==
           "pid 101 (c101) maps dma-buf inode 77 at address 0x7f0000001000: CRIU cannot save a "
           "mapping of a dma-buf");
+  }
+  SUBCASE("io_uring, of a process without the GPU") {
+    facts.processes[0].io_uring = true;
+    CHECK(refusal(facts) == "pid 101 (c101) uses io_uring, which CRIU cannot save");
   }
   SUBCASE("SMI events") {
     facts.processes[1].smi_descriptors = {9};

@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "core/os/procfs.h"
@@ -18,6 +21,11 @@ constexpr char kDevices[] = "Character devices:\n  1 kfd\n\nBlock devices:\n";
 
 void keep_open(const std::string& path, int flags) {
   if (::open(path.c_str(), flags) == -1) ::_exit(1);
+}
+
+UniqueFd open_ring() {
+  io_uring_params params{};
+  return UniqueFd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &params)));
 }
 
 /// KFD of `host` has these processes.
@@ -62,6 +70,32 @@ TEST_CASE("survey: the owner's files come with it, each struct file once") {
   CHECK(process.pidfd);
   CHECK(process.kfd_files.size() == 2);
   CHECK(process.render_files.empty());
+}
+
+TEST_CASE("survey: rings of io_uring, open or mapped alone" *
+          doctest::description("this kernel gives no io_uring") * doctest::skip(!open_ring())) {
+  const Folder host;
+  host.write("proc/devices", kDevices);
+  bool closed = false;
+  SUBCASE("open") {}
+  SUBCASE("mapped alone") { closed = true; }
+  const Child child([&] {
+    close_inherited();
+    keep_open("/dev/null", O_RDWR);
+    UniqueFd ring = open_ring();
+    void* base = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, ring.get(), IORING_OFF_SQ_RING);
+    if (base == MAP_FAILED) ::_exit(1);
+    if (closed) {
+      ring = UniqueFd();
+    } else if (::munmap(base, 4096) == -1) {
+      ::_exit(1);
+    }
+    if (ring.release() == 0) ::_exit(1);  // it stays open
+  });
+  list_in_kfd(host, child.pid());
+  const Survey survey = survey_tree(child.pid(), host.path());
+  REQUIRE(survey.refusals.size() == 1);
+  CHECK(survey.refusals[0].ends_with(" uses io_uring, which CRIU cannot save"));
 }
 
 TEST_CASE("survey: facts of a process reach the rules") {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import type { Outcome } from './command.js';
+import { attempt, type Outcome } from './command.js';
 import type { Container } from './container.js';
 import { criuLog, namedSessionLog, type Operation } from './session.js';
 
@@ -14,8 +14,11 @@ export async function assertExplained(
   reason: RegExp,
 ): Promise<void> {
   const texts = [outcome.stderr];
-  // The engine names CRIU's log; CRIU's log names ours where there was a session.
-  if (outcome.stderr.includes(`${operation}.log`)) texts.push(criuLog(job, operation));
+  // The engine names CRIU's log, which is otherwise where docs/troubleshooting.md says; CRIU's log names ours where
+  // there was a session.
+  const { stdout: folder } = await attempt('podman', 'inspect', '-f', '{{.StaticDir}}', job.name);
+  const named = outcome.stderr.includes(`${operation}.log`);
+  if (named || folder === job.bundle) texts.push(criuLog(job, operation));
   const session = namedSessionLog(texts.join('\n'));
   if (session !== undefined && existsSync(session)) texts.push(readFileSync(session, 'utf8'));
   const found = texts.some((text) => reason.test(text));

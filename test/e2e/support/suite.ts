@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { forgetArchives } from './archive.js';
 import { sessionCgroups } from './cgroups.js';
 import { attempt, until } from './command.js';
 import { type Engine, engines, removeContainers } from './container.js';
 import { dangerousCalls, type Gpu, gpuObjects, loadGpu } from './gpu.js';
 import { type Lane, Lanes } from './lanes.js';
+import { partTest } from './part.js';
 import { sessionPids } from './session.js';
 
 const runDirectory = '/run/kfd-checkpoint';
@@ -27,7 +28,7 @@ export function scenario(
   body: (lane: Lane) => Promise<void>,
   { skip, gpu }: ScenarioOptions = {},
 ): void {
-  test(name, { concurrency: true, skip: skip ?? false }, async (suite) => {
+  partTest(name, { concurrency: true, skip: skip ?? false }, async (suite) => {
     if (gpu !== undefined) await loadGpu(gpu);
     try {
       await inLanes(name, body, suite);

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     try {
       std::optional<lab::Peer> peer;
       const auto run = [&options](int socket, kfdcp::UniqueFd place) {
-        return lab::run_sharer(socket, std::move(place), options.seed, options.limit);
+        return lab::run_sharer(socket, std::move(place), options);
       };
       // ROCr's IPC by dma-bufs; the other one needs a call that no kernel but AMD's own has.
       if (options.ipc) setenv("HSA_ENABLE_IPC_MODE_LEGACY", "0", 0);

@@ -37,4 +37,7 @@ std::unique_ptr<Holding> hold_split(const Runtime& runtime, Dma& dma, const Patt
 /// --map-dmabuf: a mapping of a GEM BO by its dma-buf, neither of which is open any more.
 std::unique_ptr<Holding> hold_mapping(const Runtime& runtime, const Pattern& pattern);
 
+/// --io-uring: rings of io_uring.
+std::unique_ptr<Holding> hold_io_uring();
+
 }  // namespace lab

@@ -27,6 +27,7 @@ constexpr Switch kSwitches[] = {
     {"--other-gpu", &Options::other_gpu},
     {"--split", &Options::split},
     {"--map-dmabuf", &Options::map_dmabuf},
+    {"--io-uring", &Options::io_uring},
     {"--share", &Options::share},
     {"--ipc", &Options::ipc},
 };
@@ -52,6 +53,7 @@ constexpr Number kNumbers[] = {
     {"--changes-mib", kMaxMib, [](Options& o, std::uint64_t n) { o.changes_bytes = n << 20; }},
     {"--seed", kMax64, [](Options& o, std::uint64_t n) { o.seed = n; }},
     {"--gpu", 7, [](Options& o, std::uint64_t n) { o.gpu = n; }},
+    {"--peer-gpu", 7, [](Options& o, std::uint64_t n) { o.peer_gpu = n; }},
     {"--dispatch-ms", kMaxDispatchMs,
      [](Options& o, std::uint64_t n) { o.dispatch = std::chrono::milliseconds(n); }},
     {"--step-ms", kMaxMs,
@@ -150,7 +152,9 @@ Holds known data on a GPU, keeps computing, and proves on request that all of it
   --other-gpu        hold a VRAM BO of another GPU, mapped on both
   --split            split the mapping of a BO, and put a mapped file between BOs
   --map-dmabuf       map a dma-buf by its descriptor
+  --io-uring         hold rings of io_uring
   --share            share a BO with a second GPU process
+  --peer-gpu N       with --share: that process works on the N-th GPU it sees (0)
   --ipc              with --share: another one by ROCr's IPC, which wants ROCr 6.4 or newer
   --dispatch-ms MS   start a dispatch that takes MS ms on the GPU (simulated GPU only)
   --step-ms MS       one step of the counter in VRAM every MS ms (100; 0: none)

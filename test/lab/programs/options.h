@@ -19,7 +19,8 @@ struct Options {
   std::size_t changes_bytes = 0;   // of it, with each step
   std::uint64_t seed = 1;
   bool compressible = false;
-  std::size_t gpu = 0;  // which of those it sees
+  std::size_t gpu = 0;       // which of those it sees
+  std::size_t peer_gpu = 0;  // likewise, of the process it shares with
   bool pending_barrier = false;
   bool events_waiter = false;
   bool dmabuf = false;
@@ -30,6 +31,7 @@ struct Options {
   bool other_gpu = false;
   bool split = false;
   bool map_dmabuf = false;
+  bool io_uring = false;
   bool share = false;
   bool ipc = false;
   std::chrono::milliseconds dispatch{0};      // how long one takes on the GPU; 0: none

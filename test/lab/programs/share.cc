@@ -19,8 +19,11 @@ constexpr std::size_t kSharedBytes = std::size_t{4} << 20;
 
 class SharerWork : public PeerWork {
  public:
-  SharerWork(kfdcp::UniqueFd place, std::uint64_t seed, std::chrono::milliseconds limit)
-      : place_(std::move(place)), pattern_(seed), dma_(runtime_, limit) {}
+  SharerWork(kfdcp::UniqueFd place, const Options& options)
+      : place_(std::move(place)),
+        runtime_(options.peer_gpu),
+        pattern_(options.seed),
+        dma_(runtime_, options.limit) {}
 
   kfdcp::UniqueFd exchange(const kfdcp::UniqueFd& dmabuf, const Note& note) override {
     std::ranges::copy(note, handle_.handle);
@@ -111,9 +114,8 @@ std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Patt
   return std::make_unique<HeldShare>(runtime, dma, pattern, peer, ipc);
 }
 
-int run_sharer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,
-               std::chrono::milliseconds limit) try {
-  SharerWork work(std::move(place), seed, limit);
+int run_sharer(int socket, kfdcp::UniqueFd place, const Options& options) try {
+  SharerWork work(std::move(place), options);
   return serve_peer(socket, work) ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "gpu-worker: peer: %s\n", error.what());

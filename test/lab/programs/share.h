@@ -1,13 +1,12 @@
 // VRAM BOs shared by two GPU processes.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
 
 #include "core/os/fd.h"
 #include "dma.h"
 #include "holding.h"
+#include "options.h"
 #include "pattern.h"
 #include "peer.h"
 #include "runtime.h"
@@ -22,8 +21,7 @@ namespace lab {
 std::unique_ptr<Holding> hold_share(const Runtime& runtime, Dma& dma, const Pattern& pattern,
                                     const Peer& peer, bool ipc);
 
-/// The peer of hold_share(), with a ROCr of its own.
-int run_sharer(int socket, kfdcp::UniqueFd place, std::uint64_t seed,
-               std::chrono::milliseconds limit);
+/// The peer of hold_share(), with a ROCr of its own, on the GPU of --peer-gpu.
+int run_sharer(int socket, kfdcp::UniqueFd place, const Options& options);
 
 }  // namespace lab

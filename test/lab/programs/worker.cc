@@ -50,6 +50,7 @@ Worker::Worker(const Options& options, const Peer* peer)
   if (options_.split) {
     held_.push_back(hold_split(runtime_, dma_, pattern_, options_.control_dir + "/split.bin"));
   }
+  if (options_.io_uring) held_.push_back(hold_io_uring());
   if (options_.map_dmabuf) held_.push_back(hold_mapping(runtime_, pattern_));
   if (peer != nullptr) held_.push_back(hold_share(runtime_, dma_, pattern_, *peer, options.ipc));
   if (options_.fork_holder) held_.push_back(hold_fork());

@@ -1,0 +1,20 @@
+/** Scenarios belong to parts, which are files of test/e2e. Names of tests begin with their part's. */
+
+import { type TestContext, type TestOptions, test } from 'node:test';
+
+let part = '';
+
+/** Loads a part. Its tests run in their turn. */
+export async function load(name: string): Promise<void> {
+  part = name;
+  await import(`../${name}.js`);
+}
+
+/** A test of the part that is being loaded. */
+export function partTest(
+  name: string,
+  options: TestOptions,
+  body: (context: TestContext) => Promise<void>,
+): void {
+  test(`${part}: ${name}`, options, body);
+}

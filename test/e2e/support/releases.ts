@@ -1,0 +1,44 @@
+/** What a run of the scenarios is a result for: releases of the kernel and of all programs that take part. */
+
+import { existsSync, readFileSync } from 'node:fs';
+import { release } from 'node:os';
+import { parseVersion } from '../../../src/runtime/versions.js';
+import { attempt, run } from './command.js';
+import { usualGpu } from './gpu.js';
+
+/** Of Debian's next releases, unpacked. */
+export const nextCriu = '/opt/next/criu';
+export const haveNextCriu = existsSync(nextCriu);
+
+/** ROCr whose IPC goes by dma-bufs: that of Debian 13 needs a call of AMD's own kernel for its IPC. */
+export const nextLibraries = '/opt/next/usr/lib/x86_64-linux-gnu';
+export const haveNextRocr = existsSync(`${nextLibraries}/libhsa-runtime64.so.1`);
+
+/** `command`, a program of /usr/bin, with that ROCr in a container that has the libraries as /next. */
+export function withNextRocr(command: string): string {
+  return `/next/ld-linux-x86-64.so.2 --library-path /next /usr/bin/${command}`;
+}
+
+/** The CRIU of the whole run is then the next one. */
+export async function useNextCriu(): Promise<void> {
+  await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
+}
+
+const programs = ['podman', 'crun', 'runc', 'containerd', 'criu'] as const;
+
+async function releaseOf(program: string): Promise<[string, string]> {
+  const { stdout } = await attempt(program, '--version');
+  const found = parseVersion(stdout)?.text;
+  if (found === undefined) throw new Error(`${program} --version: ${stdout}`);
+  return [program, found];
+}
+
+/** By name, in a table's order. Throws when a program is absent or tells no release. */
+export async function releases(): Promise<Readonly<Record<string, string>>> {
+  const [, system = ''] =
+    /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8')) ?? [];
+  const { driver, parameters } = usualGpu;
+  const drivers = { real: "the kernel's amdgpu", kfdsim: ['kfdsim', ...parameters].join(' ') };
+  const told = await Promise.all(programs.map(releaseOf));
+  return { system, kernel: release(), driver: drivers[driver], ...Object.fromEntries(told) };
+}
