@@ -33,7 +33,7 @@ test('the sandbox of a pod is not restored, and the log says so; its container i
     /^one: io\.kfd-checkpoint\.restore-from of the pod is ignored for its sandbox$/,
   );
   assert.equal((await create('container')).code, 9, 'it is looked into');
-  assert.deepEqual([one.asked, one.troubles.length], [[['preflight']], 1]);
+  assert.deepEqual([one.asked, one.troubles.length], [[['preflight', 'move']], 1]);
 });
 
 test('one container of a pod is named behind a slash, and has precedence', async (t) => {
