@@ -12,6 +12,7 @@ import { statusAt } from './control-client.js';
 import { listRecords } from './journal.js';
 import { releaseMemory } from './memory.js';
 import type { Places } from './places.js';
+import { Work } from './work.js';
 
 const never = new AbortController().signal;
 const youngMs = 60_000;
@@ -43,12 +44,16 @@ export async function removeIfEmpty(path: string): Promise<void> {
  * source that did would hear "failed". Throws Node's error, E_HOST.
  */
 export async function removeDeadFiles(places: Places, run: Run): Promise<void> {
-  const known = new Set((await listRecords(places.journal)).map(({ id }) => id));
+  // A source of the same migration, which may be on this host, needs nothing of it.
+  const records = (await listRecords(places.journal)).filter(({ side }) => side === 'target');
+  const known = new Set(records.map(({ id }) => id));
   const names = await namesIn(places.run);
   const ids = new Set(names.flatMap((name) => /^([0-9a-f]{32})\./.exec(name)?.[1] ?? []));
   for (const id of [...ids].filter((one) => !known.has(one))) {
     const lock = await Lock.tryTake(places.lock(id));
     if (lock === undefined) continue;
+    // A restore that was never told to begin.
+    await new Work(places.work(id)).settle(() => true);
     await removeFiles(id, places, run);
     for (const path of [places.guardLog(id), places.control(id, 'target')])
       await promises.rm(path, { force: true });

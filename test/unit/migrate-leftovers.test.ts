@@ -37,6 +37,8 @@ test('a migration without record and process leaves nothing, others keep all', a
   const ofContainer = `${'4d'.repeat(32)}.log`;
   await writeFile(`${places.run}/${ofContainer}`, 'of a source');
   await writeRecord({ ...firstRecords.target, id: owned, phase: 'owned' }, places.journal);
+  // Both sides may be on this host. The source brings its container back by itself.
+  await writeRecord({ ...firstRecords.source, id: dead, phase: 'returning' }, places.journal);
   const lock = await Lock.tryTake(places.lock(played));
   await removeDeadFiles(places, noMount);
   const kept = [played, owned].flatMap((id) => [...kinds, 'memory'].map((kind) => `${id}.${kind}`));

@@ -34,7 +34,9 @@ function present(): string[] {
     ...sessionCgroups()
       .filter((path) => !/\/migrate-[0-9a-f]+$/.test(path))
       .map((path) => `cgroup ${path}`),
-    ...mounts().map((point) => `mount ${point}`),
+    ...mounts()
+      .filter((point) => !point.startsWith('/run/kfd-checkpoint/migrations/'))
+      .map((point) => `mount ${point}`),
     ...(procs === '' ? [] : [`processes in ${ownCgroup}`]),
     ...calls.filter(([, count]) => count > 0).map(([name, count]) => `call ${name}: ${count}`),
   ];
