@@ -144,3 +144,25 @@ test('a session that cannot listen is refused, and leaves no folder', async (t) 
   assert.equal(await one.status, 0);
   assert.ok(!existsSync(folder));
 });
+
+test('a session is counted when it has ended, and one that is refused, too', async (t) => {
+  const { log_dir } = await logged(t);
+  const metrics_file = join(await temporaryFolder(t), 'kfd.prom');
+  const bend = { config: { log_dir, metrics_file } };
+  const ended = await startSession(t, await temporaryFolder(t), bend);
+  assert.ok(!existsSync(metrics_file), 'CRIU comes first');
+  ended.criu.kill('SIGKILL');
+  assert.equal(await ended.status, 0);
+  const criu = playedCriu(t);
+  await mkdir(join(runFolder(criu), 'sock'), { recursive: true });
+  t.after(() => rm(runFolder(criu), { recursive: true, force: true }));
+  const refused = await startSession(t, await temporaryFolder(t), bend, criu);
+  assert.equal(await refused.status, 0);
+  const text = readFileSync(metrics_file, 'utf8');
+  assert.match(text, /^kfd_checkpoint_sessions_total\{operation="restore",outcome="failed"\} 2$/m);
+  assert.match(text, /^kfd_checkpoint_failures_total\{operation="restore",code="E_IO"\} 1$/m);
+  assert.match(
+    text,
+    /^kfd_checkpoint_phase_seconds_total\{operation="restore",phase="prepare"\} \d/m,
+  );
+});

@@ -82,7 +82,7 @@ function dropInFinding(main: ContainerdConfig, dropIn: ContainerdConfig, used: R
   const replaced = dropIn.plugins.find((plugin) => main.plugins.includes(plugin));
   if (replaced !== undefined) {
     const message = `${dropInPath}: replaces the settings of ${replaced} in ${containerdConfigPath}`;
-    return warn(name, message, `${configure}: it prints the lines for the file`);
+    return warn(name, message, 'run "kfd-checkpoint configure containerd --edit"');
   }
   if (!importsDropIn(main)) {
     const line = `imports = ["${dropInPattern}"]`;
