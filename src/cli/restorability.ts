@@ -15,7 +15,7 @@ import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
 import { type Cdi, readCdi } from '../runtime/cdi.js';
-import { isOfContainerd } from './containerd-steps.js';
+import { isOfContainerd, isOfKubelet } from './containerd-steps.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { choicesOf, type NamedGpus, namedGpus } from './named-gpus.js';
@@ -130,7 +130,8 @@ async function judge(
     ...choices,
     ...choicesOf(named, { cdi, host: now, manifest, annotations }),
   });
-  const place = canRewrite ? placeOnHost : placeAsIs;
+  // The shim gives a pod's container the numbers of the GPUs that the pod has.
+  const place = canRewrite || isOfKubelet(contents) ? placeOnHost : placeAsIs;
   const here = supplied(manifest, foldersFor(manifest, folders));
   const { host, placement } = await placeWhenFree(look, (now) =>
     place(here, now, choicesOn(now), wants),

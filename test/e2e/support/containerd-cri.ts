@@ -32,8 +32,16 @@ async function importPauseImage(): Promise<void> {
   }
 }
 
+/** What gives the GPU to the container that is saved, and to the one that continues it. */
+export interface PodGpus {
+  readonly first: readonly string[];
+  readonly again: readonly string[];
+  /** Looks at the first process of the latter. */
+  readonly look: (pid: number) => void;
+}
+
 /** Restarts the daemon for it. There must be no other container. */
-export async function podLife(containerd: Containerd): Promise<void> {
+export async function podLife(containerd: Containerd, gpus?: PodGpus): Promise<void> {
   await run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1');
   serveKubernetes(tables);
   await containerd.restart(nextRelease);
@@ -43,7 +51,7 @@ export async function podLife(containerd: Containerd): Promise<void> {
   mkdirSync(control.folder, { recursive: true });
   const pod = await Pod.start('pod', 'kfd');
   const command = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
-  const first = await pod.run('first', control.folder, command);
+  const first = await pod.run('first', control.folder, command, {}, gpus?.first);
   await control.ready();
   const proxies = (await shimsLeft()).filter((line) => line.includes('dist/shim/'));
   assert.equal(proxies.length, 1, `one proxy for all of a pod: ${proxies.join(', ')}`);
@@ -58,8 +66,9 @@ export async function podLife(containerd: Containerd): Promise<void> {
   const image = `${folder}/checkpoint`;
   await run('kfd-checkpoint', 'verify', image);
   const annotation = { 'io.kfd-checkpoint.restore-from': image };
-  const again = await pod.run('again', control.folder, command, annotation);
+  const again = await pod.run('again', control.folder, command, annotation, gpus?.again);
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  gpus?.look(Number(/^\d+/m.exec(await run('ctr', '-n', 'k8s.io', 'task', 'ps', again))?.[0]));
   await pod.remove(again);
   await pod.end();
   await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
