@@ -17,7 +17,7 @@ import { foldersFor, supplied } from '../manifest/elsewhere.js';
 import { type Cdi, readCdi } from '../runtime/cdi.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
-import { restoringEngine } from './kubelet-steps.js';
+import { kubeletEngine, restoringEngine } from './kubelet-steps.js';
 import { choicesOf, type NamedGpus, namedGpus } from './named-gpus.js';
 
 export interface Restorability extends CompleteContents {
@@ -130,7 +130,8 @@ async function judge(
     ...choices,
     ...choicesOf(named, { cdi, host: now, manifest, annotations }),
   });
-  const place = canRewrite ? placeOnHost : placeAsIs;
+  // The shim gives a pod's container the numbers of the GPUs that the pod has.
+  const place = canRewrite || kubeletEngine(contents) === 'containerd' ? placeOnHost : placeAsIs;
   const here = supplied(manifest, foldersFor(manifest, folders));
   const { host, placement } = await placeWhenFree(look, (now) =>
     place(here, now, choicesOn(now), wants),

@@ -8,6 +8,7 @@ import { archivePath } from './support/archive.js';
 import { attempt, run, until } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
 import { Containerd, haveNextRelease, nextRelease, shimsLeft, Task } from './support/containerd.js';
+import { podLife } from './support/containerd-cri.js';
 import { assertExplained } from './support/explained.js';
 import { gpuWith, loadGpu, meetComplaint, pinnedEventsPage } from './support/gpu.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
@@ -186,7 +187,7 @@ async function otherGpus(): Promise<void> {
 test('CDI: containerd', async (suite) => {
   const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
   await suite.test(
-    'CDI: a container of containerd is restored on the GPU that it is given',
+    'CDI: containers of ctr and of a pod are restored on the GPU that they are given',
     { skip },
     async () => {
       await loadGpu(gpuWith('gpus=2'));
@@ -194,6 +195,11 @@ test('CDI: containerd', async (suite) => {
       try {
         await containerd.restart(nextRelease);
         await otherGpus();
+        await podLife(containerd, {
+          first: ['amd.com/gpu=0'],
+          again: ['amd.com/gpu=1'],
+          look: (pid) => assertNodes(pid, 1, 'in the pod'),
+        });
         await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
         await meetComplaint(pinnedEventsPage);
       } finally {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cdiNames } from '../../src/archive/cdi-names.js';
 import { containerFacts } from '../../src/archive/container.js';
 import { rewriteConfig, rewriteSpec } from '../../src/archive/device-rules.js';
 import { parseConfig } from '../../src/config.js';
@@ -11,12 +12,15 @@ import { decodeParentFile } from '../../src/criu/parent-folder.js';
 import type { DeviceMove } from '../../src/gpu/device-numbers.js';
 import { parseGpuMap } from '../../src/gpu/gpu-map.js';
 import { parseDifferences } from '../../src/gpu/ignorable.js';
+import type { GpuPair } from '../../src/gpu/pair.js';
 import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
 import { sealOf } from '../../src/manifest/seal.js';
 import { parseContainerdConfig, runtimeText } from '../../src/runtime/containerd-config.js';
 import { withMember } from '../../src/runtime/json-text.js';
 import { parseCrun } from '../../src/runtime/versions.js';
+import { amdCdi } from '../unit/cdi-specs.js';
 import { documentChanges } from '../unit/device-moves.js';
+import { hostWith } from '../unit/host-builder.js';
 import { fixtures } from '../unit/paths.js';
 import { json, type Parser, texts, unlessRefused, unlessSyntax } from './parser.js';
 
@@ -59,30 +63,38 @@ const moves: readonly DeviceMove[] = [
   { what: 'gpu 0', gpu: 0, from: { major: 226, minor: 128 }, to: { major: 226, minor: 200 } },
 ];
 const annotations = { 'io.kfd-checkpoint.kfd-device': '511:0' };
-const spec = `{"annotations":{"io.kfd-checkpoint.kfd-device":"244:0","io.container.manager":"libpod"},
+const host = hostWith({ render_minor: 128 }, { render_minor: 129 });
+const second = { recorded: host.gpus[0]?.record, present: host.gpus[1] } as GpuPair;
+const cdi = amdCdi([128, 129].map((render) => ({ card: render - 128, render })));
+const changes = { ...documentChanges(moves, annotations), cdi: cdiNames([second], cdi, host) };
+const spec = `{"annotations":{"cdi.k8s.io/x":"amd.com/gpu=0","io.kfd-checkpoint.kfd-device":"244:0","io.container.manager":"libpod"},
 "mounts":[{"destination":"/data","type":"bind","source":"/srv/data"}],"big":18446744073709551615,
 "linux":{"cgroupsPath":"a","devices":[{"path":"/dev/kfd","type":"c","major":244,"minor":0},
 {"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128}],
 "resources":{"devices":[{"allow":true,"type":"c","major":226,"minor":128,"access":"rwm"}]}}}`;
-const config = `{"id":"x","name":"n","runtime":"crun","spec":${spec},"device_host_src":[{"path":"/dev/kfd"}]}`;
+const config = `{"id":"x","name":"n","runtime":"crun","spec":${spec},"device_host_src":[{"path":"/dev/kfd"}],
+"cdiDevices":["amd.com/gpu=0","vendor.com/nic=1"]}`;
 
 const documents: Parser = {
   name: 'documents',
   seeds: texts(spec, config),
-  tokens: [...json, '"linux":', '"devices":', '"annotations":', '"major":', '"device_host_src":'],
+  tokens: [
+    ...json,
+    '"linux":',
+    '"cdiDevices":',
+    'amd.com/gpu=1',
+    '"devices":',
+    '"annotations":',
+    '"major":',
+    '"device_host_src":',
+  ],
   run(input) {
     const text = input.toString();
     for (const rewrite of [rewriteSpec, rewriteConfig]) {
-      const once = unlessRefused(['E_IMAGE_CORRUPT'], () =>
-        rewrite(text, documentChanges(moves, annotations)),
-      );
+      const once = unlessRefused(['E_IMAGE_CORRUPT'], () => rewrite(text, changes));
       if (once === undefined) continue;
       JSON.parse(once);
-      assert.equal(
-        rewrite(once, documentChanges(moves, annotations)),
-        once,
-        'a second time changes nothing',
-      );
+      assert.equal(rewrite(once, changes), once, 'a second time changes nothing');
     }
     const facts = containerFacts(text, text);
     for (const { source } of facts?.hostFolders ?? []) assert.ok(source.startsWith('/'));

@@ -58,6 +58,11 @@ test('a kubelet’s archive, and buildah’s image of it, are read as podman’s
     const checked = await run('check', '--root', root, '--format', 'json', name);
     assert.equal(JSON.parse(checked.stdout).restorable, true, checked.stderr);
   }
+  // A pod's container gets the numbers of its own GPUs.
+  const other = await bentHost(t, 'two-gpus', { 'sys/class/kfd/kfd/dev': '511:0\n' });
+  const moved = await run('check', '--root', other, '--format', 'json', file);
+  const { restorable, needs_rewriting, moves } = JSON.parse(moved.stdout);
+  assert.deepEqual([restorable, needs_rewriting, moves.length], [true, false, 1]);
   // podman cannot read it: a pod restores its image directory.
   const unpack = ['tar', '--force-local', '-C', 'FOLDER', '-xf', file, 'checkpoint'];
   const annotation = 'io.kfd-checkpoint.restore-from=FOLDER/checkpoint';

@@ -33,18 +33,31 @@ async function importPauseImage(): Promise<void> {
   }
 }
 
+/** What gives the GPU to the container that is saved, and to the one that continues it. */
+export interface PodGpus {
+  readonly first: readonly string[];
+  readonly again: readonly string[];
+  /** Looks at the first process of the latter. */
+  readonly look: (pid: number) => void;
+}
+
 /** As in docs/kubernetes.md: the annotation is the pod's, which its sandbox gets, too. */
-async function podOfItsOwn(image: string, control: Control, command: string[]): Promise<void> {
+async function podOfItsOwn(
+  image: string,
+  control: Control,
+  command: string[],
+  gpus: PodGpus | undefined,
+): Promise<void> {
   const annotations = { 'io.kfd-checkpoint.restore-from/job': image };
   const pod = await Pod.start('pod-again', 'kfd', annotations);
-  const job = await pod.run('job', control.folder, command);
+  const job = await pod.run('job', control.folder, command, {}, gpus?.again);
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
   await pod.remove(job);
   await pod.end();
 }
 
 /** Restarts the daemon for it. There must be no other container. */
-export async function podLife(containerd: Containerd): Promise<void> {
+export async function podLife(containerd: Containerd, gpus?: PodGpus): Promise<void> {
   // That of the distribution has lines of another version.
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', 'version = 3\n');
@@ -57,7 +70,7 @@ export async function podLife(containerd: Containerd): Promise<void> {
   mkdirSync(control.folder, { recursive: true });
   const pod = await Pod.start('pod', 'kfd');
   const command = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
-  const first = await pod.run('first', control.folder, command);
+  const first = await pod.run('first', control.folder, command, {}, gpus?.first);
   await control.ready();
   const proxies = (await shimsLeft()).filter((line) => line.includes('dist/shim/'));
   assert.equal(proxies.length, 1, `one proxy for all of a pod: ${proxies.join(', ')}`);
@@ -72,10 +85,11 @@ export async function podLife(containerd: Containerd): Promise<void> {
   const image = `${folder}/checkpoint`;
   await run('kfd-checkpoint', 'verify', image);
   const annotation = { 'io.kfd-checkpoint.restore-from': image };
-  const again = await pod.run('again', control.folder, command, annotation);
+  const again = await pod.run('again', control.folder, command, annotation, gpus?.again);
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
+  gpus?.look(Number(/^\d+/m.exec(await run('ctr', '-n', 'k8s.io', 'task', 'ps', again))?.[0]));
   await pod.remove(again);
   await pod.end();
-  await podOfItsOwn(image, control, command);
+  await podOfItsOwn(image, control, command, gpus);
   await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
 }

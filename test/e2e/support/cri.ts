@@ -52,14 +52,16 @@ export class Pod {
     return this.#id;
   }
 
-  /** A container with the GPU, and this folder of the host as its /ctl; its id. */
+  /** A container with these nodes and CDI devices, and this folder of the host as its /ctl; its id. */
   async run(
     name: string,
     folder: string,
     command: readonly string[],
     annotations: Readonly<Record<string, string>> = {},
+    gpu: readonly string[] = ['/dev/kfd', '/dev/dri/renderD128'],
   ): Promise<string> {
-    const devices = ['/dev/kfd', '/dev/dri/renderD128'].map((path) => ({
+    const isNode = (name: string) => name.startsWith('/');
+    const devices = gpu.filter(isNode).map((path) => ({
       container_path: path,
       host_path: path,
       permissions: 'rwm',
@@ -71,6 +73,7 @@ export class Pod {
       annotations,
       mounts: [{ container_path: '/ctl', host_path: folder }],
       devices,
+      CDI_devices: gpu.filter((name) => !isNode(name)).map((name) => ({ name })),
       log_path: `${name}.log`,
       linux: { security_context: namespaces },
     };
