@@ -30,10 +30,12 @@ export async function podman(
   return { status, printed };
 }
 
-/** Podman has said the reason itself. Its status becomes ours. */
+/** Podman has said the reason itself, except podman 6, which names no log of CRIU. Its status becomes ours. */
 export function podmanFailure({ status, printed }: PodmanResult): KnownFailure {
   const error = new KfdError('E_IO', `podman: ended with status ${status}`, {
-    hint: 'see what podman has printed before this line',
+    hint:
+      "see what podman has printed before this line, and CRIU's log, dump.log or restore.log, " +
+      'in the folder that "podman inspect --format {{.StaticDir}} CONTAINER" names',
     details: { status, podman_output: printed },
   });
   return new KnownFailure(status, error);
