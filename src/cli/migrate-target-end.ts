@@ -4,11 +4,11 @@ import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
+import { engineOf } from '../migrate/engines.js';
 import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { archiveName, placesBelow } from '../migrate/places.js';
-import { PodmanContainer } from '../migrate/podman.js';
 import { Meter, resultOf } from '../migrate/status.js';
 import { prepareStore } from '../migrate/store.js';
 import { reopen } from '../migrate/takeover.js';
@@ -131,9 +131,9 @@ export class TargetEnd {
   }
 
   /** A target removes by the id. So nothing with this id may be here: the source's own host is no target. */
-  async #refuseKnown({ container, container_id: containerId }: Begin): Promise<void> {
-    const { run } = this.#services;
-    const state = await new PodmanContainer(containerId, run, this.#root).state();
+  async #refuseKnown(begin: Begin): Promise<void> {
+    const { container } = begin;
+    const state = await engineOf(begin, this.#setting()).container.state();
     if (state === 'none') return;
     throw new KfdError('E_HOST', `${container}: this container is on the target already`, {
       hint: 'name another host, or remove the container there',

@@ -7,6 +7,7 @@ import { unnamedFile } from '../os/temporary.js';
 import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
 import { sendContents } from './contents.js';
+import type { Command, Engine } from './engine.js';
 import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
@@ -52,6 +53,7 @@ export interface LeavingSetting {
 export class Leaving {
   readonly #record: SourceRecord;
   readonly #setting: LeavingSetting;
+  readonly #engine: Engine;
   readonly #work: Work;
   readonly #folder: string;
   readonly #fifo: string;
@@ -62,11 +64,12 @@ export class Leaving {
   /** Of memory that was sent ahead. */
   #memoryBytes = 0;
 
-  constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
+  constructor(record: SourceRecord, setting: LeavingSetting, engine: Engine, work: Work) {
     const { id, container_id: containerId } = record;
     const places = placesBelow(setting.root);
     this.#record = record;
     this.#setting = setting;
+    this.#engine = engine;
     this.#work = work;
     this.#folder = places.keptOf(id);
     this.#fifo = places.fifo(containerId);
@@ -97,11 +100,10 @@ export class Leaving {
       onProgress: (bytes) => this.#tell(bytes),
     });
     this.#stream = stream;
-    const previous = hasMemory ? ['--with-previous'] : [];
-    const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
     const asked = { ...outlet, ...(before && { before }) };
     const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
-    const made = this.#checkpoint(words, asked, last).finally(() => stream.close());
+    const command = this.#engine.checkpoint(hasMemory);
+    const made = this.#checkpoint(command, asked, last).finally(() => stream.close());
     const { done: status, frozenAt } = await made;
     if (frozenAt !== undefined) mark('frozen', frozenAt);
     if (status === 0) return;
@@ -115,7 +117,7 @@ export class Leaving {
   async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
     await mkdir(folder, { mode: 0o700 });
     const asked = { folder, ...(before && { before }) };
-    const { done: status } = await this.#checkpoint(['--leave-running'], asked);
+    const { done: status } = await this.#checkpoint(this.#engine.round(), asked);
     if (status !== 0) throw await this.#failure();
     if (bytesBelow(folder) === 0) return false;
     await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
@@ -126,9 +128,8 @@ export class Leaving {
   async #memoryAhead(): Promise<boolean> {
     const { sendsMemory, store, onNoMemory } = this.#setting;
     if (!sendsMemory) return false;
-    const { container_id: containerId } = this.#record;
     const setting = {
-      containerId,
+      engine: this.#engine,
       store,
       kept: this.#folder,
       log: this.#log,
@@ -143,16 +144,14 @@ export class Leaving {
 
   /** `onBegin`: what the round before has is known, and podman begins. */
   #checkpoint(
-    words: readonly string[],
+    command: Command,
     outlet: Outlet,
     { descriptor, onBegin }: { readonly descriptor?: number; readonly onBegin?: () => void } = {},
   ) {
-    const { container_id: containerId } = this.#record;
-    const all = ['container', 'checkpoint', ...words, containerId];
     const options = { log: this.#log, ...(descriptor !== undefined && { descriptor }) };
     return this.#setting.whileAsked(outlet, () => {
       onBegin?.();
-      return this.#work.run('podman', all, options);
+      return this.#work.run(command, options);
     });
   }
 

@@ -3,18 +3,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { KfdError } from '../errors.js';
 import type { ListPages } from '../manifest/ancestors.js';
-import type { Run } from '../os/exec.js';
 import { momentNow } from './clock.js';
+import type { EngineSetting } from './engine.js';
+import { engineOf } from './engines.js';
 import { failureIn } from './failure-text.js';
 import { contentsOptions } from './gpu-folders.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
-import { previousFlags } from './memory-ahead.js';
-import { archiveName, placesBelow } from './places.js';
-import { PodmanContainer } from './podman.js';
+import { placesBelow } from './places.js';
 import { removeContents } from './store.js';
 import type { TargetHost } from './target-side.js';
 import type { Message } from './wire/messages.js';
@@ -25,11 +24,7 @@ export const guardVerb = 'migrate-guard';
 /** What the guard prints when it watches. */
 export const armed = 'armed\n';
 
-export interface HostSetting {
-  readonly root: string;
-  readonly run: Run;
-  /** This program: Node.js and its arguments up to the verb. */
-  readonly self: readonly [string, ...string[]];
+export interface HostSetting extends EngineSetting {
   readonly listPages: ListPages;
 }
 
@@ -40,10 +35,11 @@ export function targetHost(
   say: (message: Message) => void = () => undefined,
   choices: readonly string[] = [],
 ): TargetHost {
-  const { id, container_id: containerId, contents } = record;
+  const { id, contents } = record;
   const { root, run } = setting;
   const places = placesBelow(root);
-  const container = new PodmanContainer(containerId, run, root);
+  const engine = engineOf(record, setting);
+  const { container } = engine;
   const work = new Work(places.work(id));
   return {
     now: () => momentNow(root),
@@ -51,17 +47,10 @@ export function targetHost(
     removeRecord: () => removeRecord({ id, side: 'target' }, places.journal),
     arm: () => arm(id, setting),
     start: async () => {
-      const [node, ...before] = setting.self;
-      const words = ['restore', '--root', root, '--quiet', '--format', 'json', ...choices];
       const log = places.log(id);
-      const all = [
-        ...before,
-        ...words,
-        ...contentsOptions(contents, setting.listPages),
-        join(contents, archiveName),
-        ...previousFlags(contents),
-      ];
-      const status = await work.run(node, all, { log });
+      const options = contentsOptions(contents, setting.listPages);
+      const starts = engine.start({ folder: contents, contents: options, choices });
+      const status = await work.run(starts, { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;
       throw new KfdError('E_IO', 'restore: the container does not run', {

@@ -12,6 +12,7 @@ import { asKfdError, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { readTextIfAny } from '../os/files.js';
 import { Lock } from '../os/lock.js';
+import type { Command } from './engine.js';
 
 /**
  * The shell writes the number of its process group into the lock and keeps the lock for the program. The program and
@@ -55,18 +56,14 @@ export class Work {
    * Runs a program to its end, in a process group of its own. Resolves with its exit status; undefined when a signal
    * has ended it. Throws E_IO where another one is at work.
    */
-  async run(
-    command: string,
-    args: readonly string[],
-    { descriptor, log }: WorkOptions,
-  ): Promise<number | undefined> {
+  async run(command: Command, { descriptor, log }: WorkOptions): Promise<number | undefined> {
     await promises.mkdir(dirname(log), { recursive: true, mode: 0o700 });
     const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
     const output = await promises.open(log, O_WRONLY | O_CREAT | O_TRUNC, 0o600);
     try {
       const lock = await Lock.tryTake(this.#path);
       if (lock === undefined) throw busy(this.#path);
-      const child = spawn('sh', ['-c', script, 'sh', command, ...args], {
+      const child = spawn('sh', ['-c', script, 'sh', ...command], {
         detached: true,
         stdio: ['ignore', output.fd, output.fd, lock.fd, descriptor ?? 'ignore'],
       });
