@@ -1,6 +1,8 @@
 /** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
 import { readdirSync, rm } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { linkedImage } from '../../src/criu/task-link.js';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
@@ -116,7 +118,9 @@ export class Interceptor {
     try {
       const spec = readBundleSpec(bundle);
       const annotated = spec.annotations[restoreAnnotation];
-      const image = checkpoint === '' && typeof annotated === 'string' ? annotated : checkpoint;
+      const linked = linkedImage({ namespace: basename(dirname(bundle)), id }, this.#places.run);
+      const named = linked ?? (typeof annotated === 'string' ? annotated : '');
+      const image = checkpoint === '' ? named : checkpoint;
       if (spec.hasGpu && !isCrun(binary)) {
         const cgroup = image === '' ? undefined : cgroupRoot(spec.cgroupsPath, id);
         await useOurPlugin(bundle, spec, cgroup, this.#places);

@@ -4,6 +4,7 @@ import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { receiveRound } from '../migrate/ahead.js';
 import { targetVerb } from '../migrate/connection.js';
+import { taskVerb } from '../migrate/containerd-engine.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
@@ -15,6 +16,7 @@ import { armed, guardVerb, type HostSetting } from '../migrate/target-host.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { serveSource } from './migrate-target.js';
+import { taskCommand } from './migrate-task.js';
 
 export const hiddenVerbs: readonly string[] = [
   targetVerb,
@@ -22,6 +24,7 @@ export const hiddenVerbs: readonly string[] = [
   guardVerb,
   probeVerb,
   sweepVerb,
+  taskVerb,
 ];
 
 /** This program, as a process of its own. */
@@ -53,6 +56,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
         return receiveStream(id, places, context.native.unpackContents, context.out);
       }),
   );
+  program.addCommand(taskCommand(run));
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
   );

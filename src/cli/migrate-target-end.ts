@@ -2,10 +2,11 @@
 
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { taskFiles } from '../containerd/moving.js';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
 import { engineOf } from '../migrate/engines.js';
-import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
+import { bytesBelow, contentsFolders, roundFolder } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { archiveName, placesBelow } from '../migrate/places.js';
@@ -102,7 +103,7 @@ export class TargetEnd {
   }
 
   async #prepare(message: Begin): Promise<void> {
-    const { id, container, container_id: containerId } = message;
+    const { id, container, container_id: containerId, engine, namespace } = message;
     const places = placesBelow(this.#root);
     const lock = this.#side === undefined ? await Lock.tryTake(places.lock(id)) : undefined;
     if (lock === undefined || (await readRecord(id, 'target', places.journal)) !== undefined) {
@@ -121,6 +122,8 @@ export class TargetEnd {
       container_id: containerId,
       contents: await prepareStore(id, place, this.#setting()),
       lease_ms: message.lease_ms,
+      ...(engine && { engine }),
+      ...(namespace && { namespace }),
     };
     this.#archive = join(record.contents, archiveName);
     this.#begin = message;
@@ -193,13 +196,16 @@ export class TargetEnd {
         hint: 'run the migration again',
       });
     }
-    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
+    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch, engine } = this.#begin ?? {};
     const { listPages } = this.#services.native;
-    const folders = await realFolders(contentsFolders(dirname(this.#archive), listPages));
+    const folder = dirname(this.#archive);
+    const isTask = engine === 'containerd';
+    const checked = isTask ? join(roundFolder(folder, 0), taskFiles.image) : this.#archive;
+    const folders = await realFolders(contentsFolders(folder, listPages));
     const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
     const refused = refusal(
       'contents',
-      (await restorabilityOf(this.#archive, this.#services, options)).reasons,
+      (await restorabilityOf(checked, this.#services, options)).reasons,
     );
     if (refused !== undefined) throw refused;
   }

@@ -94,6 +94,7 @@ export class Leaving {
     const hasMemory = await this.#memoryAhead();
     const archive = await unnamedFile(store);
     this.#archive = archive;
+    if (!this.#engine.takesRequests) return this.#alone(archive, mark);
     const outlet = { folder: lastFolder(folder), stream: this.#fifo };
     const stream = await ContentsStream.open(outlet, {
       ...this.#way,
@@ -111,6 +112,14 @@ export class Leaving {
     const { failure } = stream;
     stream.stop();
     throw failure ?? (await this.#failure());
+  }
+
+  /** The checkpoint of an engine whose sessions take no requests: all is sent afterwards. */
+  async #alone(archive: FileHandle, mark: Mark): Promise<void> {
+    mark('stop');
+    const options = { descriptor: archive.fd, log: this.#log };
+    const status = await this.#work.run(this.#engine.checkpoint(false), options);
+    if (status !== 0) throw await this.#failure();
   }
 
   /** A checkpoint after which the container goes on; then its contents are sent. Returns whether there are any. */
@@ -156,7 +165,7 @@ export class Leaving {
   }
 
   async #failure(): Promise<KfdError> {
-    return failureIn(await lastLines(this.#log), 'podman container checkpoint');
+    return failureIn(await lastLines(this.#log), this.#engine.checkpointName);
   }
 
   get #way() {
@@ -174,7 +183,8 @@ export class Leaving {
     const { signal, onProgress } = this.#setting;
     const way = this.#way;
     const [file, stream] = [this.#archive, this.#stream];
-    if (file === undefined || stream === undefined)
+    const { whole } = this.#engine;
+    if (file === undefined || (stream === undefined && whole === undefined))
       throw new KfdError('E_INTERNAL', 'migration: nothing to send');
     // Whoever brings the container back does not wait for an ssh that hangs.
     this.#archive = undefined;
@@ -183,9 +193,13 @@ export class Leaving {
       const before = this.#memoryBytes + bytesBelow(this.#folder);
       link.say({ type: 'coming', id: way.id, bytes: before + size });
       const until = AbortSignal.any([signal, this.#given.signal]);
-      until.addEventListener('abort', () => stream.stop(), { once: true });
-      await stream.arrived;
+      until.addEventListener('abort', () => stream?.stop(), { once: true });
+      await stream?.arrived;
       const progress = (bytes: number) => onProgress(before + bytes, before + size);
+      if (whole !== undefined) {
+        const tell = (bytes: number) => onProgress(Math.min(bytes, before), before + size);
+        await sendRound(whole, 0, { ...way, signal: until, onProgress: tell });
+      }
       await sendContents(file.fd, { ...way, signal: until, onProgress: progress });
       progress(size);
       return size;

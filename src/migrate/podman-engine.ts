@@ -34,6 +34,8 @@ export function podmanEngine(id: string, { root, run, self }: EngineSetting): En
     return [node, ...before, ...quietly, ...words];
   };
   return {
+    takesRequests: true,
+    checkpointName: 'podman container checkpoint',
     container,
     checkpoint: (hasMemoryAhead) => {
       const previous = hasMemoryAhead ? ['--with-previous'] : [];

@@ -30,7 +30,10 @@ export interface HostSetting extends EngineSetting {
 
 /** `choices`: options of `kfd-checkpoint restore`. */
 export function targetHost(
-  record: Pick<TargetRecord, 'id' | 'container_id' | 'contents'>,
+  record: Pick<
+    TargetRecord,
+    'id' | 'container' | 'container_id' | 'engine' | 'namespace' | 'contents'
+  >,
   setting: HostSetting,
   say: (message: Message) => void = () => undefined,
   choices: readonly string[] = [],
