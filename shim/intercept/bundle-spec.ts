@@ -23,6 +23,8 @@ const hostCriuConfig = '/etc/criu/runc.conf';
 export interface Places {
   readonly plugin?: string;
   readonly hostConfig?: string;
+  /** The run folder. */
+  readonly run?: string;
 }
 
 export interface BundleSpec {

@@ -1,6 +1,8 @@
 /** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
 import { readdirSync, rm } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { linkedImage } from '../../src/criu/task-link.js';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
@@ -134,7 +136,8 @@ export class Interceptor {
   }: CreateRequest): Promise<{ hasGpu: boolean; image: string }> {
     try {
       const spec = readBundleSpec(bundle);
-      const image = checkpoint === '' ? (restoreImage(spec) ?? '') : checkpoint;
+      const linked = linkedImage({ namespace: basename(dirname(bundle)), id }, this.#places.run);
+      const image = checkpoint === '' ? (linked ?? restoreImage(spec) ?? '') : checkpoint;
       if (isSandbox(spec) && namesImage(spec))
         this.#report(`${id}: ${restoreAnnotation} of the pod is ignored for its sandbox`);
       if (spec.hasGpu && !isCrun(binary)) {

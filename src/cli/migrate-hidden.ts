@@ -5,6 +5,7 @@ import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { receiveRound } from '../migrate/ahead.js';
 import { targetVerb } from '../migrate/connection.js';
+import { taskVerb } from '../migrate/containerd-engine.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
 import { maxRounds } from '../migrate/gpu-folders.js';
 import { watch } from '../migrate/guard.js';
@@ -18,6 +19,7 @@ import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { restoreWhenTold } from './migrate-restore.js';
 import { serveSource } from './migrate-target.js';
+import { taskCommand } from './migrate-task.js';
 
 export const hiddenVerbs: readonly string[] = [
   targetVerb,
@@ -26,6 +28,7 @@ export const hiddenVerbs: readonly string[] = [
   probeVerb,
   sweepVerb,
   restoreVerb,
+  taskVerb,
 ];
 
 /** This program, as a process of its own. */
@@ -58,6 +61,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
         return receiveContents(id, places, receiveFile, kind);
       }),
   );
+  program.addCommand(taskCommand(run));
   program.addCommand(
     withRoot(new Command(probeVerb)).action(() => countBytes(process.stdin, context.out)),
   );

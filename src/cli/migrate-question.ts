@@ -8,6 +8,7 @@ import { type Host, hostRecord, readHost } from '../gpu/host.js';
 import { parseDifferences } from '../gpu/ignorable.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
+import { usualNamespace } from '../migrate/containerd-engine.js';
 import type { Estimate } from '../migrate/estimate.js';
 import { placesBelow } from '../migrate/places.js';
 import { type Answer, compare, type Moving } from '../migrate/question/compare.js';
@@ -20,6 +21,7 @@ import {
 import { type Facts, factsOf } from '../migrate/question/documents.js';
 import { roomHere } from '../migrate/question/source-room.js';
 import { toolVersions } from '../migrate/question/target-facts.js';
+import { liveTask } from '../migrate/question/task.js';
 import { temporaryRoot } from '../os/temporary.js';
 import { version } from '../version.js';
 import { tracksMemory } from './checks/criu.js';
@@ -32,6 +34,9 @@ export interface QuestionOptions {
   readonly store?: string;
   /** Rounds ahead. */
   readonly precopy?: number;
+  readonly engine?: 'podman' | 'containerd';
+  /** Of containerd. */
+  readonly namespace?: string;
   readonly gpuMap?: string;
   readonly ignoreMismatch?: string;
 }
@@ -85,27 +90,32 @@ export const archiveFolder = () => temporaryRoot('/var/tmp');
 /** The container as it runs now. Throws as `liveContainer`, E_NO_GPU where it has no GPU state. */
 export async function movingOf(
   name: string,
-  { root, store, precopy = 0 }: QuestionOptions,
+  { root, store, precopy = 0, engine = 'podman', namespace = usualNamespace }: QuestionOptions,
   { run, native }: CommandContext,
 ): Promise<Moving> {
-  const container = await liveContainer(name, run);
+  const task = engine === 'containerd' ? { namespace, id: name } : undefined;
+  const found = task && (await liveTask(task, run, root));
+  const container = found ?? (await liveContainer(name, run));
   const host = await readHost({
     root,
     kfdVersion: ifKnown(native.kfdVersion),
     xsaveBytes: ifKnown(native.xsaveBytes),
   });
-  const processes = await gpuProcesses(container.id, root);
+  const processes = await gpuProcesses(container.id, root, found?.pids);
   const [first] = processes;
   if (first === undefined) {
     throw new KfdError('E_NO_GPU', `${name}: no process of it uses the GPU`, {
-      hint: 'move it with podman alone: podman container checkpoint --export',
+      hint: task
+        ? 'move it by an image: ctr container checkpoint --task'
+        : 'move it with podman alone: podman container checkpoint --export',
     });
   }
   const { bundle } = container;
   const manifest = manifestNow(hostRecord(withKfd(host)), processes, version);
   return {
     question: {
-      engine: 'podman',
+      engine,
+      ...(task && { namespace }),
       container: container.name,
       image: container.image,
       image_id: container.imageId,
@@ -118,13 +128,13 @@ export async function movingOf(
     runtime: container.runtime,
     manifest,
     obstacles: container.obstacles,
-    memoryBytes: await memoryOf(container.id, first.pid, root),
+    memoryBytes: await memoryOf(task ? `${namespace}/${name}` : container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
     rounds: precopy,
     sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
-      { folder: archiveFolder(), gets: 'memory' },
-      { folder: placesBelow(root).kept, gets: 'contents' },
+      ...(task ? [] : [{ folder: archiveFolder(), gets: 'memory' } as const]),
+      { folder: placesBelow(root).kept, gets: task ? 'whole' : 'contents' },
       ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'images' } as const]),
     ]),
   };

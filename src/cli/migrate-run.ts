@@ -1,11 +1,13 @@
 /** Moves a container, or goes on with a migration whose process was killed. */
 
 import { join } from 'node:path';
+import { stockShim } from '../containerd/shim-call.js';
 import { freezeTold } from '../criu/freeze-moment.js';
 import { runFolder } from '../criu/state-folder.js';
 import { asKfdError, KfdError, printable } from '../errors.js';
 import { momentNow } from '../migrate/clock.js';
 import type { SshConnection } from '../migrate/connection.js';
+import { usualNamespace } from '../migrate/containerd-engine.js';
 import type { SourceRecord } from '../migrate/journal.js';
 import { Link } from '../migrate/link.js';
 import { defaultTerms } from '../migrate/protocol/lease.js';
@@ -54,7 +56,8 @@ export async function moveContainer(
   how: How,
   context: CommandContext,
 ): Promise<Move> {
-  const { container, store } = moving.question;
+  const { container, store, engine, namespace = usualNamespace } = moving.question;
+  const ofContainerd = engine === 'containerd' ? ({ engine, namespace } as const) : {};
   const record: SourceRecord = {
     schema_version: 1,
     id: play.id,
@@ -63,6 +66,7 @@ export async function moveContainer(
     container,
     container_id: moving.containerId,
     host,
+    ...ofContainerd,
     lease_ms: how.lease === undefined ? defaultTerms.leaseMs : how.lease * 1000,
   };
   connection.messages.send({
@@ -71,6 +75,7 @@ export async function moveContainer(
     lease_ms: record.lease_ms,
     container,
     container_id: record.container_id,
+    ...ofContainerd,
     ...(store !== undefined && { store }),
     room_bytes: promisedBytes(moving),
     ...(how.gpuMap !== undefined && { gpu_map: how.gpuMap }),
@@ -173,7 +178,7 @@ async function untilEnded(
 
 function settingOf(
   play: Play,
-  { container, container_id: containerId }: SourceRecord,
+  { container, container_id: containerId, engine, namespace = usualNamespace }: SourceRecord,
   { root, self, quiet, precopy = 0 }: How,
   context: CommandContext,
   progress: Progress,
@@ -209,7 +214,12 @@ function settingOf(
       play.meter.update(done, total);
       if (quiet !== true) progress.update(paceOf(play.meter), done, total);
     },
-    cancelCheckpoint: (reason, ended) => cancelCheckpoint(root, containerId, reason, ended),
+    cancelCheckpoint: async (reason, ended) => {
+      const task = { namespace, id: container };
+      const ancestor = engine === 'containerd' ? await stockShim(task, root) : undefined;
+      const which = ancestor === undefined ? { containerId } : { ancestor };
+      return cancelCheckpoint(root, which, reason, ended);
+    },
   };
 }
 

@@ -1,14 +1,15 @@
 /** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
 
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
-import { bytesBelow } from '../migrate/gpu-folders.js';
+import type { Engine } from '../migrate/engine.js';
+import { engineOf } from '../migrate/engines.js';
+import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
 import { removeFiles } from '../migrate/leftovers.js';
 import { archiveName, placesBelow } from '../migrate/places.js';
-import { PodmanContainer } from '../migrate/podman.js';
 import type { HostSetting } from '../migrate/setting.js';
 import { Meter, resultOf } from '../migrate/status.js';
 import { prepareStore } from '../migrate/store.js';
@@ -18,7 +19,9 @@ import { TargetSide } from '../migrate/target-side.js';
 import { errorOf, type Message } from '../migrate/wire/messages.js';
 import { Lock } from '../os/lock.js';
 import { stage } from '../stages.js';
+import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
+import { refusal, restorabilityOf } from './restorability.js';
 
 /** What this side of the verb needs of its context. */
 export type TargetServices = Pick<CommandContext, 'run' | 'native' | 'prefix' | 'err' | 'signal'> &
@@ -33,7 +36,9 @@ export class TargetEnd {
   #fail: (error: unknown) => void = () => undefined;
   #side: TargetSide | undefined;
   #lock: Lock | undefined;
+  #begin: Begin | undefined;
   #ready: ReadyHost | undefined;
+  #image: Engine['image'];
   #archive = '';
   #total = 0;
   #control: Control | undefined;
@@ -102,7 +107,7 @@ export class TargetEnd {
   }
 
   async #prepare(message: Begin): Promise<void> {
-    const { id, container, container_id: containerId } = message;
+    const { id, container, container_id: containerId, engine, namespace } = message;
     const places = placesBelow(this.#root);
     const lock = this.#side === undefined ? await Lock.tryTake(places.lock(id)) : undefined;
     if (lock === undefined || (await readRecord(id, 'target', places.journal)) !== undefined) {
@@ -121,8 +126,12 @@ export class TargetEnd {
       container_id: containerId,
       contents: await prepareStore(id, place, this.#setting()),
       lease_ms: message.lease_ms,
+      ...(engine && { engine }),
+      ...(namespace && { namespace }),
     };
     this.#archive = join(record.contents, archiveName);
+    this.#begin = message;
+    this.#image = engineOf(record, this.#setting()).image;
     this.#ready = targetHost(record, this.#setting(), this.#say, choicesOf(message));
     await this.#adopt(new TargetSide(record, this.#ready));
     stage('migrate-target', 'begun');
@@ -130,9 +139,9 @@ export class TargetEnd {
   }
 
   /** A target removes by the id. So nothing with this id may be here: the source's own host is no target. */
-  async #refuseKnown({ container, container_id: containerId }: Begin): Promise<void> {
-    const { run } = this.#services;
-    const state = await new PodmanContainer(containerId, run, this.#root).state();
+  async #refuseKnown(begin: Begin): Promise<void> {
+    const { container } = begin;
+    const state = await engineOf(begin, this.#setting()).container.state();
     if (state === 'none') return;
     throw new KfdError('E_HOST', `${container}: this container is on the target already`, {
       hint: 'name another host, or remove the container there',
@@ -192,7 +201,21 @@ export class TargetEnd {
         hint: 'run the migration again',
       });
     }
+    await this.#lookAtImage();
     await this.#ready?.look();
+  }
+
+  /** Of an engine whose start does not look itself. */
+  async #lookAtImage(): Promise<void> {
+    const folder = dirname(this.#archive);
+    const image = this.#image?.(folder);
+    if (image === undefined) return;
+    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
+    const folders = await realFolders(contentsFolders(folder, this.#services.native.listPages));
+    const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
+    const { reasons } = await restorabilityOf(image, this.#services, options);
+    const refused = refusal('contents', reasons);
+    if (refused !== undefined) throw refused;
   }
 }
 

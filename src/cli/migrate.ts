@@ -1,4 +1,4 @@
-/** `migrate`: moves a podman container to another host. */
+/** `migrate`: moves a container of podman or containerd to another host. */
 
 import { randomBytes } from 'node:crypto';
 import { Argument, Command, Option } from 'commander';
@@ -13,7 +13,7 @@ import type { CommandContext } from './context.js';
 import { formatOption, json } from './format.js';
 import { maxDowntimeOption, withEstimate } from './migrate-estimate.js';
 import { selfProgram } from './migrate-hidden.js';
-import { sendImage } from './migrate-image.js';
+import { imageCommands, sendImage } from './migrate-image.js';
 import { Play } from './migrate-play.js';
 import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
 import {
@@ -32,10 +32,12 @@ import { assertHostRoot } from './rootless.js';
 /** `self`: this program, for tests another one. */
 export function migrateCommand(context: CommandContext, self = selfProgram()): Command {
   return new Command('migrate')
-    .addArgument(new Argument('<container>', 'name or id of a running podman container'))
+    .addArgument(new Argument('<container>', 'name or id of a running container'))
     .addArgument(new Argument('<host>', '[USER@]HOST for ssh, with kfd-checkpoint installed'))
     .option('--dry-run', 'ask the target, and stop nothing')
     .option('--with-image', 'send the container image where the target does not have it')
+    .addOption(engineOption())
+    .option('--namespace <name>', 'of containerd (default)')
     .addOption(maxDowntimeOption())
     .addOption(precopyOption())
     .addOption(leaseOption())
@@ -45,7 +47,8 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
     .option('--quiet', 'print no progress')
     .addOption(formatOption('text', 'json'))
     .option('--root <dir>', 'read the system below this folder', '/')
-    .action(async (container: string, host: string, options: MigrateOptions) => {
+    .action(async (container: string, host: string, given: MigrateOptions) => {
+      const options = forEngine(given);
       await assertHostRoot('migrate', context);
       const how = { ...options, self };
       const unfinished = await unfinishedMigration(container, host, options.root);
@@ -69,13 +72,31 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
 const precopyOption = () =>
   new Option(
     '--precopy <rounds>',
-    'send GPU contents so often while it runs, then memory; what is written meanwhile follows',
-  )
-    .default(1)
-    .argParser((text: string) => {
-      if (/^\d{1,2}$/.test(text) && Number(text) <= maxRounds) return Number(text);
-      throw new KfdError('E_USAGE', `--precopy ${text}: not a number from 0 to ${maxRounds}`);
+    'send GPU contents so often while it runs, then memory; what is written meanwhile follows (1)',
+  ).argParser((text: string) => {
+    if (/^\d{1,2}$/.test(text) && Number(text) <= maxRounds) return Number(text);
+    throw new KfdError('E_USAGE', `--precopy ${text}: not a number from 0 to ${maxRounds}`);
+  });
+
+const engineOption = () =>
+  new Option('--engine <engine>', 'what runs the container')
+    .choices(['podman', 'containerd'])
+    .default('podman');
+
+/** The options with what holds for the engine. Throws E_USAGE for one that it has not. */
+function forEngine(options: MigrateOptions): MigrateOptions {
+  if (options.engine !== 'containerd') {
+    if (options.namespace === undefined) return { ...options, precopy: options.precopy ?? 1 };
+    throw new KfdError('E_USAGE', '--namespace: only containerd has namespaces', {
+      hint: 'add --engine containerd',
     });
+  }
+  const { precopy = 0 } = options;
+  if (precopy === 0) return { ...options, precopy };
+  throw new KfdError('E_USAGE', '--precopy: containers of containerd are sent after they stopped', {
+    hint: 'leave the option out, or name 0 rounds',
+  });
+}
 
 const leaseOption = () =>
   new Option(
@@ -175,7 +196,7 @@ async function ask(
     if (others.length === 0) {
       play.phase = 'sending-image';
       if (how.quiet !== true) context.err(`${container}: sending ${image}\n`);
-      await sendImage(image, host, play.signal);
+      await sendImage(image, host, play.signal, imageCommands(moving.question));
       play.phase = 'asking';
       asked = await askTarget(moving, connection, how);
     }

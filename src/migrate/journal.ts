@@ -6,6 +6,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { namePattern } from '../containerd/ctr.js';
 import { isMissing, KfdError } from '../errors.js';
 import { readTextIfAny, replaceFile, syncFolder } from '../os/files.js';
 import type { SourcePhase } from './protocol/source.js';
@@ -49,6 +50,10 @@ const common = {
   container: v.pipe(v.string(), v.maxLength(255)),
   container_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
   host: v.exactOptional(v.pipe(v.string(), v.maxLength(255))),
+  /** Missing: podman. */
+  engine: v.exactOptional(v.literal('containerd')),
+  /** Of containerd. */
+  namespace: v.exactOptional(v.pipe(v.string(), v.regex(namePattern))),
   lease_ms: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /** When the lease is over, by this side's clock. Missing: there is none yet. */
   deadline: v.exactOptional(moment),

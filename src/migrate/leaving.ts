@@ -6,7 +6,8 @@ import type { ListPages } from '../manifest/ancestors.js';
 import { unnamedFile } from '../os/temporary.js';
 import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
-import { ArchiveStream, type SendFile } from './contents.js';
+import { ArchiveStream, type SendFile, sendContents } from './contents.js';
+import type { Command, Engine } from './engine.js';
 import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
 import type { SourceRecord } from './journal.js';
@@ -56,6 +57,7 @@ export interface LeavingSetting {
 export class Leaving {
   readonly #record: SourceRecord;
   readonly #setting: LeavingSetting;
+  readonly #engine: Engine;
   readonly #work: Work;
   readonly #folder: string;
   readonly #fifo: string;
@@ -69,11 +71,12 @@ export class Leaving {
   /** Bytes to send, as far as they are known. */
   #total: number;
 
-  constructor(record: SourceRecord, setting: LeavingSetting, work: Work) {
+  constructor(record: SourceRecord, setting: LeavingSetting, engine: Engine, work: Work) {
     const { id, container_id: containerId } = record;
     const places = placesBelow(setting.root);
     this.#record = record;
     this.#setting = setting;
+    this.#engine = engine;
     this.#work = work;
     this.#total = setting.contentBytes;
     this.#folder = places.keptOf(id);
@@ -99,13 +102,14 @@ export class Leaving {
     }
     const session = SpareSession.start(self);
     try {
+      if (!this.#engine.takesRequests) return await this.#alone(mark);
       const hasMemory = await this.#memoryAhead();
       const archive = await this.#openWays(
         { folder: lastFolder(folder), stream: this.#fifo },
         link,
       );
-      const previous = hasMemory ? ['--with-previous'] : [];
-      await this.#last(archive, previous, { folder, ...(before && { before }) }, mark);
+      const command = this.#engine.checkpoint(hasMemory);
+      await this.#last(archive, command, { folder, ...(before && { before }) }, mark);
     } finally {
       session.release();
     }
@@ -132,18 +136,27 @@ export class Leaving {
     return archive;
   }
 
+  /** The checkpoint of an engine whose sessions take no requests: all is sent afterwards. */
+  async #alone(mark: Mark): Promise<void> {
+    const archive = await unnamedFile(this.#setting.store);
+    this.#archive = archive;
+    mark('stop');
+    const options = { descriptor: archive.fd, log: this.#log };
+    const status = await this.#work.run(this.#engine.checkpoint(false), options);
+    if (status !== 0) throw await this.#failure();
+  }
+
   /** The checkpoint that stops it. */
   async #last(
     archive: FileHandle,
-    previous: readonly string[],
+    command: Command,
     { folder, before }: Outlet,
     mark: Mark,
   ): Promise<void> {
     const stream = this.#stream as ContentsStream;
-    const words = [...previous, '--compress', 'none', '--export', '/proc/self/fd/4'];
     const outlet = { folder: lastFolder(folder), stream: this.#fifo, ...(before && { before }) };
     const last = { descriptor: archive.fd, onBegin: () => mark('stop') };
-    const made = this.#checkpoint(words, outlet, last).finally(() => stream.close());
+    const made = this.#checkpoint(command, outlet, last).finally(() => stream.close());
     const { done: status, frozenAt } = await made;
     if (frozenAt !== undefined) mark('frozen', frozenAt);
     if (status === 0) return this.#sending?.end();
@@ -157,7 +170,7 @@ export class Leaving {
   async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
     await mkdir(folder, { mode: 0o700 });
     const asked = { folder, ...(before && { before }) };
-    const { done: status } = await this.#checkpoint(['--leave-running'], asked);
+    const { done: status } = await this.#checkpoint(this.#engine.round(), asked);
     if (status !== 0) throw await this.#failure();
     if (bytesBelow(folder) === 0) return false;
     await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
@@ -168,9 +181,8 @@ export class Leaving {
   async #memoryAhead(): Promise<boolean> {
     const { sendsMemory, store, onNoMemory } = this.#setting;
     if (!sendsMemory) return false;
-    const { container_id: containerId } = this.#record;
     const setting = {
-      containerId,
+      engine: this.#engine,
       store,
       kept: this.#folder,
       log: this.#log,
@@ -186,21 +198,19 @@ export class Leaving {
 
   /** `onBegin`: what the round before has is known, and podman begins. */
   #checkpoint(
-    words: readonly string[],
+    command: Command,
     outlet: Outlet,
     { descriptor, onBegin }: { readonly descriptor?: number; readonly onBegin?: () => void } = {},
   ) {
-    const { container_id: containerId } = this.#record;
-    const all = ['container', 'checkpoint', ...words, containerId];
     const options = { log: this.#log, ...(descriptor !== undefined && { descriptor }) };
     return this.#setting.whileAsked(outlet, () => {
       onBegin?.();
-      return this.#work.run('podman', all, options);
+      return this.#work.run(command, options);
     });
   }
 
   async #failure(): Promise<KfdError> {
-    return failureIn(await lastLines(this.#log), 'podman container checkpoint');
+    return failureIn(await lastLines(this.#log), this.#engine.checkpointName);
   }
 
   get #way() {
@@ -220,9 +230,8 @@ export class Leaving {
 
   /** Waits for what is still on its way. Returns the bytes of the archive. Throws as `sendContents`. */
   async send(link: Pick<Link, 'say'>): Promise<number> {
-    const [file, stream, sending] = [this.#archive, this.#stream, this.#sending];
-    if (file === undefined || stream === undefined || sending === undefined)
-      throw new KfdError('E_INTERNAL', 'migration: nothing to send');
+    const file = this.#archive;
+    if (file === undefined) throw new KfdError('E_INTERNAL', 'migration: nothing to send');
     // Whoever brings the container back does not wait for an ssh that hangs.
     this.#archive = undefined;
     const { signal } = this.#setting;
@@ -233,14 +242,22 @@ export class Leaving {
       const { size } = await file.stat();
       this.#total = this.#before + size;
       link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
-      await stream.arrived;
-      await sending.arrived;
+      if (this.#engine.whole !== undefined) await this.#sendWhole(this.#engine.whole, file);
+      await this.#stream?.arrived;
+      await this.#sending?.arrived;
       this.#tell(this.#total);
       return size;
     } finally {
       signal.removeEventListener('abort', cancel);
       await file.close();
     }
+  }
+
+  async #sendWhole(folder: string, document: FileHandle): Promise<void> {
+    const onProgress = (bytes: number) => this.#tell(Math.min(bytes, this.#before));
+    await sendRound(folder, 0, { ...this.#way, onProgress });
+    const way = { ...this.#way, onProgress: (bytes: number) => this.#tell(this.#before + bytes) };
+    await sendContents(document.fd, way, this.#setting.sendFile);
   }
 
   /** Ends a wait for the target, and a round. The last checkpoint has another end: its session is cancelled. */

@@ -8,17 +8,13 @@ import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { unnamedFile } from '../os/temporary.js';
 import { type SendFile, sendContents } from './contents.js';
+import type { Engine } from './engine.js';
 import { failureIn } from './failure-text.js';
-import { previousName } from './places.js';
-import type { PodmanContainer } from './podman.js';
 import type { Way } from './watched.js';
 import { lastLines, type Work } from './work.js';
 
-/** Only memory: files of the container, and volumes, come with the checkpoint. */
-const options = ['--pre-checkpoint', '--ignore-rootfs', '--ignore-volumes', '--compress', 'none'];
-
 export interface MemoryAheadSetting {
-  readonly containerId: string;
+  readonly engine: Pick<Engine, 'memoryAhead'>;
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
   /** The folder of what this source keeps. */
@@ -34,14 +30,13 @@ export interface MemoryAheadSetting {
  * all its memory comes with the checkpoint. Throws as `sendContents`.
  */
 export async function sendMemory(
-  { containerId, store, kept, log, work, sendFile }: MemoryAheadSetting,
+  { engine, store, kept, log, work, sendFile }: MemoryAheadSetting,
   way: Way,
 ): Promise<number | KfdError> {
   const file = await unnamedFile(store);
   try {
     await promises.writeFile(markIn(kept), '', { mode: 0o600 });
-    const words = ['container', 'checkpoint', ...options, '--export', '/proc/self/fd/4'];
-    const status = await work.run('podman', [...words, containerId], { descriptor: file.fd, log });
+    const status = await work.run(engine.memoryAhead(), { descriptor: file.fd, log });
     if (way.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
     if (status !== 0)
       return failureIn(await lastLines(log), 'podman container checkpoint --pre-checkpoint');
@@ -55,21 +50,10 @@ export async function sendMemory(
 /** That there may be the folder of a pre-checkpoint: another process may have to remove it. */
 const markIn = (kept: string) => join(kept, '.memory-ahead');
 
-/** Removes what podman keeps of it, where the container runs here again. Never throws. */
+/** Removes what the engine keeps of it, where the container runs here again. Never throws. */
 export async function removeMemoryAhead(
   kept: string,
-  container: Pick<PodmanContainer, 'bundle'>,
+  engine: Pick<Engine, 'removeMemoryAhead'>,
 ): Promise<void> {
-  if (!existsSync(markIn(kept))) return;
-  const bundle = await container.bundle().catch(() => undefined);
-  if (bundle === undefined) return;
-  await promises
-    .rm(join(bundle, 'pre-checkpoint'), { recursive: true, force: true })
-    .catch(() => undefined);
-}
-
-/** Flags of podman for a restore from what has arrived in `folder`. */
-export function previousFlags(folder: string): string[] {
-  const path = join(folder, previousName);
-  return existsSync(path) ? ['--import-previous', path] : [];
+  if (existsSync(markIn(kept))) await engine.removeMemoryAhead();
 }

@@ -4,13 +4,12 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { missing, type Run, type RunResult } from '../os/exec.js';
+import type { ContainerState, EngineContainer } from './engine.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
 /** Where it must not run any longer there is less time: the source waits only LeaseTerms.marginMs longer. */
 const endMs = 10_000;
-
-export type ContainerState = 'runs' | 'paused' | 'stopped' | 'none';
 
 /** libpod/define/containerstate.go: ContainerStatus.String. `stopping` and `removing` are on their way. */
 const states: Readonly<Record<string, ContainerState>> = {
@@ -25,7 +24,7 @@ const states: Readonly<Record<string, ContainerState>> = {
   removing: 'stopped',
 };
 
-export class PodmanContainer {
+export class PodmanContainer implements EngineContainer {
   readonly id: string;
   readonly #run: Run;
   readonly #root: string;
@@ -37,7 +36,6 @@ export class PodmanContainer {
     this.#root = root;
   }
 
-  /** Throws E_HOST where podman cannot say, E_TIMEOUT. Nothing may be concluded then. */
   async state(timeoutMs = podmanMs): Promise<ContainerState> {
     const args = ['inspect', '--format', '{{.State.Status}}', this.id];
     const found = await this.#podman(args, timeoutMs);
@@ -58,7 +56,6 @@ export class PodmanContainer {
     return found.status === 0 && path.startsWith('/') ? path : undefined;
   }
 
-  /** It stands still. Where it cannot be paused it is killed. Throws as `state`, and E_HOST when it still runs. */
   async pause(): Promise<void> {
     try {
       if ((await this.state(endMs)) !== 'runs') return;
@@ -72,14 +69,12 @@ export class PodmanContainer {
     if ((await this.state(endMs)) === 'runs') throw refused('pause and kill', killed);
   }
 
-  /** Throws as `state`, and E_HOST when it stays paused. */
   async unpause(): Promise<void> {
     if ((await this.state()) !== 'paused') return;
     const done = await this.#podman(['unpause', this.id]);
     if ((await this.state()) === 'paused') throw refused('unpause', done);
   }
 
-  /** Nothing of it is left, whatever state it was in. Throws as `state`, and E_HOST when something is left. */
   async remove(): Promise<void> {
     const args = ['rm', '--force', '--time', '0', '--ignore', '--volumes', this.id];
     try {
@@ -91,7 +86,6 @@ export class PodmanContainer {
     }
   }
 
-  /** Removes the stopped container, and refuses to remove one that runs. Throws as `state`, and E_HOST. */
   async forget(): Promise<void> {
     const done = await this.#podman(['rm', '--ignore', '--volumes', this.id]);
     if ((await this.state()) !== 'none') throw refused('rm', done);

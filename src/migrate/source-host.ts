@@ -3,13 +3,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../errors.js';
 import { momentNow } from './clock.js';
+import { engineOf } from './engines.js';
 import { failureIn } from './failure-text.js';
 import { removeRecord, type SourceRecord, writeRecord } from './journal.js';
 import { Leaving, type LeavingSetting } from './leaving.js';
 import type { Link } from './link.js';
 import { removeMemoryAhead } from './memory-ahead.js';
 import { placesBelow } from './places.js';
-import { PodmanContainer } from './podman.js';
 import type { HostSetting } from './setting.js';
 import type { SourceHost } from './source-side.js';
 import { lastLines, Work } from './work.js';
@@ -21,12 +21,13 @@ export interface SourceSetting extends HostSetting, LeavingSetting {
 
 export function sourceHost(record: SourceRecord, link: Link, setting: SourceSetting): SourceHost {
   const { id, container_id: containerId } = record;
-  const { root, run } = setting;
+  const { root } = setting;
   const places = placesBelow(root);
-  const container = new PodmanContainer(containerId, run, root);
+  const engine = engineOf(record, setting);
+  const { container } = engine;
   const work = new Work(places.work(containerId));
   const log = places.log(containerId);
-  const leaving = new Leaving(record, setting, work);
+  const leaving = new Leaving(record, setting, engine, work);
   const hasStopped = new AbortController();
   return {
     now: () => momentNow(root),
@@ -34,7 +35,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
     write: (next) => writeRecord(next, places.journal),
     removeRecord: async () => {
       await removeRecord({ id, side: 'source' }, places.journal);
-      await removeMemoryAhead(places.keptOf(id), container);
+      await removeMemoryAhead(places.keptOf(id), engine);
       await leaving.remove();
     },
     stop: async (mark) => {
@@ -61,10 +62,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       const state = await container.state();
       if (state === 'runs') return;
       if (state === 'paused') return container.unpause();
-      const [node, ...before] = setting.self;
-      const words = ['restore', '--root', root, '--quiet', '--format', 'json'];
-      const all = [...before, ...words, ...leaving.options, containerId];
-      const status = await work.run(node, all, { log });
+      const status = await work.run(engine.bringBack(leaving.options), { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;
       throw new KfdError('E_IO', `${record.container}: does not run after its restore`, {

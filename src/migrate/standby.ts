@@ -9,10 +9,10 @@ import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { KfdError } from '../errors.js';
+import type { Arrived, Engine } from './engine.js';
 import { failureIn } from './failure-text.js';
 import { contentsOptions } from './gpu-folders.js';
 import type { TargetRecord } from './journal.js';
-import { previousFlags } from './memory-ahead.js';
 import { archiveName, placesBelow } from './places.js';
 import type { HostSetting } from './setting.js';
 import { SpareSession } from './spare-session.js';
@@ -33,6 +33,7 @@ export const goWord = 'go\n';
 export class Standby {
   readonly #record: Pick<TargetRecord, 'id' | 'contents'>;
   readonly #setting: HostSetting;
+  readonly #engine: Engine;
   readonly #work: Work;
   readonly #choices: readonly string[];
   #guard: Promise<ChildProcess> | undefined;
@@ -43,11 +44,13 @@ export class Standby {
   constructor(
     record: Pick<TargetRecord, 'id' | 'contents'>,
     setting: HostSetting,
+    engine: Engine,
     work: Work,
     choices: readonly string[],
   ) {
     this.#record = record;
     this.#setting = setting;
+    this.#engine = engine;
     this.#work = work;
     this.#choices = choices;
   }
@@ -58,37 +61,49 @@ export class Standby {
     this.#session ??= SpareSession.start(self);
     this.#guard ??= startGuard(this.#record.id, this.#setting);
     this.#guard.catch(() => undefined);
+    if (!('words' in this.#engine.start)) return;
     const [node, ...before] = self;
     const words = [...before, restoreVerb, '--root', root, '--format', 'json'];
-    this.#restore ??= this.#work.prompt(node, words, placesBelow(root).log(this.#record.id));
+    this.#restore ??= this.#work.prompt([node, ...words], placesBelow(root).log(this.#record.id));
     this.#restore.catch(() => undefined);
   }
 
-  /** Resolves when this host can restore what has arrived. Throws the reason why it cannot. */
+  /**
+   * Resolves when this host can restore what has arrived, as far as the engine can look before it starts. Throws the
+   * reason why it cannot.
+   */
   async look(): Promise<void> {
     this.begin();
-    const { contents } = this.#record;
-    const { root, listPages } = this.#setting;
-    const words = ['--root', root, '--quiet', '--format', 'json', ...this.#choices];
-    const all = [
-      ...words,
-      ...contentsOptions(contents, listPages),
-      join(contents, archiveName),
-      ...previousFlags(contents),
-    ];
-    const { line, ended } = await (this.#restore as Promise<Prompted>);
-    line.write(`${JSON.stringify(all)}\n`);
+    const { start } = this.#engine;
+    if (!('words' in start) || this.#restore === undefined) return;
+    const { line, ended } = await this.#restore;
+    line.write(`${JSON.stringify(start.words(this.#arrived))}\n`);
     const said = await Promise.race([once(line, 'data').then(([text]) => String(text)), ended]);
     if (said !== prepared) throw await this.#failure();
   }
 
-  /** Lets podman begin. Resolves when it has restored the container. Throws the reason why it has not. */
+  /** Resolves when the engine has restored the container. Throws the reason why it has not. */
   async start(): Promise<void> {
+    if ((await this.#started()) !== 0) throw await this.#failure();
+  }
+
+  async #started(): Promise<number | undefined> {
+    const { start } = this.#engine;
+    if ('command' in start) {
+      const log = placesBelow(this.#setting.root).log(this.#record.id);
+      return this.#work.run(start.command(this.#arrived), { log });
+    }
     if (this.#restore === undefined)
       throw new KfdError('E_INTERNAL', 'migration: nothing was looked at');
     const { line, ended } = await this.#restore;
     line.end(goWord);
-    if ((await ended) !== 0) throw await this.#failure();
+    return ended;
+  }
+
+  get #arrived(): Arrived {
+    const { contents: folder } = this.#record;
+    const contents = contentsOptions(folder, this.#setting.listPages);
+    return { folder, contents, choices: this.#choices };
   }
 
   /** Resolves when the guard watches. */

@@ -3,9 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { KfdError } from '../errors.js';
 import { killHolder, Lock } from '../os/lock.js';
+import type { ContainerState } from './engine.js';
+import { engineOf } from './engines.js';
 import { readRecord, type TargetRecord } from './journal.js';
 import { type Places, placesBelow } from './places.js';
-import { type ContainerState, PodmanContainer } from './podman.js';
 import { isOverAtTarget } from './protocol/lease.js';
 import type { HostSetting } from './setting.js';
 import { targetHost } from './target-host.js';
@@ -79,7 +80,7 @@ async function restarted(
     const until = performance.now() + left;
     await new Work(places.work(id)).settle(() => performance.now() >= until);
   }
-  const container = new PodmanContainer(record.container_id, setting.run, setting.root);
+  const { container } = engineOf(record, setting);
   return goOn(record, host, () => container.state());
 }
 

@@ -3,9 +3,9 @@
 import { rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
 import { momentNow } from './clock.js';
+import { engineOf } from './engines.js';
 import { removeRecord, type TargetRecord, writeRecord } from './journal.js';
 import { placesBelow } from './places.js';
-import { PodmanContainer } from './podman.js';
 import type { HostSetting } from './setting.js';
 import { Standby } from './standby.js';
 import { removeContents } from './store.js';
@@ -23,17 +23,21 @@ export interface ReadyHost extends TargetHost {
 
 /** `choices`: options of `kfd-checkpoint restore`. */
 export function targetHost(
-  record: Pick<TargetRecord, 'id' | 'container_id' | 'contents'>,
+  record: Pick<
+    TargetRecord,
+    'id' | 'container' | 'container_id' | 'engine' | 'namespace' | 'contents'
+  >,
   setting: HostSetting,
   say: (message: Message) => void = () => undefined,
   choices: readonly string[] = [],
 ): ReadyHost {
-  const { id, container_id: containerId, contents } = record;
+  const { id, contents } = record;
   const { root, run } = setting;
   const places = placesBelow(root);
-  const container = new PodmanContainer(containerId, run, root);
+  const engine = engineOf(record, setting);
+  const { container } = engine;
   const work = new Work(places.work(id));
-  const standby = new Standby({ id, contents }, setting, work, choices);
+  const standby = new Standby({ id, contents }, setting, engine, work, choices);
   return {
     prepare: () => standby.begin(),
     look: () => standby.look(),

@@ -13,6 +13,7 @@ import { asKfdError, KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { readTextIfAny } from '../os/files.js';
 import { Lock } from '../os/lock.js';
+import type { Command } from './engine.js';
 
 /**
  * The shell writes the number of its process group into the lock and keeps the lock for the program. The program and
@@ -63,18 +64,14 @@ export class Work {
    * Runs a program to its end, in a process group of its own. Resolves with its exit status; undefined when a signal
    * has ended it. Throws E_IO where another one is at work.
    */
-  async run(
-    command: string,
-    args: readonly string[],
-    { descriptor, log }: WorkOptions,
-  ): Promise<number | undefined> {
-    const { ended } = await this.#begin(command, args, log, descriptor ?? 'ignore');
+  async run(command: Command, { descriptor, log }: WorkOptions): Promise<number | undefined> {
+    const { ended } = await this.#begin(command, log, descriptor ?? 'ignore');
     return ended;
   }
 
   /** The same for a program that waits for words: its descriptor 4 is the other end of `line`. */
-  async prompt(command: string, args: readonly string[], log: string): Promise<Prompted> {
-    const { child, ended } = await this.#begin(command, args, log, 'pipe');
+  async prompt(command: Command, log: string): Promise<Prompted> {
+    const { child, ended } = await this.#begin(command, log, 'pipe');
     const line = child.stdio[4] as Duplex;
     // Its end says that nobody is there.
     line.on('error', () => undefined);
@@ -82,8 +79,7 @@ export class Work {
   }
 
   async #begin(
-    command: string,
-    args: readonly string[],
+    command: Command,
     log: string,
     fourth: number | 'ignore' | 'pipe',
   ): Promise<{ readonly child: ChildProcess; readonly ended: Promise<number | undefined> }> {
@@ -93,7 +89,7 @@ export class Work {
     try {
       const lock = await Lock.tryTake(this.#path);
       if (lock === undefined) throw busy(this.#path);
-      const child = spawn('sh', ['-c', script, 'sh', command, ...args], {
+      const child = spawn('sh', ['-c', script, 'sh', ...command], {
         detached: true,
         stdio: ['ignore', output.fd, output.fd, lock.fd, fourth],
       });

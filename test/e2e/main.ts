@@ -63,7 +63,7 @@ const moreParts = [
   'ci',
 ];
 /** Where it is asked for by name: it takes many minutes, and two releases of containerd. */
-const longParts = ['containerd-life'];
+const longParts = ['containerd-life', 'containerd-move'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
 const systemdParts = ['several', 'other-gpu'];
 

@@ -61,6 +61,7 @@ export async function world(
   const places = {
     plugin: join(folder, hasPlugin ? 'bundle' : 'no-plugin'),
     hostConfig: join(folder, 'no-config'),
+    run: join(folder, 'run'),
   };
   const interceptor = new Interceptor(helper, (trouble) => troubles.push(trouble), folder, places);
   const bundle = join(folder, 'bundle');

@@ -86,20 +86,20 @@ test('a program at work is waited for, and ended when it has had its time', asyn
   const log = join(folder, 'log/x.log');
   const done = join(folder, 'done');
   const script = `echo began; echo $0 >&2; until test -e ${folder}/go; do sleep 0.02; done; : >${done}`;
-  const ended = work.run('sh', ['-c', script, 'last'], { log });
+  const ended = work.run(['sh', '-c', script, 'last'], { log });
   await until(() => existsSync(log) && readFileSync(log, 'utf8') === 'began\nlast\n');
-  await assert.rejects(work.run('true', [], { log: `${log}2` }), { code: 'E_HOST' });
+  await assert.rejects(work.run(['true'], { log: `${log}2` }), { code: 'E_HOST' });
   const settled = new Work(join(folder, 'x.work')).settle(() => false);
   await writeFile(join(folder, 'go'), '');
   await settled;
   assert.ok(existsSync(done));
   assert.equal(await ended, 0);
   assert.deepEqual(await lastLines(log), ['began', 'last']);
-  const failing = work.run('sh', ['-c', 'sleep 100; true'], { log });
+  const failing = work.run(['sh', '-c', 'sleep 100; true'], { log });
   await until(() => /^\d+\n/.test(readFileSync(join(folder, 'x.work'), 'utf8')));
   await work.settle(() => true);
   assert.equal(await failing, undefined);
-  assert.equal(await work.run('false', [], { log }), 1);
+  assert.equal(await work.run(['false'], { log }), 1);
   await work.settle(() => true);
 });
 
@@ -108,7 +108,7 @@ test('what a killed program has left in its group is waited for', async (t) => {
   const work = new Work(join(folder, 'x.work'));
   const go = join(folder, 'go');
   const left = `(until test -e ${go}; do sleep 0.02; done; echo end) & : >${folder}/left; kill -9 $$`;
-  const ended = work.run('sh', ['-c', left], { log: join(folder, 'log') });
+  const ended = work.run(['sh', '-c', left], { log: join(folder, 'log') });
   await until(() => existsSync(join(folder, 'left')));
   let isOver = false;
   const settled = work
@@ -130,7 +130,7 @@ test('a program keeps the lock when whoever began it is killed, and gets a descr
   const module = new URL('../../src/migrate/work.js', import.meta.url).href;
   const sleeps = `until test -e ${folder}/go; do sleep 0.02; done; echo end >&2`;
   const code = `import { Work } from '${module}';
-    await new Work('${path}').run('sh', ['-c', '${sleeps}'], { log: '${folder}/log' });`;
+    await new Work('${path}').run(['sh', '-c', '${sleeps}'], { log: '${folder}/log' });`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' });
   await until(() => existsSync(path) && /^\d+\n/.test(readFileSync(path, 'utf8')));
   child.kill('SIGKILL');
@@ -141,7 +141,7 @@ test('a program keeps the lock when whoever began it is killed, and gets a descr
   assert.equal(await readFile(join(folder, 'log'), 'utf8'), 'end\n');
   const file = await open(join(folder, 'out'), 'w');
   const options = { log: join(folder, 'log'), descriptor: file.fd };
-  assert.equal(await new Work(path).run('sh', ['-c', 'echo x >/proc/self/fd/4'], options), 0);
+  assert.equal(await new Work(path).run(['sh', '-c', 'echo x >/proc/self/fd/4'], options), 0);
   await file.close();
   assert.equal(await readFile(join(folder, 'out'), 'utf8'), 'x\n');
 });

@@ -6,7 +6,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sendImage } from '../../src/cli/migrate-image.js';
+import { imageCommands, sendImage } from '../../src/cli/migrate-image.js';
 import { temporaryFolder } from './paths.js';
 
 /** Puts both scripts into PATH. `ssh` runs as whoever gets what podman prints. */
@@ -25,7 +25,8 @@ async function programs(t: TestContext, podman: string, ssh: string): Promise<st
 }
 
 const never = new AbortController().signal;
-const send = (signal = never) => sendImage('job:1', 'host-b', signal);
+const send = (signal = never) =>
+  sendImage('job:1', 'host-b', signal, imageCommands({ engine: 'podman', image: 'job:1' }));
 /** Says who it is, and never ends by itself. */
 const hangs = (name: string) => `echo $$ >${name}.tmp; mv ${name}.tmp ${name}; exec sleep 1000`;
 
@@ -54,7 +55,7 @@ test('an ssh that fails is the reason, and podman does not go on', async (t) => 
   await assert.rejects(failed, {
     code: 'E_HOST',
     message: 'image job:1: was not sent to host-b: ssh: no route',
-    hint: 'send it by hand: podman save job:1 | ssh host-b podman load',
+    hint: 'send it by hand: podman image save job:1 | ssh host-b podman image load --quiet',
   });
   assert.equal(isThere(await pidOf(join(bin, 'podman-pid'))), false);
 });

@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { criuConfigAnnotation } from '../../shim/intercept/bundle-spec.js';
 import { isTaskService, processOf } from '../../shim/intercept/task-fields.js';
+import { withLinkedImage } from '../../src/criu/task-link.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
 import { id, refusal, type World, world } from './intercept-world.js';
 import { temporaryFolder } from './paths.js';
@@ -55,6 +56,33 @@ test('a container with a GPU gets the plugin; a restored one its cgroup; no othe
     assert.equal(existsSync(path) ? readFileSync(path, 'utf8') : undefined, config);
     assert.deepEqual(one.troubles, []);
   }
+});
+
+test('a link for the container names its image, and what containerd names comes first', async (t) => {
+  const one = await world(t, { spec: noGpu });
+  const create = [bytesField(1, 'job'), bytesField(2, one.bundle)];
+  const namespace = basename(one.folder);
+  const link = async () => {
+    await withLinkedImage(
+      { namespace, id: 'job' },
+      '/kept/checkpoint',
+      async () => {
+        await one.call('Create', ...create);
+        await one.call('Create', ...create, bytesField(8, '/image'));
+      },
+      join(one.folder, 'run'),
+    );
+  };
+  await link();
+  await one.call('Create', ...create);
+  assert.deepEqual(
+    one.seen.map(({ payload }) => payload),
+    [
+      Buffer.concat([...create, bytesField(8, '/kept/checkpoint')]),
+      Buffer.concat([...create, bytesField(8, '/image')]),
+      Buffer.concat(create),
+    ],
+  );
 });
 
 test('the pre-flight is for a GPU in the spec or in the image, and crun is refused for the same', async (t) => {

@@ -46,6 +46,7 @@ const placeholders: Readonly<Record<string, Values>> = {
   'from=to,...': { kind: 'text' },
   host: { kind: 'text' },
   image: { kind: 'files' },
+  name: { kind: 'text' },
   MiB: { kind: 'text' },
   'name,...': { kind: 'text' },
   'node,...': { kind: 'text' },

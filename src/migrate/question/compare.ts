@@ -1,7 +1,7 @@
 /** Whether a target can take a container, before anything stops. All reasons against it at once. Pure. */
 
 import type { Choices, Placement } from '../../gpu/compare.js';
-import { placeOnHost } from '../../gpu/compare.js';
+import { placeAsIs, placeOnHost } from '../../gpu/compare.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
 import { isOlder, parseVersion } from '../../runtime/versions.js';
@@ -34,7 +34,9 @@ export interface Answer {
 
 /** Compares by what `check` compares an archive with: the GPUs of the target must do for the container as it is. */
 export function compare(moving: Moving, facts: Facts, choices: Choices = {}): Answer {
-  const placement = placeOnHost(moving.manifest, hostOfFacts(facts.host), choices);
+  // containerd's containers have the device numbers of their source.
+  const place = moving.question.engine === 'podman' ? placeOnHost : placeAsIs;
+  const placement = place(moving.manifest, hostOfFacts(facts.host), choices);
   return {
     reasons: [
       ...moving.obstacles,
@@ -48,7 +50,7 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
     ],
     warnings: [
       ...placement.risks,
-      ...podmanWarnings(moving, facts),
+      ...engineWarnings(moving, facts),
       ...memoryWarnings(moving),
       ...aheadWarnings(moving),
     ],
@@ -79,13 +81,20 @@ function releases({ release }: Moving, facts: Facts): Mismatch[] {
 }
 
 /** A missing CRIU, podman or crun is a failure of `check` there already. */
-function toolReasons({ tools, runtime }: Moving, facts: Facts): Mismatch[] {
+function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismatch[] {
   const reasons: Mismatch[] = [];
   if (isBehind(facts.tools.criu, tools.criu)) {
     reasons.push({
       code: 'E_HOST',
       message: `criu: ${tools.criu} here wrote what ${facts.tools.criu} there may not read`,
       hint: `install criu ${tools.criu} or later there`,
+    });
+  }
+  if (question.engine === 'containerd' && facts.tools.containerd === undefined) {
+    reasons.push({
+      code: 'E_HOST',
+      message: 'containerd: is not in PATH there',
+      hint: 'install containerd there, and run "kfd-checkpoint configure containerd"',
     });
   }
   if (facts.tools[runtime] === undefined) {
@@ -98,13 +107,13 @@ function toolReasons({ tools, runtime }: Moving, facts: Facts): Mismatch[] {
   return reasons;
 }
 
-function podmanWarnings({ tools }: Moving, facts: Facts): Mismatch[] {
-  if (!isBehind(facts.tools.podman, tools.podman)) return [];
+function engineWarnings({ question: { engine }, tools }: Moving, facts: Facts): Mismatch[] {
+  if (!isBehind(facts.tools[engine], tools[engine])) return [];
   return [
     {
       code: 'E_HOST',
-      message: `podman: ${tools.podman} here is newer than ${facts.tools.podman} there`,
-      hint: `install podman ${tools.podman} or later there`,
+      message: `${engine}: ${tools[engine]} here is newer than ${facts.tools[engine]} there`,
+      hint: `install ${engine} ${tools[engine]} or later there`,
     },
   ];
 }
@@ -116,26 +125,31 @@ function isBehind(there: string | undefined, here: string | undefined): boolean 
 }
 
 function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
-  const { container, image, image_id: id } = question;
+  const { container, engine, image, image_id: id } = question;
+  const isPodman = engine === 'podman';
   const reasons: Mismatch[] = [];
   if (facts.name_taken) {
     reasons.push({
       code: 'E_HOST',
       message: `container ${container}: there is one with this name already`,
-      hint: `remove or rename it there: podman rename ${container} NEW`,
+      hint: isPodman
+        ? `remove or rename it there: podman rename ${container} NEW`
+        : `remove it there: ctr container rm ${container}`,
     });
   }
   if (facts.image_id === undefined) {
     reasons.push({
       code: 'E_IMAGE_MISSING',
       message: `image ${image}: not there`,
-      hint: `get it there: podman pull ${image}`,
+      hint: `get it there: ${isPodman ? 'podman' : 'ctr image'} pull ${image}`,
     });
   } else if (facts.image_id !== id) {
     reasons.push({
       code: 'E_IMAGE_MISSING',
       message: `image ${image}: another one there: ${short(facts.image_id)}, here ${short(id)}`,
-      hint: `send this one: podman save ${image} | ssh HOST podman load`,
+      hint: isPodman
+        ? `send this one: podman save ${image} | ssh HOST podman load`
+        : `send this one: ctr image export - ${image} | ssh HOST ctr image import -`,
     });
   }
   for (const folder of facts.missing_folders) {

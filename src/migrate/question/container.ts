@@ -145,14 +145,21 @@ export interface GpuProcess {
   readonly sdmaGpus: readonly number[];
 }
 
-/** All of them, by pid (kfd_process.c:kfd_procfs_show, kfd_create_process_sysfs@6.12.117). Others' cgroups differ. */
-export async function gpuProcesses(id: string, root: string): Promise<GpuProcess[]> {
+/**
+ * All of them, by pid (kfd_process.c:kfd_procfs_show, kfd_create_process_sysfs@6.12.117). Others' cgroups differ.
+ * `own`: all processes of the container, where its engine tells them.
+ */
+export async function gpuProcesses(
+  id: string,
+  root: string,
+  own?: readonly number[],
+): Promise<GpuProcess[]> {
   const folder = join(root, 'sys/class/kfd/kfd/proc');
   const pids = (await names(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
   const found: GpuProcess[] = [];
   for (const pid of pids.toSorted((a, b) => a - b)) {
     const cgroup = await readTextIfAny(join(root, `proc/${pid}/cgroup`)).catch(() => undefined);
-    if (cgroup?.includes(id) !== true) continue;
+    if (!(own?.includes(pid) ?? cgroup?.includes(id) === true)) continue;
     const queues = await queuesOfProcess(pid, root);
     const sdma = queues.filter(({ kind }) => kind === 'sdma').map(({ gpuId }) => gpuId);
     const vram = await vramOf(join(folder, `${pid}`));

@@ -1,6 +1,7 @@
 /** What the source asks, and what the target says of itself. Programs and paths of the other host are only compared. */
 
 import * as v from 'valibot';
+import { namePattern } from '../../containerd/ctr.js';
 import { manifestLimits } from '../../manifest/schema.js';
 import { fitting } from '../wire/messages.js';
 import { hostFactsSchema } from './host-facts.js';
@@ -13,7 +14,9 @@ const containerName = v.pipe(v.string(), v.maxLength(255), v.regex(/^[a-zA-Z0-9]
 const imageName = v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\w][\w.:@/-]*$/));
 
 const questionSchema = v.object({
-  engine: v.literal('podman'),
+  engine: v.picklist(['podman', 'containerd']),
+  /** Of containerd. */
+  namespace: v.exactOptional(v.pipe(v.string(), v.maxLength(76), v.regex(namePattern))),
   /** The name that the container will have there. */
   container: containerName,
   image: imageName,
@@ -30,6 +33,7 @@ const tools = v.object({
   podman: v.exactOptional(text(64)),
   crun: v.exactOptional(text(64)),
   runc: v.exactOptional(text(64)),
+  containerd: v.exactOptional(text(64)),
 });
 
 const factsSchema = v.object({

@@ -44,6 +44,7 @@ export function roomReasonsHere(load: Load) {
     memory: memoryBytes,
     images: (sendsMemory ? 2 : 1) * memoryBytes,
     contents: (rounds + 1) * contentBytes,
+    whole: memoryBytes + contentBytes,
   };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);

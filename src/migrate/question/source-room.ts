@@ -8,8 +8,8 @@ import { roomAt } from './target-facts.js';
 /** A folder that a checkpoint writes to. */
 export interface Destination {
   readonly folder: string;
-  /** What it gets: memory of the processes, all images of podman, or GPU contents. */
-  readonly gets: 'memory' | 'images' | 'contents';
+  /** What it gets: memory of the processes, all images of podman, GPU contents, or memory and contents. */
+  readonly gets: 'memory' | 'images' | 'contents' | 'whole';
 }
 
 /** A file system of the source, with the folders on it. */

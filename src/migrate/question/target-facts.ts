@@ -2,6 +2,7 @@
 
 import { access, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { Ctr } from '../../containerd/ctr.js';
 import { isMissing } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
 import type { Run } from '../../os/exec.js';
@@ -25,14 +26,13 @@ export interface TargetContext {
 export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
   const { root, run, release, host, failures } = context;
   const memory = await availableMemory(root);
-  const image = await imageId(question.image, run);
-  const isTaken = await run('podman', ['container', 'exists', question.container]);
+  const { image, isTaken } = await knownThere(question, run);
   return {
     release,
     host: factsOfHost(host),
     tools: await toolVersions(run),
     failures: failures.slice(0, 64),
-    name_taken: isTaken?.status === 0,
+    name_taken: isTaken,
     ...(image !== undefined && { image_id: image }),
     missing_folders: await missing(question.folders, root),
     memory_free_bytes: memory,
@@ -41,6 +41,22 @@ export async function targetFacts(question: Question, context: TargetContext): P
         ? { path: context.memory, free_bytes: memory, in_memory: true }
         : { ...(await folderAt(question.store, root)), in_memory: false },
   };
+}
+
+/** The id of the image, and whether there is a container with this name. */
+async function knownThere({ engine, namespace = 'default', image, container }: Question, run: Run) {
+  if (engine === 'podman') {
+    const found = await run('podman', ['container', 'exists', container]);
+    return { image: await imageId(image, run), isTaken: found?.status === 0 };
+  }
+  const ctr = new Ctr(run, namespace);
+  try {
+    const isTaken = (await ctr.record(container)) !== undefined;
+    return { image: await ctr.imageDigest(image), isTaken };
+  } catch {
+    // Without containerd the tools say so.
+    return { image: undefined, isTaken: false };
+  }
 }
 
 async function folderAt(path: string, root: string) {
@@ -58,7 +74,7 @@ export async function roomAt(folder: string): Promise<{ bavail: number; bsize: n
 
 /** Of either side. */
 export async function toolVersions(run: Run): Promise<ToolVersions> {
-  const names = ['criu', 'podman', 'crun', 'runc'] as const;
+  const names = ['criu', 'podman', 'crun', 'runc', 'containerd'] as const;
   const versions = await Promise.all(
     names.map(async (name) => [name, (await versionOf(run, name))?.text] as const),
   );

@@ -37,6 +37,9 @@ const schema = v.variant('type', [
     container: text(255),
     container_id: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'not the id of a container')),
     store: v.exactOptional(path),
+    /** Missing: podman. `container` is the id in this namespace then. */
+    engine: v.exactOptional(v.literal('containerd')),
+    namespace: v.exactOptional(v.pipe(text(76), v.regex(/^[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*$/))),
     /** At most so much arrives. */
     room_bytes: v.pipe(bytes, v.minValue(1)),
     gpu_map: v.exactOptional(text(4096)),

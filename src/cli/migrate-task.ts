@@ -1,0 +1,51 @@
+/** The hidden verb that a migration runs for a task of containerd, on either host. It outlives whoever has begun it. */
+
+import { promises } from 'node:fs';
+import { Argument, Command } from 'commander';
+import { namePattern } from '../containerd/ctr.js';
+import { type Host, restoreTask, saveTask, startTask } from '../containerd/moving.js';
+import type { TaskName } from '../criu/task-link.js';
+import { KfdError } from '../errors.js';
+import { taskVerb, usualNamespace } from '../migrate/containerd-engine.js';
+import { formatOption } from './format.js';
+
+/** Where the caller has the file for the document of a container's record. */
+const documentFile = '/proc/self/fd/4';
+
+interface Options {
+  readonly root: string;
+  readonly namespace: string;
+}
+
+/** `run`: of the host; `document`: another file in tests. */
+export function taskCommand(run: Host['run'], document = documentFile): Command {
+  const verb = new Command(taskVerb)
+    .option('--root <dir>', 'read the system below this folder', '/')
+    .option('--namespace <name>', 'of containerd', checkedName, usualNamespace)
+    .addOption(formatOption('text', 'json'));
+  const host = () => ({ root: verb.opts<Options>().root, run });
+  const named = (id: string): TaskName => ({ namespace: verb.opts<Options>().namespace, id });
+  const own = (name: string, ...args: string[]) => {
+    const command = verb.command(name).addArgument(idArgument());
+    for (const arg of args) command.argument(`<${arg}>`);
+    return command;
+  };
+  own('save', 'folder').action(async (id: string, folder: string) => {
+    await promises.writeFile(document, await saveTask(named(id), folder, host()));
+  });
+  own('restore', 'folder').action((id: string, folder: string) =>
+    restoreTask(named(id), folder, host()),
+  );
+  own('start', 'document', 'folder', 'room').action(
+    async (id: string, record: string, folder: string, room: string) =>
+      startTask(named(id), await promises.readFile(record, 'utf8'), folder, room, host()),
+  );
+  return verb;
+}
+
+const idArgument = () => new Argument('<id>', 'of the container').argParser(checkedName);
+
+function checkedName(text: string): string {
+  if (text.length <= 76 && namePattern.test(text)) return text;
+  throw new KfdError('E_USAGE', `${text}: no name of containerd`);
+}

@@ -1,0 +1,123 @@
+/**
+ * A task of containerd that moves: its checkpoint, its way back, and its start on another host. The folder of a
+ * checkpoint has the image directory and the changes of the root file system; the container's record is a document.
+ */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promises } from 'node:fs';
+import { join } from 'node:path';
+import { type TaskName, withLinkedImage } from '../criu/task-link.js';
+import { KfdError } from '../errors.js';
+import { missing, type Run } from '../os/exec.js';
+import { Ctr, recordIn, type TaskRecord } from './ctr.js';
+import { writeRecordImage } from './record-image.js';
+import { checkpointTask } from './shim-call.js';
+
+/** Names in the folder of a checkpoint. */
+export const taskFiles = { image: 'checkpoint', changes: 'changes.tar.gz' } as const;
+
+/** A start of a large container takes this long at most. The lease is shorter. */
+const startMs = 24 * 3600_000;
+
+export interface Host {
+  readonly root: string;
+  readonly run: Run;
+  /** Where our shim looks for links; tests have another one. */
+  readonly runFolder?: string;
+}
+
+/**
+ * Checkpoints the task to `folder`, and ends it. The container stays. Returns the document of its record. Throws
+ * E_NOT_FOUND, E_IO, E_HOST.
+ */
+export async function saveTask(task: TaskName, folder: string, host: Host): Promise<string> {
+  const ctr = new Ctr(host.run, task.namespace);
+  const record = await ctr.record(task.id);
+  if (record === undefined) throw gone(task);
+  const image = join(folder, taskFiles.image);
+  const work = join(folder, 'work');
+  for (const one of [folder, image, work]) await promises.mkdir(one, { mode: 0o700 });
+  await checkpointTask(task, { image, work, ends: true }, host.root);
+  await promises.rm(work, { recursive: true, force: true });
+  await writeChanges(ctr, record, join(folder, taskFiles.changes));
+  return JSON.stringify(record);
+}
+
+/** What its root file system has more than its image. */
+async function writeChanges(ctr: Ctr, record: TaskRecord, path: string): Promise<void> {
+  const { Snapshotter: snapshotter, SnapshotKey: key } = record;
+  const [program, ...words] = ctr.words('snapshot', '--snapshotter', snapshotter, 'diff', key);
+  const file = await promises.open(path, 'wx', 0o600);
+  try {
+    const child = spawn(program, words, { stdio: ['ignore', file.fd, 'inherit'] });
+    const [status] = (await once(child, 'close').catch((error: Error) => {
+      throw missing(program, error);
+    })) as [number | null];
+    if (status === 0) return;
+    throw new KfdError('E_IO', `ctr snapshot diff: ended with status ${status}`, {
+      hint: 'see "journalctl --unit containerd"',
+    });
+  } finally {
+    await file.close();
+  }
+}
+
+/** Starts the task of a stopped container again, from the folder of its checkpoint. Throws E_HOST, E_TIMEOUT. */
+export async function restoreTask(
+  task: TaskName,
+  folder: string,
+  { run, runFolder }: Host,
+): Promise<void> {
+  const ctr = new Ctr(run, task.namespace);
+  // Its status is that of the task that has ended.
+  await ctr.ask(['task', 'rm', task.id]);
+  const start = () => ctr.must(['task', 'start', '--detach', task.id], startMs);
+  await withLinkedImage(task, join(folder, taskFiles.image), start, runFolder);
+}
+
+/**
+ * Makes the container that `document` describes, and starts it from the folder of its checkpoint. `room`: a folder for
+ * an image of containerd with the record alone. Throws E_HOST, E_IMAGE_CORRUPT, E_TIMEOUT, Node's error.
+ */
+export async function startTask(
+  task: TaskName,
+  document: string,
+  folder: string,
+  room: string,
+  { run, runFolder }: Host,
+): Promise<void> {
+  const ctr = new Ctr(run, task.namespace);
+  const record = recordIn(document, `${task.id}: its record`);
+  const name = `localhost/kfd-checkpoint-moves:${task.id}`;
+  const layout = join(room, 'record');
+  await writeRecordImage(layout, record, name, join(folder, taskFiles.changes));
+  const archive = join(room, 'record.tar');
+  const packed = await run('tar', ['-C', layout, '-cf', archive, '.'], { timeoutMs: startMs });
+  if (packed?.status !== 0) {
+    throw new KfdError('E_IO', `${archive}: cannot be written`, { hint: `make room in ${room}` });
+  }
+  await promises.rm(layout, { recursive: true });
+  try {
+    await ctr.must(['image', 'import', '--no-unpack', archive], startMs);
+    await promises.rm(archive);
+    const restore = () => ctr.must(['container', 'restore', '--rw', task.id, name], startMs);
+    await withLinkedImage(task, join(folder, taskFiles.image), restore, runFolder);
+  } finally {
+    await ctr.ask(['image', 'rm', name]).catch(() => undefined);
+  }
+  await keepLabels(ctr, task.id, record);
+}
+
+/** containerd gives the container those of an image, which has none. */
+async function keepLabels(ctr: Ctr, id: string, { Labels: labels }: TaskRecord): Promise<void> {
+  const pairs = Object.entries(labels ?? {}).filter(([name]) => /^[A-Za-z0-9]/.test(name));
+  if (pairs.length === 0) return;
+  await ctr.must(['container', 'label', id, ...pairs.map(([name, value]) => `${name}=${value}`)]);
+}
+
+function gone({ namespace, id }: TaskName): KfdError {
+  return new KfdError('E_NOT_FOUND', `${id}: no such container in namespace ${namespace}`, {
+    hint: 'see "ctr container ls"',
+  });
+}

@@ -1,0 +1,58 @@
+/** containerd as the engine of a migration: a verb of ours does what takes more than one call of ctr. */
+
+import { join } from 'node:path';
+import { ContainerdContainer } from '../containerd/container.js';
+import { taskFiles } from '../containerd/moving.js';
+import { KfdError } from '../errors.js';
+import type { Command, Engine, EngineSetting } from './engine.js';
+import { roundFolder } from './gpu-folders.js';
+import type { JournalRecord } from './journal.js';
+import { archiveName, placesBelow } from './places.js';
+
+/** The hidden verb. */
+export const taskVerb = 'migrate-task';
+
+/** The namespace of `ctr` without the option. */
+export const usualNamespace = 'default';
+
+/** What the source keeps: the folder of the checkpoint. */
+const folderName = 'task';
+
+/** `record`: `container` is the id in its namespace. */
+export function containerdEngine(
+  {
+    id,
+    container,
+    namespace = usualNamespace,
+  }: Pick<JournalRecord, 'id' | 'container' | 'namespace'>,
+  { root, run, self }: EngineSetting,
+): Engine {
+  const [node, ...before] = self;
+  const whole = join(placesBelow(root).keptOf(id), folderName);
+  const words = (...own: string[]): Command => {
+    const usual = ['--root', root, '--namespace', namespace, '--format', 'json'];
+    return [node, ...before, taskVerb, ...usual, ...own];
+  };
+  return {
+    takesRequests: false,
+    checkpointName: `checkpoint of ${container}`,
+    whole,
+    container: new ContainerdContainer({ namespace, id: container }, run),
+    checkpoint: () => words('save', container, whole),
+    round: () => notAhead(),
+    memoryAhead: () => notAhead(),
+    removeMemoryAhead: async () => undefined,
+    bringBack: () => words('restore', container, whole),
+    start: {
+      command: ({ folder }) => {
+        const document = join(folder, archiveName);
+        return words('start', container, document, roundFolder(folder, 0), folder);
+      },
+    },
+    image: (folder) => join(roundFolder(folder, 0), taskFiles.image),
+  };
+}
+
+function notAhead(): never {
+  throw new KfdError('E_INTERNAL', 'containerd: nothing is sent ahead');
+}

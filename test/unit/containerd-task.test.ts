@@ -1,0 +1,241 @@
+/** Tasks of containerd that move: ctr's words, the image of a record, our shim's checkpoint, the link for a restore. */
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { containerdImage, documentsOf } from '../../src/archive/containerd-image.js';
+import { ContainerdContainer } from '../../src/containerd/container.js';
+import { Ctr } from '../../src/containerd/ctr.js';
+import { restoreTask, startTask } from '../../src/containerd/moving.js';
+import { writeRecordImage } from '../../src/containerd/record-image.js';
+import { checkpointTask, stockShim } from '../../src/containerd/shim-call.js';
+import { linkedImage, withLinkedImage } from '../../src/criu/task-link.js';
+import type { Run } from '../../src/os/exec.js';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
+import { temporaryFolder } from './paths.js';
+import { testServer } from './ttrpc-server.js';
+
+const task = { namespace: 'default', id: 'job' };
+const record = {
+  ID: 'job',
+  Labels: { owner: 'me' },
+  Image: 'docker.io/library/job:1',
+  Runtime: { Name: 'io.containerd.runc.kfd.v2', Options: null },
+  SnapshotKey: 'job',
+  Snapshotter: 'overlayfs',
+  Spec: { ociVersion: '1.1.0', mounts: [{ type: 'bind', source: '/srv', destination: '/data' }] },
+};
+
+/** Answers each call of ctr; a number is a failure. Remembers the words of all. */
+function ctrThat(answers: (words: string) => string | number) {
+  const asked: string[] = [];
+  const run: Run = async (command, args) => {
+    assert.deepEqual([command, ...args.slice(0, 2)], ['ctr', '--namespace', 'default']);
+    const words = args.slice(2).join(' ');
+    asked.push(words);
+    const answer = answers(words);
+    return typeof answer === 'number'
+      ? { status: answer, stdout: '', stderr: 'ctr: container "job": not found\n' }
+      : { status: 0, stdout: answer, stderr: '' };
+  };
+  return { asked, run };
+}
+
+const listed = (status: string) =>
+  `TASK    PID     STATUS\njobs    7    RUNNING\njob    71    ${status}\n`;
+
+test('the state of a container by its task and its record', async () => {
+  for (const [status, state] of [
+    ['RUNNING', 'runs'],
+    ['PAUSED', 'paused'],
+    ['STOPPED', 'stopped'],
+    ['CREATED', 'stopped'],
+  ] as const) {
+    const { run } = ctrThat(() => listed(status));
+    assert.equal(await new ContainerdContainer(task, run).state(), state);
+  }
+  const without = (answer: string | number) =>
+    ctrThat((words) => (words === 'task ls' ? 'TASK PID STATUS\n' : answer)).run;
+  assert.equal(await new ContainerdContainer(task, without(1)).state(), 'none');
+  const there = without(JSON.stringify(record));
+  assert.equal(await new ContainerdContainer(task, there).state(), 'stopped');
+  // Nothing may be concluded from a shim that does not answer.
+  const unknown = ctrThat(() => listed('UNKNOWN')).run;
+  await assert.rejects(new ContainerdContainer(task, unknown).state(), { code: 'E_HOST' });
+  const other = ctrThat(() => listed('DANCING')).run;
+  await assert.rejects(new ContainerdContainer(task, other).state(), { code: 'E_HOST' });
+});
+
+test('a container that runs is not forgotten, and one that stays is told', async () => {
+  const { asked, run } = ctrThat(() => listed('RUNNING'));
+  const container = new ContainerdContainer(task, run);
+  await assert.rejects(container.forget(), { code: 'E_HOST', message: 'job: runs again' });
+  assert.deepEqual(asked, ['task ls']);
+  await assert.rejects(container.pause(), { code: 'E_HOST' });
+  assert.ok(asked.includes('task kill --all --signal SIGKILL job'));
+  await assert.rejects(container.remove(), { code: 'E_HOST', message: 'job: cannot be removed' });
+  const paused = new ContainerdContainer(task, ctrThat(() => listed('PAUSED')).run);
+  await assert.rejects(paused.unpause(), { code: 'E_HOST', message: 'job: stays paused' });
+});
+
+test('the digest of an image, and the processes of a task', async () => {
+  const digest = 'ab'.repeat(32);
+  const { run } = ctrThat((words) =>
+    words.startsWith('image')
+      ? `REF TYPE DIGEST SIZE\njob:1 application/x sha256:${digest} 3 MiB\n`
+      : 'PID     INFO\n71      -\n72      -\n',
+  );
+  const ctr = new Ctr(run, 'default');
+  assert.equal(await ctr.imageDigest('job:1'), digest);
+  assert.equal(await ctr.imageDigest('job'), undefined);
+  assert.deepEqual(await ctr.pids(task), [71, 72]);
+});
+
+async function layout(t: TestContext) {
+  const folder = await temporaryFolder(t);
+  const changes = join(folder, 'changes');
+  await writeFile(changes, 'layer');
+  await writeRecordImage(join(folder, 'record'), record, 'localhost/x:job', changes);
+  return { folder: join(folder, 'record'), changes };
+}
+
+test('an image of the record has what containerd makes a container of', async (t) => {
+  const { folder, changes } = await layout(t);
+  assert.equal(existsSync(changes), false);
+  const blob = (digest: string) => {
+    const bytes = readFileSync(join(folder, 'blobs/sha256', digest.replace('sha256:', '')));
+    assert.equal(`sha256:${createHash('sha256').update(bytes).digest('hex')}`, digest);
+    return bytes;
+  };
+  const { manifests } = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as {
+    manifests: { digest: string; annotations: Record<string, string> }[];
+  };
+  assert.equal(manifests.length, 1);
+  assert.equal(manifests[0]?.annotations['io.containerd.image.name'], 'localhost/x:job');
+  const index = JSON.parse(blob(manifests[0]?.digest ?? '').toString()) as {
+    manifests: { mediaType: string; digest: string; size: number }[];
+    annotations: Record<string, string>;
+  };
+  assert.deepEqual(index.annotations, {
+    'org.opencontainers.image.ref.name': record.Image,
+    'io.containerd.checkpoint.runtime': record.Runtime.Name,
+    'io.containerd.checkpoint.snapshotter': 'overlayfs',
+  });
+  const [spec, layer] = index.manifests;
+  assert.equal(blob(layer?.digest ?? '').toString(), 'layer');
+  assert.equal(layer?.size, 5);
+  // With processes, a reader of such images understands it.
+  const criu = {
+    ...layer,
+    mediaType: 'application/vnd.containerd.container.criu.checkpoint.criu.tar',
+  };
+  const whole = Buffer.from(
+    JSON.stringify({ schemaVersion: 2, ...index, manifests: [criu, ...index.manifests] }),
+  );
+  const image = containerdImage(whole, 'index', 'x');
+  assert.equal(image.hasChanges, true);
+  const documents = documentsOf(image, blob(spec?.digest ?? ''), 'x');
+  assert.deepEqual(JSON.parse(String(documents['spec.dump'])), record.Spec);
+});
+
+/** A host whose shim answers so to either version of the service. */
+async function hostWith(t: TestContext, answering: (service: string) => number) {
+  const root = await temporaryFolder(t);
+  const seen: Buffer[] = [];
+  const server = await testServer(t, ({ service, payload }) => {
+    seen.push(payload);
+    return { code: answering(service), message: 'no room' };
+  });
+  const bundle = join(root, 'run/containerd/io.containerd.runtime.v2.task/default/job');
+  await mkdir(bundle, { recursive: true });
+  await writeFile(join(bundle, 'kfd-shim'), `${server.path}\n`);
+  await writeFile(`${server.path}.processes`, '11 12 13 14 /stock\n');
+  return { root, seen };
+}
+
+test('our shim is asked for a checkpoint that ends the task', async (t) => {
+  const { root, seen } = await hostWith(t, (service) => (service.includes('v3') ? 12 : 0));
+  await checkpointTask(task, { image: '/image', work: '/work', ends: true }, root);
+  assert.equal(seen.length, 2, 'of the other version where one is not known');
+  const options = Buffer.concat([
+    numberField(1, 1),
+    numberField(5, 1),
+    bytesField(8, '/image'),
+    bytesField(9, '/work'),
+  ]);
+  const [id, path, any] = [...fieldsOf(seen[1] ?? Buffer.alloc(0))].map(({ value }) => value);
+  assert.deepEqual([String(id), String(path)], ['job', '/image']);
+  const [type, value] = [...fieldsOf(any as Buffer)].map((field) => field.value);
+  assert.equal(String(type), 'containerd.runc.v1.CheckpointOptions');
+  assert.deepEqual(value, options);
+  assert.equal(await stockShim(task, root), '13-14');
+});
+
+test('why our shim makes no checkpoint', async (t) => {
+  const how = { image: '/image', work: '/work', ends: true };
+  const failing = await hostWith(t, () => 13);
+  await assert.rejects(checkpointTask(task, how, failing.root), {
+    code: 'E_IO',
+    message: 'job: checkpoint: no room',
+  });
+  assert.equal(failing.seen.length, 1);
+  const old = await hostWith(t, () => 12);
+  await assert.rejects(checkpointTask(task, how, old.root), { code: 'E_HOST' });
+  const other = { ...task, id: 'another' };
+  await assert.rejects(checkpointTask(other, how, old.root), { code: 'E_NOT_FOUND' });
+  assert.equal(await stockShim(other, old.root), undefined);
+});
+
+test('a link names the image of the next start, and goes with the command', async (t) => {
+  const run = await temporaryFolder(t);
+  assert.equal(linkedImage(task, run), undefined);
+  await assert.rejects(
+    withLinkedImage(
+      task,
+      '/kept/checkpoint',
+      async () => {
+        assert.equal(linkedImage(task, run), '/kept/checkpoint');
+        assert.equal(linkedImage({ ...task, namespace: 'other' }, run), undefined);
+        throw new Error('it failed');
+      },
+      run,
+    ),
+    /it failed/,
+  );
+  assert.deepEqual(readdirSync(run), []);
+});
+
+test('a task comes back in place, and a container is made of its record', async (t) => {
+  const folder = await temporaryFolder(t);
+  const place = join(folder, 'run');
+  const here = { root: '/', runFolder: place };
+  const links: (string | undefined)[] = [];
+  const { asked, run: ctr } = ctrThat((words) => {
+    if (/^(task start|container restore)/.test(words)) links.push(linkedImage(task, place));
+    return '';
+  });
+  const run: Run = async (command, args, options) => {
+    if (command !== 'tar') return ctr(command, args, options);
+    await writeFile(args[3] ?? '', '');
+    return { status: 0, stdout: '', stderr: '' };
+  };
+  await restoreTask(task, '/kept/task', { ...here, run });
+  assert.deepEqual(asked.splice(0), ['task rm job', 'task start --detach job']);
+  const arrived = join(folder, 'before.0');
+  await mkdir(arrived);
+  await writeFile(join(arrived, 'changes.tar.gz'), 'layer');
+  await startTask(task, JSON.stringify(record), arrived, folder, { ...here, run });
+  assert.deepEqual(asked.splice(0), [
+    `image import --no-unpack ${join(folder, 'record.tar')}`,
+    'container restore --rw job localhost/kfd-checkpoint-moves:job',
+    'image rm localhost/kfd-checkpoint-moves:job',
+    'container label job owner=me',
+  ]);
+  assert.deepEqual(links, ['/kept/task/checkpoint', join(arrived, 'checkpoint')]);
+  await assert.rejects(startTask(task, '{}', arrived, folder, { ...here, run }), {
+    code: 'E_HOST',
+  });
+});
