@@ -67,7 +67,8 @@ const host = hostWith({ render_minor: 128 }, { render_minor: 129 });
 const second = { recorded: host.gpus[0]?.record, present: host.gpus[1] } as GpuPair;
 const cdi = amdCdi([128, 129].map((render) => ({ card: render - 128, render })));
 const changes = { ...documentChanges(moves, annotations), cdi: cdiNames([second], cdi, host) };
-const spec = `{"annotations":{"cdi.k8s.io/x":"amd.com/gpu=0","io.kfd-checkpoint.kfd-device":"244:0","io.container.manager":"libpod"},
+const spec = `{"annotations":{"cdi.k8s.io/x":"amd.com/gpu=0",
+"io.kfd-checkpoint.kfd-device":"244:0","io.container.manager":"libpod"},
 "mounts":[{"destination":"/data","type":"bind","source":"/srv/data"}],"big":18446744073709551615,
 "linux":{"cgroupsPath":"a","devices":[{"path":"/dev/kfd","type":"c","major":244,"minor":0},
 {"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128}],
