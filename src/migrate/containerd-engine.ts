@@ -2,8 +2,9 @@
 
 import { join } from 'node:path';
 import { ContainerdContainer } from '../containerd/container.js';
+import { namePattern } from '../containerd/ctr.js';
 import { taskFiles } from '../containerd/moving.js';
-import { KfdError } from '../errors.js';
+import { KfdError, printable } from '../errors.js';
 import type { Command, Engine, EngineSetting } from './engine.js';
 import { roundFolder } from './gpu-folders.js';
 import type { JournalRecord } from './journal.js';
@@ -18,7 +19,7 @@ export const usualNamespace = 'default';
 /** What the source keeps: the folder of the checkpoint. */
 const folderName = 'task';
 
-/** `record`: `container` is the id in its namespace. */
+/** `record`: `container` is the id in its namespace. Throws E_PROTOCOL for what is no name of containerd. */
 export function containerdEngine(
   {
     id,
@@ -27,6 +28,13 @@ export function containerdEngine(
   }: Pick<JournalRecord, 'id' | 'container' | 'namespace'>,
   { root, run, self }: EngineSetting,
 ): Engine {
+  // The other host says what becomes a word of ctr.
+  if (!namePattern.test(container)) {
+    throw new KfdError(
+      'E_PROTOCOL',
+      `migration: "${printable(container)}" is no name of containerd`,
+    );
+  }
   const [node, ...before] = self;
   const whole = join(placesBelow(root).keptOf(id), folderName);
   const words = (...own: string[]): Command => {

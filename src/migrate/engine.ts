@@ -39,7 +39,7 @@ export interface Arrived {
   readonly choices: readonly string[];
 }
 
-/** Words of `restore`, which looks at what has arrived and waits for its word then; or a program that does all of it. */
+/** Words of `restore`, which looks at what has arrived and waits then; or a program that does all of it. */
 export type Start =
   | { readonly words: (arrived: Arrived) => readonly string[] }
   | { readonly command: (arrived: Arrived) => Command };

@@ -1,6 +1,6 @@
 /**
- * What a migration does with a task of containerd, on one host: it ends with its checkpoint, comes back in place, and is
- * made again of its record where nothing of it is left. By the release of containerd of the guest, and by the next one.
+ * What a migration does with a task of containerd, on one host: it ends with its checkpoint, comes back in place, and
+ * is made again of its record where nothing of it is left. By the guest's release of containerd, and by the next one.
  */
 
 import assert from 'node:assert/strict';

@@ -82,6 +82,9 @@ test('containerd: a verb of ours does each step, and nothing goes ahead', () => 
     '/x/before.0',
     '/x',
   ]);
+  const hostile = { ...record, container: '--force', engine: 'containerd' } as const;
+  const setting = { root: '/r', run: fakeRun({}), self };
+  assert.throws(() => engineOf(hostile, setting), { code: 'E_PROTOCOL' });
   assert.throws(engine.round, { code: 'E_INTERNAL' });
   assert.throws(engine.memoryAhead, { code: 'E_INTERNAL' });
 });
