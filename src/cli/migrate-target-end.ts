@@ -99,6 +99,7 @@ export class TargetEnd {
 
   async close(): Promise<void> {
     const { id = '', phase, failure } = this.#side ?? {};
+    await this.#ready?.release();
     const runs = phase === 'owned' || phase === 'settled';
     await this.#control?.close(runs ? resultOf(undefined) : failure && resultOf(failure));
     if (!runs && phase !== 'ended') return this.#lock?.release();

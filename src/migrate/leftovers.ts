@@ -12,7 +12,7 @@ import { statusAt } from './control-client.js';
 import { listRecords } from './journal.js';
 import { releaseMemory } from './memory.js';
 import type { Places } from './places.js';
-import { Work } from './work.js';
+import { leaveMs, Work } from './work.js';
 
 const never = new AbortController().signal;
 const youngMs = 60_000;
@@ -53,7 +53,8 @@ export async function removeDeadFiles(places: Places, run: Run): Promise<void> {
     const lock = await Lock.tryTake(places.lock(id));
     if (lock === undefined) continue;
     // A restore that was never told to begin.
-    await new Work(places.work(id)).settle(() => true);
+    const until = performance.now() + leaveMs;
+    await new Work(places.work(id)).settle(() => performance.now() > until);
     await removeFiles(id, places, run);
     for (const path of [places.guardLog(id), places.control(id, 'target')])
       await promises.rm(path, { force: true });

@@ -16,7 +16,7 @@ import type { TargetRecord } from './journal.js';
 import { archiveName, placesBelow } from './places.js';
 import type { HostSetting } from './setting.js';
 import { SpareSession } from './spare-session.js';
-import { lastLines, type Prompted, type Work } from './work.js';
+import { lastLines, leaveMs, type Prompted, type Work } from './work.js';
 
 /** The hidden verb of the guard. */
 export const guardVerb = 'migrate-guard';
@@ -117,7 +117,8 @@ export class Standby {
       once(child, 'exit').then(([status]) => `ended with status ${status}`),
     ]);
     stdin.on('error', () => undefined).end(watchWord);
-    const said = child.exitCode === null ? await told : `ended with status ${child.exitCode}`;
+    const hasEnded = child.exitCode !== null || child.signalCode !== null;
+    const said = hasEnded ? `ended with status ${child.exitCode}` : await told;
     stdout.destroy();
     child.unref();
     if (said === armed) return;
@@ -126,15 +127,21 @@ export class Standby {
     });
   }
 
-  /** Ends what still waits. A guard that watches stays. Throws E_HOST for a restore that does not end. */
-  async end(): Promise<void> {
+  /** What still waits goes. A guard that watches and a restore at work stay. Never throws. */
+  async release(): Promise<void> {
     this.#session?.release();
     const guard = await this.#guard?.catch(() => undefined);
     guard?.stdin?.destroy();
     const waiting = await this.#restore?.catch(() => undefined);
-    if (waiting === undefined) return;
-    waiting.line.destroy();
-    await this.#work.settle(() => true);
+    waiting?.line.destroy();
+  }
+
+  /** The same, and waits for its end. Throws E_HOST for a restore that does not end. */
+  async end(): Promise<void> {
+    await this.release();
+    if (this.#restore === undefined) return;
+    const until = performance.now() + leaveMs;
+    await this.#work.settle(() => performance.now() > until);
   }
 
   async #failure(): Promise<KfdError> {

@@ -19,6 +19,8 @@ export interface ReadyHost extends TargetHost {
   readonly prepare: () => void;
   /** Resolves when this host can restore what has arrived. Throws the reason why it cannot. */
   readonly look: () => Promise<void>;
+  /** This process ends: what waits for it goes. */
+  readonly release: () => Promise<void>;
 }
 
 /** `choices`: options of `kfd-checkpoint restore`. */
@@ -41,6 +43,7 @@ export function targetHost(
   return {
     prepare: () => standby.begin(),
     look: () => standby.look(),
+    release: () => standby.release(),
     now: () => momentNow(root),
     write: (next) => writeRecord(next, places.journal),
     removeRecord: () => removeRecord({ id, side: 'target' }, places.journal),

@@ -34,6 +34,8 @@ status=$?
 while others; do sleep 0.2; done
 exit $status`;
 
+/** How long a program that waits for words may take to remove its files, when nobody is there any more. */
+export const leaveMs = 5000;
 /** How long a killed program may take to end, and how often it is looked at. */
 const endMs = 5000;
 const stepMs = 100;

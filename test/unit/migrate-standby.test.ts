@@ -83,3 +83,21 @@ test('podman restores nothing before there is a lease, and a restore that was ki
   await until('the guard goes, too', () => helpers(hosts.target).size === 0);
   assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
 });
+
+test('a guard that cannot watch ends it, and nobody stays', async (t) => {
+  const hosts = await twoHosts(t);
+  const checkpoint = await hold(hosts.source, 'hold-checkpoint');
+  const moving = migrate(t, hosts);
+  await checkpoint.reached();
+  await until('both wait', () => helpers(hosts.target).size === 2);
+  const target = targetProcess(hosts.target);
+  process.kill(helpers(hosts.target).get(guardVerb) as number, 'SIGKILL');
+  await checkpoint.release();
+  const { status, stderr } = await moving.ended;
+  assert.notEqual(status, 0);
+  assert.match(errorIn(stderr).message, /^job: did not move, and runs here: host-b: .* the guard /);
+  await until('nobody stays', () => helpers(hosts.target).size === 0);
+  await until('nor the target', () => !existsSync(`/proc/${target}`));
+  assert.equal(restores(hosts.target), false);
+  assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+});
