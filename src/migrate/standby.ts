@@ -30,6 +30,9 @@ export const restoreVerb = 'migrate-restore';
 export const prepared = 'prepared\n';
 export const goWord = 'go\n';
 
+/** How many guards are tried, one after the other. */
+const guards = 2;
+
 export class Standby {
   readonly #record: Pick<TargetRecord, 'id' | 'contents'>;
   readonly #setting: HostSetting;
@@ -106,22 +109,15 @@ export class Standby {
     return { folder, contents, choices: this.#choices };
   }
 
-  /** Resolves when the guard watches. */
+  /** Resolves when the guard watches. One that was killed has a successor. Throws E_HOST where that does not help. */
   async arm(): Promise<void> {
-    this.#guard ??= startGuard(this.#record.id, this.#setting);
-    const child = await this.#guard;
-    const stdout = child.stdout as Readable;
-    const stdin = child.stdin as Writable;
-    const told = Promise.race([
-      once(stdout, 'data').then(([text]) => String(text)),
-      once(child, 'exit').then(([status]) => `ended with status ${status}`),
-    ]);
-    stdin.on('error', () => undefined).end(watchWord);
-    const hasEnded = child.exitCode !== null || child.signalCode !== null;
-    const said = hasEnded ? `ended with status ${child.exitCode}` : await told;
-    stdout.destroy();
-    child.unref();
-    if (said === armed) return;
+    let said = '';
+    for (let left = guards; left > 0; left -= 1) {
+      this.#guard ??= startGuard(this.#record.id, this.#setting);
+      said = await toldToWatch(await this.#guard);
+      if (said === armed) return;
+      this.#guard = undefined;
+    }
     throw new KfdError('E_HOST', `migration: the guard does not watch: ${said.trimEnd()}`, {
       hint: `see ${placesBelow(this.#setting.root).guardLog(this.#record.id)}`,
     });
@@ -150,6 +146,22 @@ export class Standby {
     const named = lines.map((line) => line.replaceAll(join(contents, archiveName), 'contents'));
     return failureIn(named, 'restore');
   }
+}
+
+/** What it says: `armed`, or how it has ended. */
+async function toldToWatch(child: ChildProcess): Promise<string> {
+  const stdout = child.stdout as Readable;
+  const stdin = child.stdin as Writable;
+  const told = Promise.race([
+    once(stdout, 'data').then(([text]) => String(text)),
+    once(child, 'exit').then(([status]) => `ended with status ${status}`),
+  ]);
+  stdin.on('error', () => undefined).end(watchWord);
+  const hasEnded = child.exitCode !== null || child.signalCode !== null;
+  const said = hasEnded ? `ended with status ${child.exitCode}` : await told;
+  stdout.destroy();
+  child.unref();
+  return said;
 }
 
 /** It lives in a session of its own, and does not notice that ssh ends. */
