@@ -1,20 +1,25 @@
 /** Migrations of this host's containers that were begun and have not ended. */
 
 import { KfdError } from '../errors.js';
+import { usualNamespace } from '../migrate/containerd-engine.js';
 import { listRecords, readRecord, removeRecord, type SourceRecord } from '../migrate/journal.js';
 import { placesBelow } from '../migrate/places.js';
+import type { MigrateOptions } from './migrate-question.js';
 
 /** `container`: name or id. Throws E_USAGE where it moves to another host than `host`, E_IO for damaged records. */
 export async function unfinishedMigration(
   container: string,
   host: string,
-  root: string,
+  { root, engine = 'podman', namespace }: Pick<MigrateOptions, 'root' | 'engine' | 'namespace'>,
 ): Promise<SourceRecord | undefined> {
   const { journal } = placesBelow(root);
   for (const { id, side } of await listRecords(journal)) {
     if (side !== 'source') continue;
     const record = await readRecord(id, 'source', journal);
     if (record === undefined || !isNamed(record, container)) continue;
+    const { engine: own = 'podman', namespace: home = usualNamespace } = record;
+    if (own !== engine || (own === 'containerd' && home !== (namespace ?? usualNamespace)))
+      continue;
     if (record.phase === 'returned') {
       // Its process was killed when all was done: the container runs here.
       await removeRecord(record, journal);

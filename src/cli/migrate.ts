@@ -51,7 +51,7 @@ export function migrateCommand(context: CommandContext, self = selfProgram()): C
       const options = forEngine(given);
       await assertHostRoot('migrate', context);
       const how = { ...options, self };
-      const unfinished = await unfinishedMigration(container, host, options.root);
+      const unfinished = await unfinishedMigration(container, host, options);
       if (unfinished !== undefined && options.dryRun === true) {
         throw new KfdError('E_USAGE', `${container}: a migration to ${host} has not ended`, {
           hint: 'run the command without --dry-run: it goes on',
@@ -91,7 +91,11 @@ function forEngine(options: MigrateOptions): MigrateOptions {
       hint: 'add --engine containerd',
     });
   }
-  const { precopy = 0 } = options;
+  const { precopy = 0, gpuMap, ignoreMismatch } = options;
+  if (gpuMap !== undefined || ignoreMismatch !== undefined) {
+    const hint = 'set gpu_map and ignore_mismatch in the configuration of the target';
+    throw new KfdError('E_USAGE', '--gpu-map, --ignore-mismatch: only for podman', { hint });
+  }
   if (precopy === 0) return { ...options, precopy };
   throw new KfdError('E_USAGE', '--precopy: containers of containerd are sent after they stopped', {
     hint: 'leave the option out, or name 0 rounds',

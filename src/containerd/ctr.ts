@@ -19,6 +19,7 @@ const recordSchema = v.object({
   SnapshotKey: v.string(),
   Snapshotter: v.string(),
   Spec: v.looseObject({
+    process: v.nullish(v.looseObject({ terminal: v.nullish(v.boolean()) })),
     mounts: v.exactOptional(
       v.array(
         v.looseObject({ type: v.exactOptional(v.string()), source: v.exactOptional(v.string()) }),

@@ -3,7 +3,7 @@
  * that is there: a link in the run folder, for the next Create of this container.
  */
 
-import { mkdirSync, readlinkSync, rmdirSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readlinkSync, rmdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { runFolder } from './state-folder.js';
 
@@ -15,10 +15,14 @@ export interface TaskName {
 
 const linkOf = ({ namespace, id }: TaskName, run: string) => join(run, 'tasks', namespace, id);
 
-/** The image directory. undefined: nobody has named one. Throws nothing. */
+/**
+ * The image directory. undefined: nobody has named one, or it has gone with the command that was killed. Throws
+ * nothing.
+ */
 export function linkedImage(task: TaskName, run = runFolder): string | undefined {
   try {
-    return readlinkSync(linkOf(task, run));
+    const image = readlinkSync(linkOf(task, run));
+    return existsSync(image) ? image : undefined;
   } catch {
     return undefined;
   }

@@ -17,6 +17,8 @@ import { Work } from './work.js';
 /** Time for the process before to notice that its connection has gone. */
 const graceMs = 2000;
 const stepMs = 200;
+/** For an answer of the engine when the lease is over: the source waits only LeaseTerms.marginMs longer. */
+const stateMs = 10_000;
 
 export interface Taken {
   readonly side: TargetSide;
@@ -48,7 +50,7 @@ export async function reopenByForce(id: string, setting: HostSetting): Promise<T
   const places = placesBelow(setting.root);
   const lock = await lockOf(id, places, async () => true);
   try {
-    return { lock, side: await restarted(id, setting, () => undefined, places) };
+    return { lock, side: await restarted(id, setting, () => undefined, places, runsIfUnknown) };
   } catch (error) {
     await lock.release();
     throw error;
@@ -65,11 +67,29 @@ async function lockOf(id: string, places: Places, mayKill: () => Promise<boolean
   }
 }
 
+/**
+ * The lease is over. Where the engine cannot say in time what its container does, it counts as running: then it is
+ * paused or removed, by the kernel where the engine does not answer.
+ */
+export async function runsIfUnknown(state: () => Promise<ContainerState>): Promise<ContainerState> {
+  const limit = new AbortController();
+  const late = delay(stateMs, 'runs' as const, { signal: limit.signal });
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([state(), late]);
+  } catch {
+    return 'runs';
+  } finally {
+    limit.abort();
+  }
+}
+
 async function restarted(
   id: string,
   setting: HostSetting,
   say: (message: Message) => void,
   places: Places,
+  lookAt: (state: () => Promise<ContainerState>) => Promise<ContainerState> = (state) => state(),
 ): Promise<TargetSide> {
   const record = (await readRecord(id, 'target', places.journal)) ?? ended(id);
   const host = targetHost(record, setting, say);
@@ -81,7 +101,7 @@ async function restarted(
     await new Work(places.work(id)).settle(() => performance.now() >= until);
   }
   const { container } = engineOf(record, setting);
-  return goOn(record, host, () => container.state());
+  return goOn(record, host, () => lookAt(() => container.state()));
 }
 
 /** The side as it was recorded, when it has done what follows from the end of its process. */

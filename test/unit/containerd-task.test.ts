@@ -191,13 +191,14 @@ test('why our shim makes no checkpoint', async (t) => {
 
 test('a link names the image of the next start, and goes with the command', async (t) => {
   const run = await temporaryFolder(t);
+  const image = await temporaryFolder(t);
   assert.equal(linkedImage(task, run), undefined);
   await assert.rejects(
     withLinkedImage(
       task,
-      '/kept/checkpoint',
+      image,
       async () => {
-        assert.equal(linkedImage(task, run), '/kept/checkpoint');
+        assert.equal(linkedImage(task, run), image);
         assert.equal(linkedImage({ ...task, namespace: 'other' }, run), undefined);
         throw new Error('it failed');
       },
@@ -206,6 +207,9 @@ test('a link names the image of the next start, and goes with the command', asyn
     /it failed/,
   );
   assert.deepEqual(readdirSync(run), []);
+  // The command was killed, and the image has gone with the migration.
+  const gone = () => assert.equal(linkedImage(task, run), undefined);
+  await withLinkedImage(task, join(image, 'none'), async () => gone(), run);
 });
 
 test('a task comes back in place, and a container is made of its record', async (t) => {
@@ -222,10 +226,12 @@ test('a task comes back in place, and a container is made of its record', async 
     await writeFile(args[3] ?? '', '');
     return { status: 0, stdout: '', stderr: '' };
   };
-  await restoreTask(task, '/kept/task', { ...here, run });
+  const kept = join(folder, 'kept');
+  await mkdir(join(kept, 'checkpoint'), { recursive: true });
+  await restoreTask(task, kept, { ...here, run });
   assert.deepEqual(asked.splice(0), ['task rm job', 'task start --detach job']);
   const arrived = join(folder, 'before.0');
-  await mkdir(arrived);
+  await mkdir(join(arrived, 'checkpoint'), { recursive: true });
   await writeFile(join(arrived, 'changes.tar.gz'), 'layer');
   await startTask(task, JSON.stringify(record), arrived, folder, { ...here, run });
   assert.deepEqual(asked.splice(0), [
@@ -234,7 +240,7 @@ test('a task comes back in place, and a container is made of its record', async 
     'image rm localhost/kfd-checkpoint-moves:job',
     'container label job owner=me',
   ]);
-  assert.deepEqual(links, ['/kept/task/checkpoint', join(arrived, 'checkpoint')]);
+  assert.deepEqual(links, [join(kept, 'checkpoint'), join(arrived, 'checkpoint')]);
   await assert.rejects(startTask(task, '{}', arrived, folder, { ...here, run }), {
     code: 'E_HOST',
   });

@@ -99,18 +99,24 @@ test('options that the engine has not are refused', async () => {
   const space = await migrates('--namespace', 'work');
   assert.match(space.stderr, /Error: --namespace: only containerd/);
   assert.match((await migrates('--engine', 'docker')).stderr, /docker/);
+  const mapped = await migrates('--engine', 'containerd', '--gpu-map', '1=2');
+  assert.match(mapped.stderr, /--gpu-map, --ignore-mismatch: only for podman/);
 });
 
 test('a task of containerd, and what stands in its way', async (t: TestContext) => {
   const root = await temporaryFolder(t);
   const record = {
     ID: 'job',
-    Labels: { 'io.cri-containerd.kind': 'container' },
+    Labels: {
+      'io.cri-containerd.kind': 'container',
+      'containerd.io/restart.status': 'running',
+    },
     Image: 'job:1',
     Runtime: { Name: 'io.containerd.runc.v2', Options: { type_url: 'x', value: 'CAE=' } },
     SnapshotKey: 'job',
     Snapshotter: 'overlayfs',
     Spec: {
+      process: { terminal: true },
       mounts: [
         { type: 'bind', source: '/srv' },
         { type: 'proc', source: 'proc' },
@@ -137,7 +143,8 @@ test('a task of containerd, and what stands in its way', async (t: TestContext) 
   assert.deepEqual([found.name, found.folders, found.pids], ['job', ['/srv'], [7]]);
   assert.match(found.id, /^[0-9a-f]{64}$/);
   const reasons = found.obstacles.map(({ message }) => message).join('; ');
-  assert.match(reasons, /not by our shim.*options of its runtime.*not here any more.*of a pod/);
+  assert.match(reasons, /not by our shim.*options of its runtime.*not here any more/);
+  assert.match(reasons, /started again by containerd.*has a terminal.*of a pod/);
   await assert.rejects(liveTask(task, run('STOPPED'), root), { code: 'E_USAGE' });
   const none = liveTask({ ...task, id: '../job' }, run('RUNNING'), root);
   await assert.rejects(none, { code: 'E_NOT_FOUND' });

@@ -62,10 +62,12 @@ test('a link for the container names its image, and what containerd names comes 
   const one = await world(t, { spec: noGpu });
   const create = [bytesField(1, 'job'), bytesField(2, one.bundle)];
   const namespace = basename(one.folder);
+  const image = join(one.folder, 'kept');
+  await mkdir(image);
   const link = async () => {
     await withLinkedImage(
       { namespace, id: 'job' },
-      '/kept/checkpoint',
+      image,
       async () => {
         await one.call('Create', ...create);
         await one.call('Create', ...create, bytesField(8, '/image'));
@@ -78,7 +80,7 @@ test('a link for the container names its image, and what containerd names comes 
   assert.deepEqual(
     one.seen.map(({ payload }) => payload),
     [
-      Buffer.concat([...create, bytesField(8, '/kept/checkpoint')]),
+      Buffer.concat([...create, bytesField(8, image)]),
       Buffer.concat([...create, bytesField(8, '/image')]),
       Buffer.concat(create),
     ],

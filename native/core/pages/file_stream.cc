@@ -147,7 +147,8 @@ class Decoder {
     for (bool is_full = false; is_full || in.pos < in.size;) {
       ZSTD_outBuffer out{out_.data(), out_.size(), 0};
       expected_ = checked(ZSTD_decompressStream(context_.get(), &out, &in), ErrorCode::corrupt);
-      is_full = out.pos == out.size;
+      // After the end of the frame another call would begin a new one, and wait for its rest.
+      is_full = out.pos == out.size && expected_ != 0;
       if (out.pos > limit_ - bytes_) {
         throw Error(ErrorCode::unsupported,
                     std::string(kSubject) + ": more than there is room for");

@@ -102,6 +102,10 @@ TEST_CASE("file stream: host memory is sent compressed, and an empty file is one
   CHECK(stream_of(Bytes(1u << 24, std::byte{0})).size() < 1u << 14);
   const UniqueFd there = memory_file();
   CHECK(taken(stream_of({}), there.get()) == 0);
+  // What is decoded at once ends with the file.
+  for (const std::size_t size : {1u << 20, 2u << 20, 7u << 20}) {
+    CHECK(taken(stream_of(Bytes(size, std::byte{0})), there.get()) == size);
+  }
 }
 
 TEST_CASE("file stream: a reader that goes, and a stop, end the sender") {

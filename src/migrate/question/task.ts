@@ -60,6 +60,9 @@ function hasOptions({ Runtime }: TaskRecord): boolean {
   return typeof value === 'string' && value !== '';
 }
 
+/** Of containerd's restart monitor (core/runtime/restart/restart.go: StatusLabel). */
+const restartLabel = 'containerd.io/restart.status';
+
 function obstaclesOf(record: TaskRecord, isOurs: boolean, hasImage: boolean): Mismatch[] {
   const reasons: (readonly [reason: string, hint: string])[] = [];
   if (!isOurs) {
@@ -73,7 +76,15 @@ function obstaclesOf(record: TaskRecord, isOurs: boolean, hasImage: boolean): Mi
     const hint = 'pull the image again: the target makes the container of it';
     reasons.push([`its image ${record.Image} is not here any more`, hint]);
   }
-  if (Object.keys(record.Labels ?? {}).some((name) => name.startsWith('io.cri-containerd.'))) {
+  const { [restartLabel]: restart = 'stopped', ...labels } = record.Labels ?? {};
+  if (restart !== 'stopped') {
+    const hint = `take the label away: ctr container label ${record.ID} ${restartLabel}=stopped`;
+    reasons.push(['is started again by containerd when it ends', hint]);
+  }
+  if (record.Spec.process?.terminal === true) {
+    reasons.push(['has a terminal, which ctr cannot make without one', 'start it without --tty']);
+  }
+  if (Object.keys(labels).some((name) => name.startsWith('io.cri-containerd.'))) {
     reasons.push(['is of a pod', 'let Kubernetes move it: docs/kubernetes.md']);
   }
   return reasons.map(([reason, hint]) => ({
