@@ -52,7 +52,7 @@ export async function allotted(
   const only = onlyOn(host);
   // The spec of another host, as in containerd's own images, allows the devices of that one: nothing could open KFD.
   const isOfHere = host.kfdDevice !== undefined && nodes.kfd === numbers(host.kfdDevice);
-  if (only === undefined || !isOfHere || !mustMove(placement)) return { image, only };
+  if (only === undefined || !isOfHere || !mustMove(placement, choices)) return { image, only };
   if (isOwn) {
     await moveImage(image, manifest, placement, host);
     return { image, only };
@@ -72,10 +72,15 @@ export function withOnly(choices: Choices, only: Offered | undefined): Choices {
   return only === undefined ? choices : { ...choices, gpu_map: {}, only };
 }
 
-function mustMove({ mismatches, moves, gone }: Placement): boolean {
+function mustMove(
+  { mismatches, moves, gone, pairs }: Placement,
+  { gpu_map: map = {} }: Choices,
+): boolean {
   // Reasons that no other numbers remove: the pre-flight tells them.
   const isPossible = mismatches.length === 0;
-  return isPossible && (moves.length > 0 || gone.length > 0);
+  // The session would follow the map of the configuration, if the manifest did not say which GPUs it is.
+  const isMapped = pairs.length > 0 && Object.keys(map).length > 0;
+  return isPossible && (moves.length > 0 || gone.length > 0 || isMapped);
 }
 
 function withHint(error: unknown, copy: string): KfdError {

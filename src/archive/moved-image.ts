@@ -85,8 +85,9 @@ async function tmpfsImages(directory: string): Promise<ReadonlyMap<string, Buffe
   return images;
 }
 
-/** undefined: larger than any image of /dev. */
+/** undefined: larger than any image of /dev, or no file of its own. */
 async function boundedIfSmall(path: string): Promise<Buffer | undefined> {
-  const { size } = await lstat(path);
-  return size > limits.packed ? undefined : readBounded(path, limits.packed, 'E_IMAGE_CORRUPT');
+  const found = await lstat(path);
+  if (!found.isFile() || found.size > limits.packed) return undefined;
+  return readBounded(path, limits.packed, 'E_IMAGE_CORRUPT');
 }

@@ -47,6 +47,8 @@ interface Verdict extends Restorability {
   readonly isMounted: boolean;
   /** Of GPU contents, as they were found. */
   readonly folders: readonly string[];
+  /** Options of the user that choose GPUs: the restore needs them, too. */
+  readonly chosen: readonly string[];
 }
 
 /** Prints the result. Throws the first reason against a restore, if any. */
@@ -86,6 +88,10 @@ async function checkAt(
     reference,
     containerd: containerd && stepsOf(containerd.image, reference, containerd.name),
     folders,
+    chosen: [
+      ...(gpuMap === undefined ? [] : ['--gpu-map', gpuMap]),
+      ...(gpus === undefined ? [] : ['--gpus', gpus]),
+    ],
     isMounted: reference === undefined && kind === 'bundle' && (await bundleAt(path)) === undefined,
   };
   context.out(format === 'json' ? json(asJson(name, verdict)) : asTable(name, verdict));
@@ -241,7 +247,8 @@ function preparation(
 
 /** The command to type. A bundle or image directory belongs to a container that still exists. */
 function command(path: string, verdict: Verdict): string[] {
-  const { contents, needsRewriting, ignoredByOption, isMounted, reference, folders } = verdict;
+  const { contents, needsRewriting, ignoredByOption, isMounted, reference, folders, chosen } =
+    verdict;
   const ignore = ['--ignore-mismatch', ignoredByOption.join(',')];
   const isInLayout = reference !== undefined && reference.transport !== 'containers-storage';
   if (needsRewriting || isInLayout || folders.length > 0) {
@@ -249,6 +256,7 @@ function command(path: string, verdict: Verdict): string[] {
     const stored = contents.kind === 'image' ? 'CONTAINER' : path;
     const target = isMounted ? madeArchive : stored;
     const options = [
+      ...chosen,
       ...(ignoredByOption.length > 0 ? ignore : []),
       ...folders.flatMap((folder) => ['--contents', folder]),
     ];

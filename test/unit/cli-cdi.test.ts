@@ -50,6 +50,7 @@ async function check(path: string, root: string, ...more: string[]) {
     needs_rewriting: boolean;
     gpus: { present: { render_minor: number; cdi_name?: string } }[];
     reasons: { code: string; message: string }[];
+    command: string[] | string;
   };
   return {
     code,
@@ -58,6 +59,7 @@ async function check(path: string, root: string, ...more: string[]) {
     names: report.gpus.map(({ present }) => present.cdi_name),
     rewriting: report.needs_rewriting,
     reasons: report.reasons,
+    command: [report.command].flat().join(' '),
   };
 }
 
@@ -67,8 +69,9 @@ test('--gpus takes a CDI name, a render node, a PCI address or an id, and only G
   const usual = await check(path, root);
   assert.deepEqual([usual.minors, usual.rewriting, usual.names], [[128], false, ['amd.com/gpu=0']]);
   for (const name of ['amd.com/gpu=1', 'renderD129', '0000:43:00.0']) {
-    const { code, minors, rewriting } = await check(path, root, '--gpus', name);
+    const { code, minors, rewriting, command } = await check(path, root, '--gpus', name);
     assert.deepEqual([code, minors, rewriting], [0, [129], true], name);
+    assert.equal(command, `kfd-checkpoint restore --gpus ${name} ${path}`);
   }
   for (const names of ['amd.com/gpu=all', 'amd.com/gpu=1,renderD128']) {
     assert.deepEqual((await check(path, root, '--gpus', names)).minors, [128], names);

@@ -118,6 +118,11 @@ test('the spec goes before gpu_map; one without a GPU, or with a GPU of no use, 
     (await allotted(mapped.create, map, { isOwn: false, root })).image,
     mapped.checkpoint,
   );
+  // Without other numbers, too: the session would follow the map.
+  const usual = await restoreOf(t, 128);
+  const away = { gpu_map: { renderD128: 'renderD129' } };
+  const { image: kept } = await allotted(usual.create, away, { isOwn: false, root });
+  assert.equal(manifestIn(kept).devices.assigned?.[0]?.render_minor, 128);
   const none = await restoreOf(t);
   assert.deepEqual(await allotted(none.create, map, { isOwn: false, root }), {
     image: none.checkpoint,
