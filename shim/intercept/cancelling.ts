@@ -1,6 +1,6 @@
 /** Cancels the session of a call whose caller has gone. */
 
-import { decodeResponse, statusCode } from '../transport/envelope.js';
+import { decodeResponse, statusCode } from '../../src/ttrpc/envelope.js';
 import type { Helper } from './helper.js';
 
 /** Before another attempt, milliseconds. */

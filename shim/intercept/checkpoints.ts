@@ -1,7 +1,7 @@
 /** Checkpoints of one container, and the pauses of callers who have gone. */
 
 import { bytesField } from '../../src/protobuf.js';
-import { type Call, type Response, statusCode } from '../transport/envelope.js';
+import { type Call, type Response, statusCode } from '../../src/ttrpc/envelope.js';
 import { cancelUntilEnded } from './cancelling.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';

@@ -1,7 +1,7 @@
 /** crun instead of runc behind the stock shim, which calls every OCI runtime with the options of runc. */
 
 import { basename } from 'node:path';
-import { type Response, statusCode } from '../transport/envelope.js';
+import { type Response, statusCode } from '../../src/ttrpc/envelope.js';
 
 /** `binary`: name or path of the OCI runtime in the options of Create. Empty: the stock shim's default, runc. */
 export function isCrun(binary: string): boolean {

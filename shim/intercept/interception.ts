@@ -1,6 +1,6 @@
 /** The interface between the proxy and the code that intercepts calls. */
 
-import type { Call, Response } from '../transport/envelope.js';
+import type { Call, Response } from '../../src/ttrpc/envelope.js';
 
 /** The stock shim, for one intercepted call. */
 export interface Upstream {

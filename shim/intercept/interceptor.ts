@@ -5,7 +5,7 @@ import { basename, dirname } from 'node:path';
 import { linkedImage } from '../../src/criu/task-link.js';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { stage } from '../../src/stages.js';
-import { type Call, decodeResponse, type Response, statusCode } from '../transport/envelope.js';
+import { type Call, decodeResponse, type Response, statusCode } from '../../src/ttrpc/envelope.js';
 import {
   isSandbox,
   namesImage,

@@ -1,7 +1,6 @@
 /** The stock shim for one intercepted call. */
 
-import type { Upstream } from '../intercept/interception.js';
-import type { Client } from '../transport/client.js';
+import type { Client } from '../../src/ttrpc/client.js';
 import {
   type Call,
   decodeResponse,
@@ -10,8 +9,15 @@ import {
   statusCode,
   withoutDeadline,
   withPayload,
-} from '../transport/envelope.js';
-import { encodeFrame, type Frame, frameType, payloadOf, setStreamId } from '../transport/frame.js';
+} from '../../src/ttrpc/envelope.js';
+import {
+  encodeFrame,
+  type Frame,
+  frameType,
+  payloadOf,
+  setStreamId,
+} from '../../src/ttrpc/frame.js';
+import type { Upstream } from '../intercept/interception.js';
 
 /** Time limit of the stock shim for a call of our own, milliseconds. */
 const askTimeoutMs = 10_000;

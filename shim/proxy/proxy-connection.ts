@@ -4,10 +4,14 @@
  */
 
 import type { Socket } from 'node:net';
-import type { Intercept } from '../intercept/interception.js';
-import type { Client } from '../transport/client.js';
-import { Connection } from '../transport/connection.js';
-import { decodeRequest, encodeResponse, type Response, statusCode } from '../transport/envelope.js';
+import type { Client } from '../../src/ttrpc/client.js';
+import { Connection } from '../../src/ttrpc/connection.js';
+import {
+  decodeRequest,
+  encodeResponse,
+  type Response,
+  statusCode,
+} from '../../src/ttrpc/envelope.js';
 import {
   encodeFrame,
   type Frame,
@@ -15,7 +19,8 @@ import {
   maxPayloadBytes,
   payloadOf,
   setStreamId,
-} from '../transport/frame.js';
+} from '../../src/ttrpc/frame.js';
+import type { Intercept } from '../intercept/interception.js';
 import { ended, ForwardedCall } from './forwarded-call.js';
 
 export class ProxyConnection {

@@ -1,8 +1,8 @@
 /** The proxy as a server: one ProxyConnection for each connection of containerd. */
 
 import { connect, createServer, type Server } from 'node:net';
+import { Client } from '../../src/ttrpc/client.js';
 import type { Intercept } from '../intercept/interception.js';
-import { Client } from '../transport/client.js';
 import { ProxyConnection } from './proxy-connection.js';
 
 /** Returns a server that does not listen yet. Its stock shim listens at `stockSocket`. */

@@ -26,7 +26,7 @@ import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
 import { preflight } from '../../src/session/restore/preflight.js';
 import { stage } from '../../src/stages.js';
-import { encodeResponse, type Response, statusCode } from '../transport/envelope.js';
+import { encodeResponse, type Response, statusCode } from '../../src/ttrpc/envelope.js';
 import { allotted, withOnly } from './allotted.js';
 import { cancelSession, type RuntimeCall } from './cancel-session.js';
 import {

@@ -1,8 +1,8 @@
 /** Publishes the event of a checkpoint to containerd. No stock shim does this. */
 
 import { KfdError } from '../../src/errors.js';
-import { connectTo } from '../transport/client.js';
-import { statusCode } from '../transport/envelope.js';
+import { connectTo } from '../../src/ttrpc/client.js';
+import { statusCode } from '../../src/ttrpc/envelope.js';
 import { forwardRequest, taskCheckpointed } from './codec.js';
 
 const timeoutMs = 10_000;

@@ -2,7 +2,7 @@
 
 import type { KfdError } from '../../src/errors.js';
 import { statusOf } from '../../src/rpc-status.js';
-import type { Response } from '../transport/envelope.js';
+import type { Response } from '../../src/ttrpc/envelope.js';
 
 export function responseFor({ code, message, hint }: KfdError): Response {
   const whole = `kfd-checkpoint: ${code}: ${message}${hint === undefined ? '' : ` (${hint})`}`;

@@ -4,12 +4,12 @@
  */
 
 import { join } from 'node:path';
-import { connectTo } from '../../shim/transport/client.js';
-import { statusCode } from '../../shim/transport/envelope.js';
 import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { readTextIfAny } from '../os/files.js';
 import { bytesField, numberField } from '../protobuf.js';
+import { connectTo } from '../ttrpc/client.js';
+import { statusCode } from '../ttrpc/envelope.js';
 
 /** Where containerd has the bundles of tasks, unless its configuration names another state folder. */
 const bundles = '/run/containerd/io.containerd.runtime.v2.task';

@@ -1,8 +1,8 @@
 /** What containers pay for our shim: the same containers through the stock shim, in turns. */
 
 import { readFileSync } from 'node:fs';
-import { connectTo } from '../../shim/transport/client.js';
 import { bytesField } from '../../src/protobuf.js';
+import { connectTo } from '../../src/ttrpc/client.js';
 import { attempt, run, until } from '../e2e/support/command.js';
 import { image } from '../e2e/support/container.js';
 import { Containerd, ourRuntime, stockRuntime, Task } from '../e2e/support/containerd.js';

@@ -4,14 +4,6 @@ import assert from 'node:assert/strict';
 import { parseAnswer } from '../../shim/bootstrap/answer.js';
 import { cgroupRoot } from '../../shim/intercept/cgroup-root.js';
 import { createRequest, pausedState, processOf } from '../../shim/intercept/task-fields.js';
-import {
-  decodeRequest,
-  decodeResponse,
-  encodeRequest,
-  encodeResponse,
-  withPayload,
-} from '../../shim/transport/envelope.js';
-import { encodeFrame, FrameReader } from '../../shim/transport/frame.js';
 import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
 import {
   controlFrame,
@@ -22,6 +14,14 @@ import {
 import { decodeMessage, encodeMessage } from '../../src/migrate/wire/messages.js';
 import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import { boIndices } from '../../src/session/plugin/wire.js';
+import {
+  decodeRequest,
+  decodeResponse,
+  encodeRequest,
+  encodeResponse,
+  withPayload,
+} from '../../src/ttrpc/envelope.js';
+import { encodeFrame, FrameReader } from '../../src/ttrpc/frame.js';
 import { stateBytes } from '../unit/state-builder.js';
 import { type Parser, unlessRefused } from './parser.js';
 

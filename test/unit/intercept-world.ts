@@ -7,9 +7,9 @@ import type { TestContext } from 'node:test';
 import type { Helper } from '../../shim/intercept/helper.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { proxyFor } from '../../shim/proxy/server.js';
-import { type Client, connectTo } from '../../shim/transport/client.js';
-import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, fieldsOf } from '../../src/protobuf.js';
+import { type Client, connectTo } from '../../src/ttrpc/client.js';
+import { type Call, encodeResponse } from '../../src/ttrpc/envelope.js';
 import { temporaryFolder } from './paths.js';
 import { type Answering, testServer } from './ttrpc-server.js';
 

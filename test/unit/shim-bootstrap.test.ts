@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { parseAnswer } from '../../shim/bootstrap/answer.js';
 import { listenAt, ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { proxyFor } from '../../shim/proxy/server.js';
-import { connectTo } from '../../shim/transport/client.js';
 import { startTime } from '../../src/os/ancestors.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { connectTo } from '../../src/ttrpc/client.js';
 import { temporaryFolder } from './paths.js';
 import { host, isAlive, knownToRunc, proxyPid, run, until } from './shim-host.js';
 

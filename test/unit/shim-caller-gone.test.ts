@@ -3,8 +3,8 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { type Call, encodeResponse } from '../../src/ttrpc/envelope.js';
 import { field, id, service, type World, world } from './intercept-world.js';
 import { until } from './shim-host.js';
 

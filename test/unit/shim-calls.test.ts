@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Intercept } from '../../shim/intercept/interception.js';
-import { connectTo } from '../../shim/transport/client.js';
-import { encodeRequest } from '../../shim/transport/envelope.js';
+import { connectTo } from '../../src/ttrpc/client.js';
+import { encodeRequest } from '../../src/ttrpc/envelope.js';
 import {
   encodeFrame,
   type Frame,
   frameType,
   maxPayloadBytes,
   payloadOf,
-} from '../../shim/transport/frame.js';
+} from '../../src/ttrpc/frame.js';
 import { temporaryFolder } from './paths.js';
 import { proxied } from './proxied.js';
 import { until } from './shim-host.js';

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pausedState } from '../../shim/intercept/task-fields.js';
-import { encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { encodeResponse } from '../../src/ttrpc/envelope.js';
 import { field, id, world } from './intercept-world.js';
 
 /** StateResponse of a process that runs, with a field that we do not know. */

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
+import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import {
   decodeRequest,
   decodeResponse,
   encodeRequest,
   encodeResponse,
-} from '../../shim/transport/envelope.js';
-import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
+} from '../../src/ttrpc/envelope.js';
 import { repository } from './paths.js';
 import { randomFrom } from './random.js';
 

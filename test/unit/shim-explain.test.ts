@@ -6,8 +6,8 @@ import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { explain, firstError, firstWrittenSince } from '../../shim/task/criu-log.js';
-import { decodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField } from '../../src/protobuf.js';
+import { decodeResponse } from '../../src/ttrpc/envelope.js';
 import { temporaryFolder } from './paths.js';
 import { checkpointInto, options, task } from './task-process.js';
 

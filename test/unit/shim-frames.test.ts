@@ -9,7 +9,7 @@ import {
   maxPayloadBytes,
   payloadOf,
   setStreamId,
-} from '../../shim/transport/frame.js';
+} from '../../src/ttrpc/frame.js';
 
 /** What a reader finds, in words. */
 function reading(): { reader: FrameReader; found: string[] } {

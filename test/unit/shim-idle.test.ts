@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { watchForIdle } from '../../shim/bootstrap/idle.js';
 import { listenAt } from '../../shim/bootstrap/own-socket.js';
 import { proxyFor } from '../../shim/proxy/server.js';
-import { connectTo } from '../../shim/transport/client.js';
+import { connectTo } from '../../src/ttrpc/client.js';
 import { temporaryFolder } from './paths.js';
 import { testServer } from './ttrpc-server.js';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isTemporaryImage, temporaryFolder } from '../../shim/intercept/temporary-image.js';
-import { encodeResponse } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { encodeResponse } from '../../src/ttrpc/envelope.js';
 import { field, id, refusal, world } from './intercept-world.js';
 
 const gpuSpec = {

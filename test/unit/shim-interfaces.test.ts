@@ -11,20 +11,15 @@ import type { Upstream } from '../../shim/intercept/interception.js';
 import { Interceptor } from '../../shim/intercept/interceptor.js';
 import { createRequest, isPaused, pausedState } from '../../shim/intercept/task-fields.js';
 import { proxyFor } from '../../shim/proxy/server.js';
-import { connectTo } from '../../shim/transport/client.js';
+import { bytesField, numberField } from '../../src/protobuf.js';
+import { connectTo } from '../../src/ttrpc/client.js';
 import {
   type Call,
   encodeRequest,
   encodeResponse,
   type Response,
-} from '../../shim/transport/envelope.js';
-import {
-  encodeFrame,
-  frameType,
-  maxPayloadBytes,
-  setStreamId,
-} from '../../shim/transport/frame.js';
-import { bytesField, numberField } from '../../src/protobuf.js';
+} from '../../src/ttrpc/envelope.js';
+import { encodeFrame, frameType, maxPayloadBytes, setStreamId } from '../../src/ttrpc/frame.js';
 import { id, service } from './intercept-world.js';
 import { temporaryFolder } from './paths.js';
 import { until } from './shim-host.js';

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Call } from '../../shim/transport/envelope.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import type { Call } from '../../src/ttrpc/envelope.js';
 import { field, id, service, type World, world } from './intercept-world.js';
 import { until } from './shim-host.js';
 

@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ownSocket } from '../../shim/bootstrap/own-socket.js';
 import { serve } from '../../shim/bootstrap/serve.js';
-import { connectTo } from '../../shim/transport/client.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { connectTo } from '../../src/ttrpc/client.js';
 import { host, isAlive, proxyPid, run, until } from './shim-host.js';
 
 /** Other sockets of this folder. One whose file was removed is here as long as somebody listens. */

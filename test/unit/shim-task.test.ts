@@ -12,9 +12,9 @@ import {
   taskCheckpointed,
 } from '../../shim/task/codec.js';
 import { responseFor } from '../../shim/task/status.js';
-import { decodeResponse } from '../../shim/transport/envelope.js';
 import { type ErrorCode, exitCodes, KfdError } from '../../src/errors.js';
 import { bytesField, numberField } from '../../src/protobuf.js';
+import { decodeResponse } from '../../src/ttrpc/envelope.js';
 import { fixtures, temporaryFolder } from './paths.js';
 import { checkpointInto, options, task } from './task-process.js';
 import { testServer } from './ttrpc-server.js';

@@ -10,14 +10,14 @@ import {
   decodeRequest,
   decodeResponse,
   encodeResponse,
-} from '../../shim/transport/envelope.js';
+} from '../../src/ttrpc/envelope.js';
 import {
   encodeFrame,
   type Frame,
   FrameReader,
   frameType,
   payloadOf,
-} from '../../shim/transport/frame.js';
+} from '../../src/ttrpc/frame.js';
 import { temporaryFolder } from './paths.js';
 
 /** Answers one call; undefined: not at all; a function: with its bytes, whatever they are. */

@@ -1,8 +1,8 @@
 /** The payloads of ttrpc's request and response frames. */
 
-import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
+import { bytesField, fieldsOf, numberField } from '../protobuf.js';
 
-export { statusCode } from '../../src/rpc-status.js';
+export { statusCode } from '../rpc-status.js';
 
 export interface Request {
   readonly service: string;

@@ -1,7 +1,7 @@
 /** The client side of a connection. Gives every call a stream and finds the call of every answer. */
 
 import { connect, type Socket } from 'node:net';
-import { KfdError } from '../../src/errors.js';
+import { KfdError } from '../errors.js';
 import { Connection } from './connection.js';
 import { decodeResponse, encodeRequest, type Request, type Response } from './envelope.js';
 import { encodeFrame, type Frame, frameType, payloadOf, setStreamId } from './frame.js';

@@ -7,7 +7,7 @@
  *     +--------+--------+------+-------+----------------+
  */
 
-import { KfdError } from '../../src/errors.js';
+import { KfdError } from '../errors.js';
 
 export const headerBytes = 10;
 /** The longest payload a peer may send, bytes. */
