@@ -6,14 +6,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { startTime } from '../../src/os/ancestors.js';
-
-/** A file in every bundle that was started here. It holds the path of our socket. */
-export const bundleFile = 'kfd-shim';
-
-/** A file beside our socket: our pid and start time, then pid, start time and socket of the stock shim. */
-export function processesFile(socket: string): string {
-  return `${socket}.processes`;
-}
+import { processesFile } from '../../src/runtime/shim-names.js';
 
 /** Throws Node's error; ESRCH or ENOENT when the process has ended. */
 export function writeProcesses(socket: string, stockPid: number, stockSocket: string): void {

@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { isMissing, KfdError } from '../../src/errors.js';
 import { bytesField, fieldsOf } from '../../src/protobuf.js';
+import { bundleFile, processesFile } from '../../src/runtime/shim-names.js';
 import { type Client, connectTo } from '../../src/ttrpc/client.js';
 import { statusCode } from '../../src/ttrpc/envelope.js';
 import type { Intercept } from '../intercept/interception.js';
@@ -14,7 +15,7 @@ import { proxyFor } from '../proxy/server.js';
 import { parseAnswer } from './answer.js';
 import { watchForIdle } from './idle.js';
 import { isServed, listenAt, ownSocket, removeIfPresent } from './own-socket.js';
-import { bundleFile, processesFile, writeProcesses } from './processes.js';
+import { writeProcesses } from './processes.js';
 
 /** Time limit of the stock shim for its answer to Connect, milliseconds. */
 const connectTimeoutMs = 10_000;

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { libdir, loadedPlugin } from '../../src/criu/state-folder.js';
 import { readTextIfAny, replaceFile } from '../../src/os/files.js';
 import { withMember } from '../../src/runtime/json-text.js';
+import { restoreAnnotation } from '../../src/runtime/shim-names.js';
 
-/** Its value is an image directory. The first start restores the container from there. */
-export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
 /** Of every container that containerd runs for a kubelet (containerd: internal/cri/annotations/annotations.go). */
 const podPart = {
   type: 'io.kubernetes.cri.container-type',

@@ -4,6 +4,7 @@ import { readdirSync, rm } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { linkedImage } from '../../src/criu/task-link.js';
 import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
+import { restoreAnnotation } from '../../src/runtime/shim-names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../../src/ttrpc/envelope.js';
 import {
@@ -11,7 +12,6 @@ import {
   namesImage,
   type Places,
   readBundleSpec,
-  restoreAnnotation,
   restoreImage,
   useOurPlugin,
 } from './bundle-spec.js';

@@ -3,11 +3,11 @@
 import { blockProblems, defaultConfPath } from '../criu/default-conf.js';
 import { hasBlock, withoutRuntimeBlock, withRuntimeBlock } from '../runtime/containerd-block.js';
 import {
-  type ContainerdConfig,
   containerdConfigPath,
   dropInPath,
   dropInPattern,
   importsDropIn,
+  lacksOf,
   parseContainerdConfig,
   runtimeText,
   startsOurShim,
@@ -46,29 +46,33 @@ export async function planContainerd(
     const dropIn = { path: dropInPath, before, after: text.dropIn };
     return { changes: [...files, dropIn, ...own], notes: isRead ? [] : [noteFor(text.lines)] };
   }
+  const lines = text.lines ?? text.dropIn ?? '';
+  const theirs = main.runtimes.find((one) => startsOurShim(one, roots.prefix));
+  const lacks = theirs === undefined ? [] : lacksOf(theirs, main, podAnnotations);
   return {
     changes: [
       ...files,
       ...(before === undefined ? [] : [{ path: dropInPath, before, after: undefined }]),
-      ...ownFile(ownText, rest, main, roots, text.lines ?? text.dropIn ?? ''),
+      // Lines of the administrator for our shim stay the only ones.
+      ...(theirs === undefined ? [ownFile(ownText, rest, lines)] : []),
     ],
-    notes: [],
+    notes: theirs === undefined || lacks.length === 0 ? [] : [noteOf(theirs.name, lacks, lines)],
   };
 }
 
-/** What containerd's own file becomes. Lines of the administrator for our shim are enough. */
-function ownFile(
-  before: string | undefined,
-  rest: string | undefined,
-  main: ContainerdConfig,
-  { prefix }: Roots,
-  lines: string,
-): FileChange[] {
-  if (main.runtimes.some((one) => startsOurShim(one, prefix))) return [];
+/** What containerd's own file becomes. */
+function ownFile(before: string | undefined, rest: string | undefined, lines: string): FileChange {
   // A drop-in has a version, which only the beginning of a file may have.
   const added = rest === undefined || rest === '' ? lines : lines.replace(/^version = \d+\n\n/, '');
   const after = withRuntimeBlock(rest ?? '', added);
-  return [{ path: containerdConfigPath, before, after }];
+  return { path: containerdConfigPath, before, after };
+}
+
+function noteOf(name: string, lacks: readonly string[], lines: string): string {
+  return (
+    `the runtime "${name}" of ${containerdConfigPath} is yours, and lacks ${lacks.join(' and ')}. ` +
+    `Add it there, as these lines have it:\n\n${lines}`
+  );
 }
 
 const asUtf8 = (latin1: string) => new TextDecoder().decode(Buffer.from(latin1, 'latin1'));

@@ -3,6 +3,7 @@
 import type { CheckpointContents } from '../archive/contents.js';
 import { KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
+import { restoreAnnotation } from '../runtime/shim-names.js';
 import { asLine } from './containerd-steps.js';
 
 type Engine = 'containerd' | 'CRI-O';
@@ -66,7 +67,7 @@ export function podSteps(engine: Engine, path: string, name: string | undefined)
 export function podNeeds(engine: Engine): PodNeeds {
   return engine === 'CRI-O'
     ? { image }
-    : { annotation: `io.kfd-checkpoint.restore-from=${folder}/checkpoint` };
+    : { annotation: `${restoreAnnotation}=${folder}/checkpoint` };
 }
 
 export function podInWords({ annotation, image }: PodNeeds): string {

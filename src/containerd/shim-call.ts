@@ -8,13 +8,12 @@ import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { readTextIfAny } from '../os/files.js';
 import { bytesField, numberField } from '../protobuf.js';
+import { bundleFile, processesFile } from '../runtime/shim-names.js';
 import { connectTo } from '../ttrpc/client.js';
 import { statusCode } from '../ttrpc/envelope.js';
 
 /** Where containerd has the bundles of tasks, unless its configuration names another state folder. */
 const bundles = '/run/containerd/io.containerd.runtime.v2.task';
-/** A file in the bundle of every task of our shim: shim/bootstrap/processes.ts. */
-const socketFile = 'kfd-shim';
 
 /** A checkpoint of the largest hosts takes less. */
 const checkpointMs = 24 * 3600_000;
@@ -24,7 +23,7 @@ export async function shimSocket(
   { namespace, id }: TaskName,
   root: string,
 ): Promise<string | undefined> {
-  const text = await readTextIfAny(join(root, bundles, namespace, id, socketFile), 4096);
+  const text = await readTextIfAny(join(root, bundles, namespace, id, bundleFile), 4096);
   const path = text?.trim();
   return path?.startsWith('/') === true ? path : undefined;
 }
@@ -36,8 +35,7 @@ export async function shimSocket(
 export async function stockShim(task: TaskName, root: string): Promise<string | undefined> {
   const socket = await shimSocket(task, root);
   if (socket === undefined) return undefined;
-  // shim/bootstrap/processes.ts has its form.
-  const text = await readTextIfAny(`${socket}.processes`, 4096);
+  const text = await readTextIfAny(processesFile(socket), 4096);
   const [, pid, start] = /^\d+ \d+ (\d+) (\d+) /.exec(text ?? '') ?? [];
   return pid === undefined ? undefined : `${pid}-${start}`;
 }

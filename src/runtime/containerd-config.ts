@@ -3,6 +3,7 @@
 import { basename } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
 import { KfdError } from '../errors.js';
+import { restoreAnnotation } from './shim-names.js';
 
 export const dropInPath = '/etc/containerd/conf.d/50-kfd-checkpoint.toml';
 /** containerd's own file. */
@@ -40,9 +41,6 @@ export interface RuntimeOptions {
   /** Pods may name the image that they are restored from. */
   readonly podAnnotations?: boolean;
 }
-
-/** shim/intercept/bundle-spec.ts has the name, too. A name of a container follows behind a slash. */
-const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
 
 /**
  * The table of the runtime. It has the type of the stock runtime, because containerd compares that
@@ -91,6 +89,8 @@ export interface Runtime {
   readonly binary: string | undefined;
   /** `SystemdCgroup` of its options: systemd makes the cgroups. */
   readonly systemdCgroup: boolean;
+  /** `pod_annotations`: those that reach its containers. */
+  readonly podAnnotations: readonly string[];
 }
 
 /** Parses containerd's own file, or the drop-in; undefined: the host has none. Throws E_CONFIG. */
@@ -129,12 +129,14 @@ function tableIn(value: unknown): Record<string, unknown> {
 function runtimeOf([name, value]: [string, unknown]): Runtime {
   const table = tableIn(value);
   const text = (one: unknown) => (typeof one === 'string' ? one : undefined);
+  const patterns: unknown = table['pod_annotations'];
   return {
     name,
     type: text(table['runtime_type']),
     path: text(table['runtime_path']),
     binary: text(tableIn(table['options'])['BinaryName']),
     systemdCgroup: tableIn(table['options'])['SystemdCgroup'] === true,
+    podAnnotations: Array.isArray(patterns) ? patterns.map(String) : [],
   };
 }
 
@@ -143,6 +145,17 @@ export function startsOurShim({ type, path }: Runtime, prefix: string): boolean 
   return path === undefined || path === ''
     ? type?.endsWith('.kfd.v2') === true
     : path === shimProgram(prefix) || basename(path) === basename(shimProgram(prefix));
+}
+
+/** What the runtime has not, of what was asked for, or of what the stock runtime has. */
+export function lacksOf(one: Runtime, main: ContainerdConfig, podAnnotations: boolean): string[] {
+  const stock = main.runtimes.find(({ name }) => name === 'runc');
+  return [
+    ...(stock?.systemdCgroup === true && !one.systemdCgroup ? ['SystemdCgroup'] : []),
+    ...(podAnnotations && !one.podAnnotations.includes(restoreAnnotation)
+      ? ['pod_annotations']
+      : []),
+  ];
 }
 
 /**

@@ -4,6 +4,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KfdError } from '../errors.js';
 import { processNameIfAny } from '../os/ancestors.js';
+import { restoreAnnotation } from '../runtime/shim-names.js';
 import { type Bench, gpuName, renderNode, type TestGpu } from './bench.js';
 import { Control, type ProgramState } from './control.js';
 import { fewBytes, patience, programArguments } from './program.js';
@@ -89,7 +90,7 @@ export class ContainerdTask {
 
   /** The task comes back as container `id`. */
   async restore(id: string, folder: string): Promise<void> {
-    const from = ['--annotation', `io.kfd-checkpoint.restore-from=${folder}`];
+    const from = ['--annotation', `${restoreAnnotation}=${folder}`];
     // The command is that of the image; containerd wants one.
     const start = () => this.#run(id, from, insideProgram);
     await timed(this.#bench, this.#work, 'restore', 'restored', start);

@@ -77,6 +77,17 @@ test('lines of the administrator for our shim stay the only ones', async (t) => 
   const root = await system(t, own);
   const { code, stderr } = await configure(root, 'v2.1.9', '--edit');
   assert.deepEqual([code, stderr, text(root, main)], [0, '', own]);
+  // They may lack what was asked for.
+  const asked = await configure(root, 'v2.1.9', '--edit', '--pod-annotations');
+  assert.deepEqual([asked.code, text(root, main)], [0, own]);
+  assert.match(
+    asked.stderr,
+    /^Note: the runtime "gpu" of .* is yours, and lacks pod_annotations\./,
+  );
+  const stock =
+    "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]\n";
+  const other = await system(t, own.replace('version = 3\n', `${stock}  SystemdCgroup = true\n`));
+  assert.match((await configure(other, 'v2.1.9', '--edit')).stderr, /lacks SystemdCgroup\./);
 });
 
 test('what cannot be added is refused before anything is written', async (t) => {

@@ -1,0 +1,12 @@
+/** Names by which others find our shim and its images. The shim loads nothing else with them. */
+
+/** Names the image directory of a restore. Behind a slash, the name of one container of a pod may follow. */
+export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
+
+/** A file in every bundle that our shim has started. It holds the path of its socket. */
+export const bundleFile = 'kfd-shim';
+
+/** A file beside that socket: pid and start time of our shim, then pid, start time and socket of the stock shim. */
+export function processesFile(socket: string): string {
+  return `${socket}.processes`;
+}
