@@ -8,6 +8,8 @@ set -eu
 prefix=${PREFIX:-/usr/local} unit=${CONTAINERD_UNIT:-containerd.service}
 own=$prefix/lib/kfd-checkpoint program=$prefix/bin/kfd-checkpoint
 payload=${0%/*}/payload
+# A boot of the node restarts containerd, too.
+mark=${RESTART_MARK:-/run/kfd-checkpoint.restart}
 
 # on_host COMMAND: runs it with the files and mounts of the node. ON_HOST and PROC are for tests.
 on_host() {
@@ -32,11 +34,19 @@ from_payload() {
   trap - EXIT
 }
 
-# restart_if_not CONFIGURATION: containers run on meanwhile. Nobody waits for it, because this container is one of them.
-restart_if_not() {
-  [ "$(configuration)" != "$1" ] || return 0
-  say "restarting $unit"
-  on_host systemctl restart --no-block "$unit"
+# to_restart: from now on containerd may have to be restarted, also when this script ends before it has done that. The
+# node keeps what the configuration was.
+to_restart() {
+  configuration | on_host sh -c "[ -e '$mark' ] || cat >'$mark'"
+}
+
+# restart_if_changed: containers run on meanwhile. Nobody waits for it, because this container is one of them.
+restart_if_changed() {
+  if [ "$(configuration)" != "$(on_host cat "$mark")" ]; then
+    say "restarting $unit"
+    on_host systemctl restart --no-block "$unit"
+  fi
+  on_host rm -f "$mark"
 }
 
 # in_use: whether a container runs behind our shim.
@@ -50,13 +60,13 @@ in_use() {
 
 case ${1:-} in
   install)
-    before=$(configuration)
+    to_restart
     from_payload install.sh
     set -- --edit
     [ "${POD_ANNOTATIONS:-no}" != yes ] || set -- "$@" --pod-annotations
     on_host "$program" configure containerd "$@"
     on_host "$program" check || say 'the node lacks something: see above'
-    restart_if_not "$before"
+    restart_if_changed
     ;;
   wait)
     exec sleep infinity
@@ -66,9 +76,9 @@ case ${1:-} in
       say "containers run behind the shim: $own stays. Delete their pods, then this pod again"
       exit 0
     fi
-    before=$(configuration)
+    to_restart
     from_payload uninstall.sh
-    restart_if_not "$before"
+    restart_if_changed
     ;;
   *)
     echo 'usage: node.sh install|wait|remove' >&2

@@ -144,6 +144,7 @@ esac
         PATH: path,
         ON_HOST: join(world, 'on-host'),
         PROC: join(world, 'proc'),
+        RESTART_MARK: join(world, 'mark'),
         ...env,
       };
       const { status, stderr } = spawnSync('sh', [join(image, 'node.sh'), ...args], {
@@ -197,6 +198,14 @@ test('a containerd whose configuration stays is not restarted', async (t) => {
   ]);
   assert.equal(one.run(['install']).status, 0);
   assert.deepEqual([one.calls(), readFileSync(path, 'utf8')], [[], 'version = 3\n']);
+  // An attempt before this one has ended between the change and the restart.
+  const mark = join(dirname(one.root), 'mark');
+  assert.equal(existsSync(mark), false);
+  await writeFile(mark, 'what it was before\n');
+  execFileSync('rm', ['-r', join(one.root, 'usr')]);
+  assert.equal(one.run(['install']).status, 0);
+  assert.deepEqual(one.calls(), ['systemctl restart --no-block containerd.service']);
+  assert.equal(existsSync(mark), false);
 });
 
 test('node.sh remove undoes it, but not under containers that run behind the shim', async (t) => {
