@@ -15,6 +15,7 @@ import { countBytes, probeVerb } from '../migrate/probe.js';
 import type { HostSetting } from '../migrate/setting.js';
 import { armed, guardVerb, restoreVerb, watchWord } from '../migrate/standby.js';
 import { sweepVerb } from '../migrate/store.js';
+import { ownDescriptor } from '../migrate/work.js';
 import type { CommandContext } from './context.js';
 import { formatOption } from './format.js';
 import { restoreWhenTold } from './migrate-restore.js';
@@ -88,7 +89,7 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
   program.addCommand(
     withRoot(new Command(restoreVerb))
       .addOption(formatOption('text', 'json'))
-      .action(() => restoreWhenTold(context, 4)),
+      .action(() => restoreWhenTold(context, ownDescriptor)),
   );
   return program;
 }

@@ -23,6 +23,7 @@ import { cancelCheckpoint } from './cancel-checkpoint.js';
 import { withRequest } from './command-request.js';
 import type { CommandContext } from './context.js';
 import { duration, rate } from './format.js';
+import { againCommand } from './migrate-again.js';
 import { Play } from './migrate-play.js';
 import { archiveFolder, type MigrateOptions } from './migrate-question.js';
 import { withParent } from './parent-indexes.js';
@@ -238,14 +239,14 @@ const phaseTexts: Partial<Record<SourceState['phase'], string>> = {
 };
 
 function notMoved(record: SourceRecord, { phase, failure, stranded }: SourceState): KfdError {
-  const { container, host } = record;
+  const { container } = record;
   const reason = failure ?? asKfdError(new Error('its process was killed'), 'migrate');
   const details = { phase, migration: record.id };
   if (stranded !== undefined) {
     return new KfdError(
       stranded.code,
       `${container}: cannot be brought back: ${stranded.message}; it did not move: ${reason.message}`,
-      { hint: `run "kfd-checkpoint migrate ${container} ${host}" again`, cause: stranded, details },
+      { hint: `run "${againCommand(record)}" again`, cause: stranded, details },
     );
   }
   const { hint } = reason;

@@ -4,7 +4,6 @@ import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
-import type { Engine } from '../migrate/engine.js';
 import { engineOf } from '../migrate/engines.js';
 import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
@@ -38,7 +37,6 @@ export class TargetEnd {
   #lock: Lock | undefined;
   #begin: Begin | undefined;
   #ready: ReadyHost | undefined;
-  #image: Engine['image'];
   #archive = '';
   #total = 0;
   #control: Control | undefined;
@@ -132,7 +130,6 @@ export class TargetEnd {
     };
     this.#archive = join(record.contents, archiveName);
     this.#begin = message;
-    this.#image = engineOf(record, this.#setting()).image;
     this.#ready = targetHost(record, this.#setting(), this.#say, choicesOf(message));
     await this.#adopt(new TargetSide(record, this.#ready));
     stage('migrate-target', 'begun');
@@ -208,10 +205,12 @@ export class TargetEnd {
 
   /** Of an engine whose start does not look itself. */
   async #lookAtImage(): Promise<void> {
+    const begin = this.#begin;
     const folder = dirname(this.#archive);
-    const image = this.#image?.(folder);
+    if (begin === undefined) return;
+    const image = engineOf(begin, this.#setting()).image?.(folder);
     if (image === undefined) return;
-    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
+    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = begin;
     const folders = await realFolders(contentsFolders(folder, this.#services.native.listPages));
     const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
     const { reasons } = await restorabilityOf(image, this.#services, options);

@@ -7,18 +7,16 @@ import { type Host, restoreTask, saveTask, startTask } from '../containerd/movin
 import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { taskVerb, usualNamespace } from '../migrate/containerd-engine.js';
+import { ownFile } from '../migrate/work.js';
 import { formatOption } from './format.js';
-
-/** Where the caller has the file for the document of a container's record. */
-const documentFile = '/proc/self/fd/4';
 
 interface Options {
   readonly root: string;
   readonly namespace: string;
 }
 
-/** `run`: of the host; `document`: another file in tests. */
-export function taskCommand(run: Host['run'], document = documentFile): Command {
+/** `run`: of the host; `document`: the file for the container's record, another one in tests. */
+export function taskCommand(run: Host['run'], document = ownFile): Command {
   const verb = new Command(taskVerb)
     .option('--root <dir>', 'read the system below this folder', '/')
     .option('--namespace <name>', 'of containerd', checkedName, usualNamespace)

@@ -4,6 +4,7 @@ import { KfdError } from '../errors.js';
 import { usualNamespace } from '../migrate/containerd-engine.js';
 import { listRecords, readRecord, removeRecord, type SourceRecord } from '../migrate/journal.js';
 import { placesBelow } from '../migrate/places.js';
+import { againCommand } from './migrate-again.js';
 import type { MigrateOptions } from './migrate-question.js';
 
 /** `container`: name or id. Throws E_USAGE where it moves to another host than `host`, E_IO for damaged records. */
@@ -27,7 +28,7 @@ export async function unfinishedMigration(
     }
     if (record.host === host) return record;
     throw new KfdError('E_USAGE', `${container}: a migration to ${record.host} has not ended`, {
-      hint: `run "kfd-checkpoint migrate ${container} ${record.host}": it goes on`,
+      hint: `run "${againCommand(record)}": it goes on`,
     });
   }
   return undefined;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Command, Engine, EngineSetting } from './engine.js';
 import { archiveName, previousName } from './places.js';
 import { PodmanContainer } from './podman.js';
+import { ownFile } from './work.js';
 
 /** Only memory: files of the container, and volumes, come with the checkpoint. */
 const aheadFlags = [
@@ -15,8 +16,7 @@ const aheadFlags = [
   'none',
 ] as const;
 
-/** Where `Work` has the file for the archive. */
-const exportFlags = ['--export', '/proc/self/fd/4'] as const;
+const exportFlags = ['--export', ownFile] as const;
 
 /** `id`: the whole one. */
 export function podmanEngine(id: string, { root, run, self }: EngineSetting): Engine {

@@ -24,7 +24,7 @@ export const guardVerb = 'migrate-guard';
 export const watchWord = 'watch\n';
 export const armed = 'armed\n';
 
-/** The hidden verb of the restore. Its descriptor 4 is a socket. */
+/** The hidden verb of the restore. Its `ownDescriptor` is a socket. */
 export const restoreVerb = 'migrate-restore';
 /** What it says when podman could begin, and what it waits for then. */
 export const prepared = 'prepared\n';

@@ -40,8 +40,13 @@ export const leaveMs = 5000;
 const endMs = 5000;
 const stepMs = 100;
 
+/** What `Work` gives a program beside its outputs: a file, or the end of a line. */
+export const ownDescriptor = 4;
+/** The path of that file, for a program that takes names alone. */
+export const ownFile = `/proc/self/fd/${ownDescriptor}`;
+
 export interface WorkOptions {
-  /** Becomes the program's descriptor 4. */
+  /** Becomes the program's `ownDescriptor`. */
   readonly descriptor?: number;
   /** Of its log, which takes both outputs: a pipe would break when this process is killed. */
   readonly log: string;
@@ -71,10 +76,10 @@ export class Work {
     return ended;
   }
 
-  /** The same for a program that waits for words: its descriptor 4 is the other end of `line`. */
+  /** The same for a program that waits for words: its `ownDescriptor` is the other end of `line`. */
   async prompt(command: Command, log: string): Promise<Prompted> {
     const { child, ended } = await this.#begin(command, log, 'pipe');
-    const line = child.stdio[4] as Duplex;
+    const line = child.stdio[ownDescriptor] as Duplex;
     // Its end says that nobody is there.
     line.on('error', () => undefined);
     return { line, ended };
