@@ -1,22 +1,24 @@
 #!/bin/bash
-# npm run test:e2e [-- --newest|--next-criu]: all scenarios of test/e2e, in a guest with the real driver over a
+# npm run test:e2e [-- [--newest|--next-criu] [--cdi]]: all scenarios of test/e2e, in a guest with the real driver over a
 # simulated GPU, then those of a guest with systemd; more than an hour. npm test has the main ones. The last line has
 # the totals. Logs are kept in build/test-logs.
 # --newest: guests have the newest podman, runtimes and CRIU of Debian sid and experimental.
 # --next-criu: the CRIU of Debian sid in place of the guest's.
+# --cdi: podman gives the containers their GPUs by CDI names.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
 newest=() words=()
-case "$*" in
-'') ;;
---newest) newest=(--newest) ;;
---next-criu) words=(--next-criu) ;;
-*)
-	echo "usage: npm run test:e2e [-- --newest|--next-criu]" >&2
-	exit 2
-	;;
-esac
+for option in "$@"; do
+	case $option in
+	--newest) newest=(--newest) ;;
+	--next-criu | --cdi) words+=("$option") ;;
+	*)
+		echo "usage: npm run test:e2e [-- [--newest|--next-criu] [--cdi]]" >&2
+		exit 2
+		;;
+	esac
+done
 cd "$REPO" || exit 1
 forget_logs
 if suite set-up one set_up && suite installation one packaging/stage.sh &&

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { Container } from './support/container.js';
+import { gpuDevices } from './support/devices.js';
 import { type Gpu, gpuWith, onNextKernel } from './support/gpu.js';
 import { scenario } from './support/suite.js';
 
@@ -24,10 +25,10 @@ for (const [name, { gpu, index }] of Object.entries(chips)) {
   scenario(
     `a program on ${name}`,
     async ({ engine }) => {
-      const nodes = Array.from({ length: index }, (_, i) => `/dev/dri/renderD${129 + i}`);
+      const gpus = Array.from({ length: index + 1 }, (_, i) => i);
       const job = await Container.start({
         engine,
-        flags: nodes.flatMap((node) => ['--device', node]),
+        devices: gpuDevices(...gpus),
         worker: ['--gpu', String(index), '--vram-mib', '4', '--pending-barrier', '--events-waiter'],
       });
       const saved = await job.checkpoint();

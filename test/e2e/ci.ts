@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { archivePath } from './support/archive.js';
 import { attempt, attemptWithin, run, until } from './support/command.js';
 import { Control, counter, type Engine, image as worker } from './support/container.js';
+import { gpuFlags } from './support/devices.js';
 import {
   gpuWith,
   hideRelease,
@@ -60,10 +61,9 @@ class Job {
   }
 
   get words(): string[] {
-    const devices = ['/dev/kfd', '/dev/dri/renderD128'].flatMap((node) => ['--device', node]);
     const volume = ['-v', `${this.control.folder}:/ctl`];
     const command = [worker, 'gpu-worker', '--vram-mib', '16'];
-    return ['--', '--network', 'none', ...devices, ...volume, ...command];
+    return ['--', '--network', 'none', ...gpuFlags(0), ...volume, ...command];
   }
 
   /** Asserts that it runs, with sound contents, and ends it. */

@@ -8,6 +8,7 @@ import type { Manifest } from '../../src/manifest/schema.js';
 import { archivePath } from './support/archive.js';
 import { run } from './support/command.js';
 import { Container } from './support/container.js';
+import { gpuDevices } from './support/devices.js';
 import { gpuWith } from './support/gpu.js';
 import { haveNextRocr, nextLibraries, withNextRocr } from './support/releases.js';
 import { sessionEnd } from './support/session.js';
@@ -38,10 +39,10 @@ async function assertShares(archive: string): Promise<void> {
 scenario(
   'six ranks on three GPUs that share across GPUs by dma-buf and IPC: each writes what its neighbour reads',
   async ({ engine }) => {
-    const nodes = ['129', '130'].flatMap((minor) => ['--device', `/dev/dri/renderD${minor}`]);
     const job = await Container.start({
       engine,
-      flags: [...nodes, '-v', `${nextLibraries}:/next:ro`],
+      devices: gpuDevices(0, 1, 2),
+      flags: ['-v', `${nextLibraries}:/next:ro`],
       folders: ring.map(([from]) => `rank${from}`),
       command: ['sh', '-c', `${edges.join(' ')} kfd-opener /ctl`],
     });

@@ -5,6 +5,7 @@ import { readHost } from '../../src/gpu/host.js';
 import { queueProbe } from '../../src/gpu/queue-probe.js';
 import { native } from '../../src/native.js';
 import { Container } from './support/container.js';
+import { gpuDevices } from './support/devices.js';
 import { assertExplained } from './support/explained.js';
 import { gpuWith, kfdsim, loadGpu, loadWhenUnused } from './support/gpu.js';
 import { criuLog } from './support/session.js';
@@ -42,8 +43,8 @@ scenario(
 scenario(
   'refused after the pause: a GPU that the container may use and the process has not opened',
   async ({ engine }) => {
-    const flags = ['--device', '/dev/dri/renderD129'];
-    const job = await Container.start({ engine, flags, command: ['kfd-worker', '--memory'] });
+    const devices = gpuDevices(0, 1);
+    const job = await Container.start({ engine, devices, command: ['kfd-worker', '--memory'] });
     await assertRefused(job, [/pid \d+ may use GPU \d+ and has not opened it/]);
   },
   { gpu: gpuWith('gpus=2') },

@@ -7,6 +7,7 @@ import { archivePath } from './support/archive.js';
 import { sessionCgroups } from './support/cgroups.js';
 import { run, until } from './support/command.js';
 import { Container } from './support/container.js';
+import { gpuDevices } from './support/devices.js';
 import { gpuWith } from './support/gpu.js';
 import { haveNextRocr, nextLibraries, withNextRocr } from './support/releases.js';
 import { sessionEnd, startedSession } from './support/session.js';
@@ -70,11 +71,8 @@ scenario(
   async ({ engine }) => {
     const job = await Container.start({
       engine,
-      flags: [
-        '--device',
-        '/dev/dri/renderD129',
-        ...(haveNextRocr ? ['-v', `${nextLibraries}:/next:ro`] : []),
-      ],
+      devices: gpuDevices(0, 1),
+      flags: haveNextRocr ? ['-v', `${nextLibraries}:/next:ro`] : [],
       folders: Object.keys(children),
       command: ['sh', '-c', `${started.join(' ')} ${sharer}; echo ended`],
     });

@@ -61,10 +61,11 @@ scenario(
       await job.remove();
       await run('kfd-checkpoint', 'annotate', `containers-storage:${name}:1`);
       await run('podman', 'push', '--quiet', ...sign, `${name}:1`);
-      await run('podman', 'push', '--quiet', `${name}:1`, `${name}:unsigned`);
+      // A signature belongs to a digest in a repository, not to a tag.
+      await run('podman', 'push', '--quiet', `${name}:1`, `${name}-unsigned:1`);
       await run('podman', 'rmi', `${name}:1`);
 
-      const refused = await attempt('podman', 'pull', '--quiet', ...trust, `${name}:unsigned`);
+      const refused = await attempt('podman', 'pull', '--quiet', ...trust, `${name}-unsigned:1`);
       assert.notEqual(refused.status, 0);
       assert.match(refused.stderr, /signature/i);
       await run('podman', 'pull', '--quiet', ...trust, `${name}:1`);

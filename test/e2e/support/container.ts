@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { attempt, type Outcome, run, until } from './command.js';
+import { gpuDevices } from './devices.js';
 
 export const engines = ['crun', 'runc'] as const;
 export type Engine = (typeof engines)[number];
@@ -15,7 +16,7 @@ const runtimeStorage = '/run/containers/storage/overlay-containers';
 export interface ContainerOptions {
   readonly engine: Engine;
   readonly network?: 'none' | 'bridge';
-  /** What `--device` gives it; by default `/dev/kfd` and the first render node. */
+  /** What `--device` gives it; by default the first GPU. */
   readonly devices?: readonly string[];
   /** More flags of `podman run`. */
   readonly flags?: readonly string[];
@@ -25,8 +26,6 @@ export interface ContainerOptions {
   /** Folders below /ctl of further programs that `command` starts. */
   readonly folders?: readonly string[];
 }
-
-const usualDevices = ['/dev/kfd', '/dev/dri/renderD128'];
 
 let serial = 0;
 
@@ -120,7 +119,7 @@ export class Container {
       name,
       '--network',
       options.network ?? 'none',
-      ...(options.devices ?? usualDevices).flatMap((device) => ['--device', device]),
+      ...(options.devices ?? gpuDevices(0)).flatMap((device) => ['--device', device]),
       '-v',
       `${control.folder}:/ctl`,
       ...(options.flags ?? []),

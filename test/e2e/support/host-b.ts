@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { attempt, type Outcome, run, until } from './command.js';
 import { image } from './container.js';
+import { gpuFlags } from './devices.js';
 import { pinnedEventsPage } from './gpu.js';
 
 export const hostB = 'host-b';
@@ -52,8 +53,7 @@ export class Traveller {
 
   /** Returns when the program is ready. */
   static async start(name: string, engine: string, worker: readonly string[]): Promise<Traveller> {
-    const devices = ['--device', '/dev/kfd', '--device', '/dev/dri/renderD128'];
-    const options = ['-d', '--name', name, '--network', 'none', ...devices];
+    const options = ['-d', '--name', name, '--network', 'none', ...gpuFlags(0)];
     await run('podman', '--runtime', engine, 'run', ...options, image, 'gpu-worker', ...worker);
     const traveller = new Traveller(name);
     const ready = async () =>
