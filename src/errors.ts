@@ -116,6 +116,11 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
+/** True for a link or a rename that would leave its file system, or its mount. */
+export function isOtherMount(error: unknown): boolean {
+  return errnoOf(error) === 'EXDEV';
+}
+
 /** True when the file system refuses writing: read-only, or no permission. */
 export function isReadOnly(error: unknown): boolean {
   const code = errnoOf(error);

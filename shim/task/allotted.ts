@@ -3,9 +3,10 @@
  * image has those of the source host. A restore uses the container's, and the image follows.
  */
 
-import { basename, dirname, join, resolve } from 'node:path';
-import { copyMovedImage, moveImage } from '../../src/archive/moved-image.js';
-import { asKfdError, KfdError } from '../../src/errors.js';
+import { realpath, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { copyMovedImage, copyPrefix, moveImage } from '../../src/archive/moved-image.js';
+import { asKfdError, isOtherMount, KfdError } from '../../src/errors.js';
 import { type Choices, type Placement, placeOnHost } from '../../src/gpu/compare.js';
 import { numbers } from '../../src/gpu/device-numbers.js';
 import { type Host, readHost } from '../../src/gpu/host.js';
@@ -13,6 +14,7 @@ import type { Offered } from '../../src/gpu/pair.js';
 import { placeWhenFree } from '../../src/gpu/wait-vram.js';
 import { imageState } from '../../src/manifest/image.js';
 import { readBounded } from '../../src/os/files.js';
+import { copyFile } from '../../src/runtime/shim-names.js';
 
 export interface Allotted {
   /** The image directory to restore from. */
@@ -31,9 +33,9 @@ export interface AllottedOptions {
 const specBytes = 16 << 20;
 
 /**
- * Finds what to restore `image` from into the container `id`. Where numbers differ it is a copy beside the image, which
- * the caller removes, or the image itself, changed. What else is against a restore is for the pre-flight. Throws
- * E_IMAGE_*, E_UNSUPPORTED_STATE, E_IO.
+ * Finds what to restore `image` from into the container `id`. Where numbers differ it is a copy of links, which the
+ * caller removes, or the image itself, changed. The bundle names the copy, for a caller that is killed. What else is
+ * against a restore is for the pre-flight. Throws E_IMAGE_*, E_UNSUPPORTED_STATE, E_IO.
  */
 export async function allotted(
   { id, bundle, checkpoint: image }: { id: string; bundle: string; checkpoint: string },
@@ -57,14 +59,30 @@ export async function allotted(
     await moveImage(image, manifest, placement, host);
     return { image, only };
   }
-  const copy = join(
-    dirname(resolve(image)),
-    `.${basename(image)}.kfd-${id.replace(/[^\w.-]/g, '_')}`,
-  );
-  await copyMovedImage(image, copy, manifest, placement, host).catch((error: unknown) => {
-    throw withHint(error, copy);
-  });
-  return { image: copy, only };
+  const make = async (copy: string) => {
+    await writeFile(join(bundle, copyFile), `${copy}\n`, { mode: 0o600 });
+    await copyMovedImage(image, copy, manifest, placement, host);
+    return { image: copy, only };
+  };
+  const { beside, inside } = await copiesOf(image, id);
+  try {
+    return await make(beside).catch((error: unknown) => {
+      if (!isOtherMount(error)) throw error;
+      return make(inside);
+    });
+  } catch (error) {
+    throw withHint(error, beside);
+  }
+}
+
+/** Where the copy can be. Links do not leave a mount: when the image is one, the copy is in it. */
+async function copiesOf(image: string, id: string) {
+  const folder = await realpath(image);
+  const name = `kfd-${id.replace(/[^\w.-]/g, '_')}`;
+  return {
+    beside: join(dirname(folder), `.${basename(folder)}.${name}`),
+    inside: join(folder, `${copyPrefix}${name}`),
+  };
 }
 
 /** The choices of the configuration, with the container's GPUs. Its map is for restores that nobody has allotted. */

@@ -19,7 +19,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMissing, KfdError } from '../errors.js';
+import { isMissing, isOtherMount, KfdError } from '../errors.js';
 import { syncFolder } from '../os/files.js';
 import { imagePrefix } from './names.js';
 import type { Contents } from './rewrite.js';
@@ -66,20 +66,21 @@ export async function exchangeImage(
   await rm(kept, { recursive: true, force: true });
 }
 
-/** Makes `to` a folder with links to all files of `from`, but those to leave out. Folders and links are made anew. */
+/** Makes `to` a folder with links to all of `from`, but what is to be left out. Folders and links are made anew. */
 export async function linkAll(
   from: string,
   to: string,
   leaveOut: (name: string) => boolean,
 ): Promise<void> {
   for (const entry of await readdir(from, { withFileTypes: true })) {
+    if (leaveOut(entry.name)) continue;
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) {
       await mkdir(target, { mode: 0o700 });
       await linkAll(source, target, () => false);
       await copyMode(source, target);
     } else if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
-    else if (!leaveOut(entry.name)) await link(source, target);
+    else await link(source, target);
   }
 }
 
@@ -105,7 +106,7 @@ async function move(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EXDEV')) throw error;
+    if (!isOtherMount(error)) throw error;
     await copyFile(from, to);
   }
 }

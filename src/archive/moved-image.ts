@@ -27,9 +27,12 @@ export async function moveImage(
   }
 }
 
+/** Names in an image directory that are copies of it. */
+export const copyPrefix = '.moved-';
+
 /**
- * Makes `copy`, beside `directory`: what changes is new, all else are links to the same files. One that is there
- * goes. Throws as `relocateImage`, and Node's error; then there is no copy.
+ * Makes `copy`, beside `directory` or in it, with `copyPrefix`: what changes is new, all else are links to the same
+ * files. One that is there goes. Throws as `relocateImage`, and Node's error; then there is no copy.
  */
 export async function copyMovedImage(
   directory: string,
@@ -42,7 +45,7 @@ export async function copyMovedImage(
   await rm(copy, { recursive: true, force: true });
   try {
     await mkdir(copy, { mode: 0o700 });
-    await linkAll(directory, copy, (name) => files.has(name));
+    await linkAll(directory, copy, (name) => files.has(name) || name.startsWith(copyPrefix));
     for (const [name, bytes] of files) {
       await writeFile(join(copy, name), bytes, { flag: 'wx', mode: 0o600 });
     }

@@ -6,6 +6,9 @@ export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
 /** A file in every bundle that our shim has started. It holds the path of its socket. */
 export const bundleFile = 'kfd-shim';
 
+/** A file in a bundle whose restore has an image of its own: the path of that folder. The shim's script reads it. */
+export const copyFile = 'kfd-shim-image';
+
 /** A file beside that socket: pid and start time of our shim, then pid, start time and socket of the stock shim. */
 export function processesFile(socket: string): string {
   return `${socket}.processes`;

@@ -1,6 +1,7 @@
 /** A restore takes the GPUs of the container's new spec, and the image follows. */
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,6 +21,7 @@ import { rawTar } from './raw-tar.js';
 import { until } from './shim-host.js';
 import { bentHost } from './sysfs-tree.js';
 
+const canMount = process.getuid?.() === 0;
 const dev = 'tmpfs-dev-38.tar.gz.img';
 const pages = 'amdgpu-pages-0-0000.img';
 const devTar = rawTar([
@@ -74,6 +76,7 @@ test('on another GPU it is a copy with that one, whose contents are the same fil
   const before = readFileSync(join(checkpoint, 'kfd-manifest.json'));
   const { image, only } = await allotted(create, {}, { isOwn: false, root });
   assert.equal(image, join(folder, '.image.kfd-pod_1'));
+  assert.equal(readFileSync(join(create.bundle, 'kfd-shim-image'), 'utf8'), `${image}\n`);
   assert.deepEqual(nodesIn(image), [
     './kfd 234:0',
     './dri/card1 226:1',
@@ -91,6 +94,25 @@ test('on another GPU it is a copy with that one, whose contents are the same fil
   assert.equal(here.pairs[0]?.present.record.render_minor, 129);
   // A second one replaces what an interrupted one has left.
   assert.equal((await allotted(create, {}, { isOwn: false, root })).image, image);
+});
+
+test('an image that is a mount has the copy in it, which no other copy has', {
+  skip: canMount ? false : 'a mount needs root',
+}, async (t) => {
+  const { folder, checkpoint, create } = await restoreOf(t, 129);
+  const root = await bentHost(t, 'two-gpus', cards);
+  execFileSync('mount', ['--bind', checkpoint, checkpoint]);
+  try {
+    const { image } = await allotted(create, {}, { isOwn: false, root });
+    assert.equal(image, join(checkpoint, '.moved-kfd-pod_1'));
+    assert.equal(manifestIn(image).devices.assigned?.[0]?.render_minor, 129);
+    const { image: other } = await allotted({ ...create, id: 'b' }, {}, { isOwn: false, root });
+    assert.deepEqual((await readdir(other)).toSorted(), (await readdir(image)).toSorted());
+    assert.ok(!(await readdir(other)).some((name) => name.startsWith('.moved-')));
+  } finally {
+    execFileSync('umount', [checkpoint]);
+  }
+  assert.deepEqual((await readdir(folder)).toSorted(), ['bundle', 'image']);
 });
 
 test('with the spec of another host, nothing changes: its rules would not let the container use KFD', async (t) => {

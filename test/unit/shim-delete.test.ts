@@ -133,3 +133,16 @@ test('delete: runc’s folder of a restore that was cut off goes, and no other',
   assert.equal((await run(one, 'delete')).stderr, '');
   assert.deepEqual(readdirSync(dirname(own)), ['two']);
 });
+
+test('delete: the image that a restore had of its own goes, and nothing else', async (t) => {
+  const one = await host(t);
+  await knownToRunc(one);
+  const copies = ['.image.kfd-one', '.moved-kfd-one'].map((name) => join(one.folder, name));
+  const others = ['image', '.image'].map((name) => join(one.folder, name));
+  for (const path of [...copies, ...others]) {
+    await mkdir(path);
+    await writeFile(join(one.bundle, 'kfd-shim-image'), `${path}\n`);
+    const { stderr } = await run(one, 'delete');
+    assert.deepEqual([existsSync(path), stderr], [others.includes(path), ''], path);
+  }
+});
