@@ -1,6 +1,6 @@
 #!/bin/bash
-# npm run test:e2e [-- [--newest|--next-criu] [--cdi]]: all scenarios of test/e2e, in a guest with the real driver over a
-# simulated GPU, then those of a guest with systemd; more than an hour. npm test has the main ones. The last line has
+# npm run test:e2e [-- [--newest|--next-criu] [--cdi]]: all scenarios of test/e2e, in a guest with the real driver over
+# a simulated GPU, then those of a guest with systemd; more than an hour. npm test has the main ones. The last line has
 # the totals. Logs are kept in build/test-logs.
 # --newest: guests have the newest podman, runtimes and CRIU of Debian sid and experimental.
 # --next-criu: the CRIU of Debian sid in place of the guest's.

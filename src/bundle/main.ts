@@ -1,11 +1,12 @@
 /**
- * `main.js FOLDER` makes the programs of an installation from the output of tsc. Each program is one file: opening many
- * modules makes a start slow. The session and podman's hook start for every container with a GPU.
+ * `main.js FOLDER` makes the programs of an installation from the output of tsc. Each program is one file, and one more
+ * for what few calls need: opening many modules makes a start slow, and so does a large file. The session and podman's
+ * hook start for every container with a GPU.
  */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import commonjsModule from '@rollup/plugin-commonjs';
 import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { type OutputChunk, rollup } from '@rollup/wasm-node';
@@ -25,8 +26,8 @@ const programs = [
   'src/cli/main.js',
 ];
 
-/** Makes one program. Throws on every warning, and for a module that would be resolved at run time. */
-async function bundle(program: string, folder: string, stages?: string): Promise<OutputChunk> {
+/** Makes one program. Its modules. Throws on every warning, and for a module that would be resolved at run time. */
+async function bundle(program: string, folder: string, stages?: string): Promise<string[]> {
   const build = await rollup({
     input: join(dist, program),
     plugins: [
@@ -47,7 +48,9 @@ async function bundle(program: string, folder: string, stages?: string): Promise
     },
   });
   const { output } = await build.write({
-    file: join(folder, 'dist', program),
+    dir: join(folder, 'dist', dirname(program)),
+    entryFileNames: basename(program),
+    chunkFileNames: `late-${basename(program)}`,
     // Node.js loads its ES module loader only for programs that need it.
     format: 'cjs',
     generatedCode: 'es2015',
@@ -56,9 +59,13 @@ async function bundle(program: string, folder: string, stages?: string): Promise
     dynamicImportInCjs: false,
   });
   await build.close();
-  const missing = output[0].imports.filter((name) => !isBuiltin(name));
+  const chunks = output.filter((file): file is OutputChunk => file.type === 'chunk');
+  const own = chunks.map(({ fileName }) => fileName);
+  const missing = chunks
+    .flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports])
+    .filter((name) => !isBuiltin(name) && !own.includes(name));
   if (missing.length > 0) throw new Error(`${program}: not bundled: ${missing.join(', ')}`);
-  return output[0];
+  return chunks.flatMap(({ moduleIds }) => moduleIds);
 }
 
 /** The installation's package.json: members that are read at run time, and the module type CommonJS. */
@@ -76,7 +83,7 @@ rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const modules = new Set<string>();
 for (const program of programs) {
-  for (const id of (await bundle(program, folder, stages)).moduleIds) modules.add(id);
+  for (const id of await bundle(program, folder, stages)) modules.add(id);
 }
 writeFileSync(join(folder, 'package.json'), description());
 writeFileSync(join(folder, 'THIRD-PARTY-NOTICES'), notices(modules));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile as execFileWithCallback, spawnSync } from 'node:child_process';
-import { cp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
@@ -12,6 +12,8 @@ import { repository } from '../unit/paths.js';
 const execFile = promisify(execFileWithCallback);
 
 const spec = '{"linux": {"devices": [{"path":"/dev/kfd","type":"c","major":234,"minor":0}]}}';
+
+const device = '{name: "7", containerEdits: {deviceNodes: [{path: /dev/dri/renderD199}]}}';
 
 /** Runs the programs in `folder`, with the Node.js `node` of this major release. */
 export async function checkPrograms(
@@ -52,6 +54,14 @@ export async function checkPrograms(
     assert.ok(verify().includes(addon), verify());
     await cp(join(repository, 'build/native/kfd_checkpoint.node'), addon);
     assert.match(verify(), /not a checkpoint/);
+  });
+  await t.test('the command line reads YAML, by a file that is loaded then', async () => {
+    const root = join(folder, 'with-yaml');
+    await mkdir(join(root, 'etc/cdi'), { recursive: true });
+    await writeFile(join(root, 'etc/cdi/amd.yaml'), `kind: amd.com/gpu\ndevices:\n- ${device}\n`);
+    const { stdout } = cli('check', '--root', root);
+    assert.match(stdout, /^warn +cdi +amd\.com\/gpu=7 of \S+: is no GPU of this host$/m);
+    assert.match(await readFile(join(folder, 'dist/src/cli/main.js'), 'utf8'), /late-main\.js/);
   });
   await t.test('the session answers its launcher', () => {
     const { output } = run(folder, 'src/session/main.js', ['neither']);

@@ -65,6 +65,36 @@ test('what amd-ctk writes is read, and its devices are the GPUs with their rende
   assert.deepEqual(await readCdi(join(root, 'nowhere')), { devices: new Map(), problems: [] });
 });
 
+test('a specification in YAML is read as one in JSON', async (t) => {
+  const lines = [
+    '# as drivers of DRA write it',
+    'cdiVersion: 0.6.0',
+    'kind: amd.com/gpu',
+    'devices:',
+  ];
+  for (const [name, minor] of [
+    ['claim-1', 129],
+    ['"0"', 128],
+  ]) {
+    lines.push(`- name: ${name}`, '  containerEdits:', '    deviceNodes:');
+    lines.push(
+      '    - path: /dev/kfd',
+      `    - {path: /dev/dri/renderD${minor}, major: 226, minor: ${minor}}`,
+    );
+  }
+  const root = await hostFiles(t, { 'var/run/cdi/amd.yaml': lines.join('\n') });
+  const { devices, problems } = await readCdi(root);
+  assert.deepEqual(problems, []);
+  const found = [...devices.values()].map((device) => [
+    device.name,
+    gpusOfCdi(device, four).map(({ record }) => record.render_minor),
+  ]);
+  assert.deepEqual(found, [
+    ['amd.com/gpu=claim-1', [129]],
+    ['amd.com/gpu=0', [128]],
+  ]);
+});
+
 test('a later folder has the last word, two files of one folder none', async (t) => {
   const root = await hostFiles(t, {
     'etc/cdi/amd.json': amdJson([{ card: 0, render: 128 }]),
@@ -84,6 +114,11 @@ test('a file that is no specification takes nothing from the others', async (t) 
       kind: 'amd.com/gpu',
       devices: [{ name, containerEdits: { deviceNodes: nodes } }],
     });
+  // Each line has the one before it nine times: yaml expands none of them.
+  const bombs = 'bcdefghijk'.split('').map((key, i) => {
+    const alias = `*${'abcdefghijk'[i]}`;
+    return `${key}: &${key} [${Array(9).fill(alias).join(', ')}]`;
+  });
   const bad = {
     'a.json': '{',
     'b.json': '[]',
@@ -95,6 +130,8 @@ test('a file that is no specification takes nothing from the others', async (t) 
     'h.json': JSON.stringify({ kind: 'amd.com/gpu', devices: Array(5000).fill({}) }),
     'i.json': ' '.repeat(2 << 20),
     'j.yaml': 'kind: amd.com/gpu',
+    'm.yaml': '- [',
+    'n.yml': ['a: &a [x, x]', ...bombs].join('\n'),
   };
   const files = Object.entries(bad).map(([name, text]) => [`etc/cdi/${name}`, text]);
   const good = [['etc/cdi/z.json', amdJson(specified)]];

@@ -12,7 +12,7 @@ export const cdi: Check = async ({ root }) => {
   const { devices, problems } = await readCdi(root);
   const host = await readHost({ root });
   const findings: Finding[] = problems
-    .filter((problem) => problem.includes('amd') && !problem.endsWith('YAML is not read'))
+    .filter((problem) => problem.includes('amd'))
     .map((problem) => warn(name, problem, generate));
   for (const device of devices.values()) {
     if (!device.name.startsWith(`${amdKind}=`)) continue;

@@ -1,8 +1,8 @@
-/** How scenarios give a container its GPUs: by device nodes, or with the word `--cdi` by the names of the guest's CDI. */
+/** How scenarios give a container its GPUs: by device nodes, or with the word `--cdi` by CDI names. */
 
 const byName = process.argv.includes('--cdi');
 
-/** What `--device` of podman takes for these GPUs; the nodes of GPU 0 are `/dev/dri/renderD128` and `/dev/dri/card0`. */
+/** What `--device` of podman takes for these GPUs. By its name, GPU 0 is `/dev/dri/renderD128` and `/dev/dri/card0`. */
 export function gpuDevices(...gpus: number[]): string[] {
   if (byName) return gpus.map((gpu) => `amd.com/gpu=${gpu}`);
   return ['/dev/kfd', ...gpus.map((gpu) => `/dev/dri/renderD${128 + gpu}`)];
