@@ -3,7 +3,7 @@
 import { Option } from 'commander';
 import { asKfdError, KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
-import { type Estimate, estimateOf, lastMove } from '../migrate/estimate.js';
+import { type Estimate, estimateOf, type Load, lastMove } from '../migrate/estimate.js';
 import { placesBelow } from '../migrate/places.js';
 import { measureRate } from '../migrate/probe.js';
 import type { Asked, MigrateOptions } from './migrate-question.js';
@@ -17,18 +17,25 @@ export const maxDowntimeOption = () =>
     throw new KfdError('E_USAGE', `--max-downtime ${text}: not a number of seconds`);
   });
 
-/** Adds the estimate, and the reason or the warning that comes of it. A connection of its own is made for it. */
+/** From so many rounds on it is known before the stop how much changes. */
+const knownRounds = 2;
+
+/**
+ * Adds the estimate, and the reason or the warning that comes of it. A connection of its own is made for it. Contents
+ * that rounds will send ahead are not counted where `assertShort` judges later, right before the stop.
+ */
 export async function withEstimate(
   asked: Asked,
   host: string,
-  { root, maxDowntime }: MigrateOptions,
+  { root, maxDowntime, dryRun, precopy = 0 }: MigrateOptions,
   signal: AbortSignal,
 ): Promise<Asked> {
   const { memoryBytes = 0, contentBytes } = asked.moving;
   const last = await lastMove(placesBelow(root));
   let estimate: Estimate;
   try {
-    const load = { memory: memoryBytes, contents: contentBytes };
+    const isJudgedLater = dryRun !== true && precopy >= knownRounds;
+    const load = { memory: memoryBytes, contents: isJudgedLater ? 0 : contentBytes };
     estimate = estimateOf(load, await measureRate(host, signal), last);
   } catch (error) {
     if (signal.aborted) throw error;
@@ -37,6 +44,22 @@ export async function withEstimate(
   const allowedMs = maxDowntime === undefined ? Number.POSITIVE_INFINITY : maxDowntime * 1000;
   if (estimate.downtimeMs <= allowedMs) return { ...asked, estimate };
   return withMismatch({ ...asked, estimate }, tooLong(estimate, allowedMs), true);
+}
+
+/**
+ * Judges again right before the stop, by what had changed between the last two rounds. Throws E_TIMEOUT when the
+ * container would stand still for longer than is allowed.
+ */
+export async function assertShort(
+  load: Load,
+  { root, maxDowntime, rate }: Pick<MigrateOptions, 'root' | 'maxDowntime'> & { rate?: number },
+): Promise<void> {
+  if (maxDowntime === undefined || rate === undefined) return;
+  const estimate = estimateOf(load, rate, await lastMove(placesBelow(root)));
+  const allowedMs = maxDowntime * 1000;
+  if (estimate.downtimeMs <= allowedMs) return;
+  const { code, message, hint } = tooLong(estimate, allowedMs);
+  throw new KfdError(code, message, { hint });
 }
 
 function withMismatch(asked: Asked, one: Mismatch, isReason: boolean): Asked {

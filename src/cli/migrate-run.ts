@@ -24,12 +24,17 @@ import { withRequest } from './command-request.js';
 import type { CommandContext } from './context.js';
 import { duration, rate } from './format.js';
 import { againCommand } from './migrate-again.js';
+import { assertShort } from './migrate-estimate.js';
 import { Play } from './migrate-play.js';
 import { archiveFolder, type MigrateOptions } from './migrate-question.js';
 import { withParent } from './parent-indexes.js';
 import { type Progress, progressOf } from './progress.js';
 
-type How = MigrateOptions & Pick<HostSetting, 'self'>;
+type How = MigrateOptions &
+  Pick<HostSetting, 'self'> & {
+    /** Of the connection, bytes per second, where it was measured. */
+    readonly rate?: number;
+  };
 
 /** A target that has no reason against it. `keep`: the signal does not end the connection any more. */
 interface Connected {
@@ -39,7 +44,7 @@ interface Connected {
 }
 
 /** What a checkpoint of another process does not need. */
-type Ahead = Pick<Moving, 'contentBytes' | 'sendsMemory'>;
+type Ahead = Pick<Moving, 'contentBytes' | 'memoryBytes' | 'sendsMemory'>;
 
 /** A container that has moved. */
 export interface Move {
@@ -115,7 +120,11 @@ async function run(
   how: How,
   context: CommandContext,
   begin: (side: SourceSide, link: Link) => Promise<void> | void,
-  { contentBytes, sendsMemory }: Ahead = { contentBytes: 0, sendsMemory: false },
+  { contentBytes, memoryBytes = 0, sendsMemory }: Ahead = {
+    contentBytes: 0,
+    memoryBytes: undefined,
+    sendsMemory: false,
+  },
 ): Promise<Move> {
   const { container, host = '' } = record;
   const progress = progressOf(context);
@@ -139,6 +148,10 @@ async function run(
       ...settingOf(play, record, how, context, progress),
       contentBytes,
       sendsMemory,
+      beforeStop: async (changed) => {
+        if (changed !== undefined)
+          await assertShort({ memory: memoryBytes, contents: changed }, how);
+      },
     }),
     onPhase,
   );
@@ -183,7 +196,7 @@ function settingOf(
   { root, self, quiet, precopy = 0 }: How,
   context: CommandContext,
   progress: Progress,
-): Omit<SourceSetting, keyof Ahead> {
+): Omit<SourceSetting, keyof Ahead | 'beforeStop'> {
   return {
     root,
     run: context.run,

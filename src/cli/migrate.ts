@@ -15,7 +15,7 @@ import { maxDowntimeOption, withEstimate } from './migrate-estimate.js';
 import { selfProgram } from './migrate-hidden.js';
 import { imageCommands, sendImage } from './migrate-image.js';
 import { Play } from './migrate-play.js';
-import { askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
+import { type Asked, askTarget, type MigrateOptions, movingOf } from './migrate-question.js';
 import {
   answerAsJson,
   answerAsText,
@@ -131,8 +131,9 @@ async function begin(
   const { container: name } = moving.question;
   return Play.during({ ...who, container: name }, 'asking', how.root, context, (play) =>
     connected(host, play.signal, async (connection, keep) => {
-      await ask(play, moving, host, connection, how, context);
-      return moveContainer(play, moving, { host, connection, keep }, how, context);
+      const { estimate } = await ask(play, moving, host, connection, how, context);
+      const measured = { ...how, ...(estimate && { rate: estimate.rate }) };
+      return moveContainer(play, moving, { host, connection, keep }, measured, context);
     }),
   );
 }
@@ -184,7 +185,7 @@ async function onlyAsk(
   if (refused !== undefined) throw refused;
 }
 
-/** Asks until there is an answer that holds. Throws the reasons against it. */
+/** Asks until there is an answer that holds, and returns it. Throws the reasons against it. */
 async function ask(
   play: Play,
   moving: Moving,
@@ -192,7 +193,7 @@ async function ask(
   connection: SshConnection,
   how: How,
   context: CommandContext,
-): Promise<void> {
+): Promise<Asked> {
   const { container, image } = moving.question;
   let asked = await askTarget(moving, connection, how);
   if (how.withImage === true && asked.facts.image_id === undefined) {
@@ -216,4 +217,5 @@ async function ask(
     context.err(`warning: ${message} (${hint})\n`);
   const refused = refusalOf(container, host, asked);
   if (refused !== undefined) throw refused;
+  return asked;
 }

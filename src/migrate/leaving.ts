@@ -50,6 +50,11 @@ export interface LeavingSetting {
   readonly onProgress: (bytes: number, total: number) => void;
   /** Rounds that are over, for whoever waits. */
   readonly onRound: (round: number) => void;
+  /**
+   * Hears, after all rounds, the bytes of contents that had changed between the last two; undefined with fewer rounds.
+   * Throws why the container must not stop.
+   */
+  readonly beforeStop: (changedBytes: number | undefined) => Promise<void>;
   /** Why no memory is sent ahead. */
   readonly onNoMemory: (reason: KfdError) => void;
 }
@@ -91,15 +96,18 @@ export class Leaving {
    * cannot be.
    */
   async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
-    const { rounds, onRound, self } = this.#setting;
+    const { rounds, onRound, beforeStop, self } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
-    let before: string | undefined;
+    let [before, changed]: [string?, number?] = [];
     for (let round = 0; round < rounds; round += 1) {
       const own = roundFolder(folder, round);
-      if (await this.#ahead(own, round, before)) before = own;
+      const bytes = await this.#ahead(own, round, before);
+      if (round > 0) changed = bytes;
+      if (bytes > 0) before = own;
       onRound(round);
     }
+    await beforeStop(changed);
     const session = SpareSession.start(self);
     try {
       if (!this.#engine.takesRequests) return await this.#alone(mark);
@@ -166,15 +174,16 @@ export class Leaving {
     throw failure ?? (await this.#failure());
   }
 
-  /** A checkpoint after which the container goes on; then its contents are sent. Returns whether there are any. */
-  async #ahead(folder: string, round: number, before: string | undefined): Promise<boolean> {
+  /** A checkpoint after which the container goes on; then its contents are sent. Returns their bytes. */
+  async #ahead(folder: string, round: number, before: string | undefined): Promise<number> {
     await mkdir(folder, { mode: 0o700 });
     const asked = { folder, ...(before && { before }) };
     const { done: status } = await this.#checkpoint(this.#engine.round(), asked);
     if (status !== 0) throw await this.#failure();
-    if (bytesBelow(folder) === 0) return false;
-    await sendRound(folder, round, { ...this.#way, onProgress: (bytes) => this.#tell(bytes) });
-    return true;
+    const bytes = bytesBelow(folder);
+    if (bytes > 0)
+      await sendRound(folder, round, { ...this.#way, onProgress: (sent) => this.#tell(sent) });
+    return bytes;
   }
 
   /** Whether the target has the memory as it was a moment ago. */

@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { assertShort } from '../../src/cli/migrate-estimate.js';
 import { estimateOf, lastMove, writeLastMove } from '../../src/migrate/estimate.js';
 import { placesBelow } from '../../src/migrate/places.js';
 import { countBytes, measureRate } from '../../src/migrate/probe.js';
@@ -79,6 +80,36 @@ test('what would stand still for too long is not stopped', async (t) => {
   assert.equal(status, 6, stderr);
   assert.match(errorIn(stderr).message, /would not move to host-b: downtime: about \d+\.\d s, of /);
   assert.deepEqual([stateOf(hosts.source), stateOf(hosts.target)], ['running', 'none']);
+});
+
+test('right before the stop, what changed between two rounds decides', async (t) => {
+  const root = await temporaryFolder(t);
+  const { places, move } = { places: placesBelow(root), move: { bytes: 1e6 } };
+  await mkdir(dirname(places.journal), { recursive: true });
+  await writeLastMove({ ...move, checkpoint_ms: 1000, others_ms: 500 }, places);
+  const load = { memory: 0, contents: 20e6 };
+  // 20 s for what changed, which takes longer than the checkpoint; the rest is 20 times that of the last move.
+  const judged = (maxDowntime?: number, rate?: number) =>
+    assertShort(load, {
+      root,
+      ...(maxDowntime && { maxDowntime }),
+      ...(rate !== undefined && { rate }),
+    });
+  await judged(30, 1e6);
+  await judged(undefined, 1e6);
+  await judged(1, undefined);
+  await assert.rejects(judged(29, 1e6), {
+    code: 'E_TIMEOUT',
+    message: 'downtime: about 30.0 s, of which 20.0 s for sending, 29.0 s are allowed',
+  });
+});
+
+test('two rounds ahead do not count as contents before they are made', async (t) => {
+  const hosts = await twoHosts(t);
+  const { status, stderr } = await migrate(t, hosts, '--precopy', '2', '--max-downtime', '99')
+    .ended;
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^job: would stand still for about \d/m);
 });
 
 test('a limit that is no number of seconds is refused', async () => {

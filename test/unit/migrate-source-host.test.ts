@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync, readlinkSync } from 'node:fs';
-import { chmod, writeFile } from 'node:fs/promises';
+import { chmod, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { nativeServices } from '../../src/cli/native-services.js';
+import { KfdError } from '../../src/errors.js';
 import type { Link } from '../../src/migrate/link.js';
-import { sourceHost } from '../../src/migrate/source-host.js';
+import { placesBelow } from '../../src/migrate/places.js';
+import { type SourceSetting, sourceHost } from '../../src/migrate/source-host.js';
 import { fakeRun } from './cli-context.js';
 import { standInSsh } from './migrate-hosts.js';
 import { firstRecords } from './migrate-processes.js';
@@ -17,7 +19,10 @@ import { temporaryFolder } from './paths.js';
 /** Puts a podman into PATH that writes an archive. */
 async function podmanIn(t: TestContext): Promise<void> {
   const bin = await temporaryFolder(t);
-  await writeFile(join(bin, 'podman'), '#!/bin/sh\necho archive >/proc/self/fd/4\n');
+  await writeFile(
+    join(bin, 'podman'),
+    '#!/bin/sh\n[ ! -e /proc/self/fd/4 ] || echo archive >/proc/self/fd/4\n',
+  );
   await chmod(join(bin, 'podman'), 0o755);
   const before = process.env['PATH'];
   process.env['PATH'] = `${bin}:${before}`;
@@ -37,6 +42,57 @@ const openBelow = (folder: string) =>
     }
   });
 
+const settingIn = (root: string, store: string): SourceSetting => ({
+  root,
+  store,
+  run: fakeRun({ 'podman container': 'exited\n' }),
+  self: ['node', 'kfd-checkpoint'],
+  listPages: () => assert.fail('there are no contents'),
+  sendFile: nativeServices.sendFile,
+  contentBytes: 0,
+  rounds: 0,
+  sendsMemory: false,
+  beforeStop: async () => undefined,
+  onNoMemory: () => assert.fail('no memory is sent ahead'),
+  onRound: () => undefined,
+  whileAsked: async (_, work) => ({ done: await work(), frozenAt: undefined }),
+  signal: new AbortController().signal,
+  cancelCheckpoint: async () => undefined,
+  onProgress: () => undefined,
+});
+
+test('what changed between the last two rounds is judged before anything stops', async (t) => {
+  await podmanIn(t);
+  await standInSsh(t, 'exec cat >/dev/null');
+  const [root, store] = [await temporaryFolder(t), await temporaryFolder(t)];
+  /** Contents that each checkpoint finds changed. */
+  let sizes: number[] = [];
+  const judged: (number | undefined)[] = [];
+  const setting: SourceSetting = {
+    ...settingIn(root, store),
+    whileAsked: async ({ folder }, work) => {
+      await writeFile(join(folder, 'amdgpu-pages-0-0000.img'), Buffer.alloc(sizes.shift() ?? 0));
+      return { done: await work(), frozenAt: undefined };
+    },
+    beforeStop: async (changed) => {
+      judged.push(changed);
+      throw new KfdError('E_TIMEOUT', 'too long', { hint: 'none' });
+    },
+  };
+  const link: Pick<Link, 'say'> = { say: () => assert.fail('the target is told of contents') };
+  for (const changes of [[4096], [4096, 512], [4096, 512, 0], []]) {
+    sizes = [...changes];
+    const own = { ...setting, rounds: changes.length };
+    const host = sourceHost(firstRecords.source, link as Link, own);
+    await assert.rejects(
+      host.stop(() => assert.fail('it was stopped')),
+      { code: 'E_TIMEOUT' },
+    );
+    await rm(placesBelow(root).keptOf(firstRecords.source.id), { recursive: true });
+  }
+  assert.deepEqual(judged, [undefined, 512, 0, undefined]);
+});
+
 test('the archive is not kept open when it cannot be announced', async (t) => {
   await podmanIn(t);
   await standInSsh(t, 'echo ready; exec cat >/dev/null');
@@ -49,23 +105,7 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
       if (said > 1) throw new Error('it cannot be said');
     },
   };
-  const host = sourceHost(firstRecords.source, link as Link, {
-    root,
-    store,
-    run: fakeRun({ 'podman container': 'exited\n' }),
-    self: ['node', 'kfd-checkpoint'],
-    listPages: () => assert.fail('there are no contents'),
-    sendFile: nativeServices.sendFile,
-    contentBytes: 0,
-    rounds: 0,
-    sendsMemory: false,
-    onNoMemory: () => assert.fail('no memory is sent ahead'),
-    onRound: () => undefined,
-    whileAsked: async (_, work) => ({ done: await work(), frozenAt: undefined }),
-    signal: new AbortController().signal,
-    cancelCheckpoint: async () => undefined,
-    onProgress: () => undefined,
-  });
+  const host = sourceHost(firstRecords.source, link as Link, settingIn(root, store));
   await host.stop(() => undefined);
   assert.ok(openBelow(store).length > 0);
   await assert.rejects(host.send(), /it cannot be said/);
