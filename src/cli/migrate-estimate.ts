@@ -3,9 +3,10 @@
 import { Option } from 'commander';
 import { asKfdError, KfdError } from '../errors.js';
 import type { Mismatch } from '../gpu/mismatch.js';
-import { type Estimate, estimateOf, lastMove } from '../migrate/estimate.js';
+import { type Estimate, estimateOf, type Load, lastMove } from '../migrate/estimate.js';
 import { placesBelow } from '../migrate/places.js';
 import { measureRate } from '../migrate/probe.js';
+import type { Moving } from '../migrate/question/compare.js';
 import type { Asked, MigrateOptions } from './migrate-question.js';
 
 export const maxDowntimeOption = () =>
@@ -24,12 +25,10 @@ export async function withEstimate(
   { root, maxDowntime }: MigrateOptions,
   signal: AbortSignal,
 ): Promise<Asked> {
-  const { memoryBytes = 0, contentBytes } = asked.moving;
   const last = await lastMove(placesBelow(root));
   let estimate: Estimate;
   try {
-    const load = { memory: memoryBytes, contents: contentBytes };
-    estimate = estimateOf(load, await measureRate(host, signal), last);
+    estimate = estimateOf(loadOf(asked.moving), await measureRate(host, signal), last);
   } catch (error) {
     if (signal.aborted) throw error;
     return withMismatch(asked, unknown(asKfdError(error, host)), maxDowntime !== undefined);
@@ -37,6 +36,13 @@ export async function withEstimate(
   const allowedMs = maxDowntime === undefined ? Number.POSITIVE_INFINITY : maxDowntime * 1000;
   if (estimate.downtimeMs <= allowedMs) return { ...asked, estimate };
   return withMismatch({ ...asked, estimate }, tooLong(estimate, allowedMs), true);
+}
+
+/** Of containerd all is sent after the checkpoint. */
+export function loadOf({ question, memoryBytes = 0, contentBytes, changedBytes }: Moving): Load {
+  return question.engine === 'podman'
+    ? { memory: memoryBytes, contents: contentBytes }
+    : { memory: memoryBytes + contentBytes + changedBytes, contents: 0 };
 }
 
 function withMismatch(asked: Asked, one: Mismatch, isReason: boolean): Asked {
