@@ -1,7 +1,7 @@
 #!/bin/bash
-# npm run test:hosts: containers move between two guests by ssh, over a network that is cut at times. Both guests have a
-# simulated GPU under the real driver; that of the second has another number. The last line has the totals. Logs are
-# kept in build/test-logs.
+# npm run test:hosts [-- podman|containerd]: containers of both engines, or of one, move between two guests by ssh,
+# over a network that is cut at times. Both guests have a simulated GPU under the real driver; KFD knows that of the
+# second by another number. The last line has the totals. Logs are kept in build/test-logs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -14,7 +14,7 @@ in_two_guests() {
 cd "$REPO" || exit 1
 forget_logs
 if suite set-up one set_up && suite installation one packaging/stage.sh; then
-	suite hosts tap in_two_guests dist/test/hosts/main.js
+	suite hosts tap in_two_guests dist/test/hosts/main.js "$@"
 else
 	not_run hosts "there is nothing to install in the guests"
 fi

@@ -6,6 +6,7 @@ import type { Mismatch } from '../gpu/mismatch.js';
 import { type Estimate, estimateOf, type Load, lastMove } from '../migrate/estimate.js';
 import { placesBelow } from '../migrate/places.js';
 import { measureRate } from '../migrate/probe.js';
+import type { Moving } from '../migrate/question/compare.js';
 import type { Asked, MigrateOptions } from './migrate-question.js';
 
 export const maxDowntimeOption = () =>
@@ -30,13 +31,13 @@ export async function withEstimate(
   { root, maxDowntime, dryRun, precopy = 0 }: MigrateOptions,
   signal: AbortSignal,
 ): Promise<Asked> {
-  const { memoryBytes = 0, contentBytes } = asked.moving;
   const last = await lastMove(placesBelow(root));
   let estimate: Estimate;
   try {
+    const load = loadOf(asked.moving);
     const isJudgedLater = dryRun !== true && precopy >= knownRounds;
-    const load = { memory: memoryBytes, contents: isJudgedLater ? 0 : contentBytes };
-    estimate = estimateOf(load, await measureRate(host, signal), last);
+    const counted = isJudgedLater ? { ...load, contents: 0 } : load;
+    estimate = estimateOf(counted, await measureRate(host, signal), last);
   } catch (error) {
     if (signal.aborted) throw error;
     return withMismatch(asked, unknown(asKfdError(error, host)), maxDowntime !== undefined);
@@ -60,6 +61,13 @@ export async function assertShort(
   if (estimate.downtimeMs <= allowedMs) return;
   const { code, message, hint } = tooLong(estimate, allowedMs);
   throw new KfdError(code, message, { hint });
+}
+
+/** Of containerd all is sent after the checkpoint. */
+export function loadOf({ question, memoryBytes = 0, contentBytes, changedBytes }: Moving): Load {
+  return question.engine === 'podman'
+    ? { memory: memoryBytes, contents: contentBytes }
+    : { memory: memoryBytes + contentBytes + changedBytes, contents: 0 };
 }
 
 function withMismatch(asked: Asked, one: Mismatch, isReason: boolean): Asked {

@@ -115,7 +115,7 @@ export async function movingOf(
   return {
     question: {
       engine,
-      ...(task && { namespace }),
+      ...(found && { namespace, runtime: found.shim }),
       container: container.name,
       image: container.image,
       image_id: container.imageId,
@@ -130,6 +130,7 @@ export async function movingOf(
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(task ? `${namespace}/${name}` : container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
+    changedBytes: found?.changedBytes ?? 0,
     rounds: precopy,
     sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([

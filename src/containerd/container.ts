@@ -4,7 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
+import { killTask } from './cgroup.js';
 import { Ctr, type TaskStatus } from './ctr.js';
+import { recordImageName } from './record-image.js';
 
 /** Where it must not run any longer there is less time than usually. */
 const endMs = 10_000;
@@ -24,12 +26,17 @@ const states: Readonly<Record<Exclude<TaskStatus, 'UNKNOWN'>, State>> = {
 };
 
 export class ContainerdContainer {
+  readonly #task: TaskName;
   readonly #id: string;
+  readonly #root: string;
   readonly #ctr: Ctr;
 
-  constructor({ namespace, id }: TaskName, run: Run) {
-    this.#id = id;
-    this.#ctr = new Ctr(run, namespace);
+  /** `root`: folder of the system. */
+  constructor(task: TaskName, run: Run, root: string) {
+    this.#task = task;
+    this.#id = task.id;
+    this.#root = root;
+    this.#ctr = new Ctr(run, task.namespace);
   }
 
   async state(timeoutMs?: number): Promise<State> {
@@ -45,10 +52,15 @@ export class ContainerdContainer {
   }
 
   async pause(): Promise<void> {
-    if ((await this.state(endMs)) !== 'runs') return;
-    await this.#try('task', 'pause', this.#id);
-    if ((await this.state(endMs)) !== 'runs') return;
-    await this.#try('task', 'kill', '--all', '--signal', 'SIGKILL', this.#id);
+    try {
+      if ((await this.state(endMs)) !== 'runs') return;
+      await this.#try('task', 'pause', this.#id);
+      if ((await this.state(endMs)) !== 'runs') return;
+      await this.#try('task', 'kill', '--all', '--signal', 'SIGKILL', this.#id);
+    } catch {
+      // What containerd cannot do or say in time, the kernel can.
+    }
+    await killTask(this.#task, this.#root);
     if ((await this.state(endMs)) === 'runs') throw this.#stays('runs, and cannot be paused');
   }
 
@@ -58,11 +70,18 @@ export class ContainerdContainer {
     if ((await this.state()) === 'paused') throw this.#stays('stays paused');
   }
 
+  /** With the image of its record, which a start that was killed has left. */
   async remove(): Promise<void> {
-    for (let left = attempts; left > 0; left -= 1) {
-      await this.#try('task', 'rm', '--force', this.#id);
-      await this.#try('container', 'rm', this.#id);
-      if ((await this.state(endMs)) === 'none') return;
+    try {
+      await this.#try('image', 'rm', recordImageName(this.#id));
+      for (let left = attempts; left > 0; left -= 1) {
+        await this.#try('task', 'rm', '--force', this.#id);
+        await this.#try('container', 'rm', this.#id);
+        if ((await this.state(endMs)) === 'none') return;
+      }
+    } finally {
+      // A containerd that was killed in the middle of a restore may not know of the processes.
+      await killTask(this.#task, this.#root);
     }
     throw this.#stays('cannot be removed');
   }

@@ -104,6 +104,18 @@ export class Ctr {
     return /\ssha256:([0-9a-f]{64})\s/.exec(line ?? '')?.[1];
   }
 
+  /** Bytes that a container's snapshot has beside its image. undefined: it is not told. Throws E_HOST, E_TIMEOUT. */
+  async changedBytes({
+    Snapshotter: snapshotter,
+    SnapshotKey: key,
+  }: Pick<TaskRecord, 'Snapshotter' | 'SnapshotKey'>): Promise<number | undefined> {
+    const words = ['snapshot', '--snapshotter', snapshotter, 'usage', '-b', key];
+    const { status, stdout } = await this.ask(words);
+    const line = stdout.split('\n').find((one) => one.split(/\s+/)[0] === key);
+    const bytes = /^\S+\s+(\d{1,15})\s/.exec(line ?? '')?.[1];
+    return status !== 0 || bytes === undefined ? undefined : Number(bytes);
+  }
+
   /** Pids of the task's processes. Throws as `must`. */
   async pids({ id }: Pick<TaskName, 'id'>): Promise<number[]> {
     const listed = await this.must(['task', 'ps', id]);

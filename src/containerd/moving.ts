@@ -11,8 +11,8 @@ import { type TaskName, withLinkedImage } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { missing, type Run } from '../os/exec.js';
 import { Ctr, recordIn, type TaskRecord } from './ctr.js';
-import { writeRecordImage } from './record-image.js';
-import { checkpointTask } from './shim-call.js';
+import { recordImageName, writeRecordImage } from './record-image.js';
+import { checkpointTask, shimSocket } from './shim-call.js';
 
 /** Names in the folder of a checkpoint. */
 export const taskFiles = { image: 'checkpoint', changes: 'changes.tar.gz' } as const;
@@ -78,18 +78,19 @@ export async function restoreTask(
 
 /**
  * Makes the container that `document` describes, and starts it from the folder of its checkpoint. `room`: a folder for
- * an image of containerd with the record alone. Throws E_HOST, E_IMAGE_CORRUPT, E_TIMEOUT, Node's error.
+ * an image of containerd with the record alone. Throws E_HOST, E_IMAGE_CORRUPT, E_TIMEOUT, Node's error. Part of the
+ * container may be left then.
  */
 export async function startTask(
   task: TaskName,
   document: string,
   folder: string,
   room: string,
-  { run, runFolder }: Host,
+  { root, run, runFolder }: Host,
 ): Promise<void> {
   const ctr = new Ctr(run, task.namespace);
   const record = recordIn(document, `${task.id}: its record`);
-  const name = `localhost/kfd-checkpoint-moves:${task.id}`;
+  const name = recordImageName(task.id);
   const layout = join(room, 'record');
   await writeRecordImage(layout, record, name, join(folder, taskFiles.changes));
   const archive = join(room, 'record.tar');
@@ -106,6 +107,7 @@ export async function startTask(
   } finally {
     await ctr.ask(['image', 'rm', name]).catch(() => undefined);
   }
+  if ((await shimSocket(task, root)) === undefined) throw startedAnew(task, record);
   await keepLabels(ctr, task.id, record);
 }
 
@@ -114,6 +116,13 @@ async function keepLabels(ctr: Ctr, id: string, { Labels: labels }: TaskRecord):
   const pairs = Object.entries(labels ?? {}).filter(([name]) => /^[A-Za-z0-9]/.test(name));
   if (pairs.length === 0) return;
   await ctr.must(['container', 'label', id, ...pairs.map(([name, value]) => `${name}=${value}`)]);
+}
+
+/** Another shim does not know of the image directory, and starts the program from its beginning. */
+function startedAnew({ id }: TaskName, { Runtime: { Name: runtime } }: TaskRecord): KfdError {
+  return new KfdError('E_HOST', `${id}: containerd starts another shim than ours for ${runtime}`, {
+    hint: 'put a link to containerd-shim-kfd-v2 into a folder of PATH of containerd',
+  });
 }
 
 function gone({ namespace, id }: TaskName): KfdError {

@@ -18,6 +18,9 @@ const types = {
 /** Of the Any that holds a spec (containerd: pkg/oci, typeurl). */
 const specType = 'types.containerd.io/opencontainers/runtime-spec/1/Spec';
 
+/** Its name in containerd, while the container is made. */
+export const recordImageName = (id: string): string => `localhost/kfd-checkpoint-moves:${id}`;
+
 interface Descriptor {
   readonly mediaType: string;
   readonly digest: string;

@@ -13,7 +13,7 @@ import { connectTo } from '../ttrpc/client.js';
 import { statusCode } from '../ttrpc/envelope.js';
 
 /** Where containerd has the bundles of tasks, unless its configuration names another state folder. */
-const bundles = '/run/containerd/io.containerd.runtime.v2.task';
+export const bundles = '/run/containerd/io.containerd.runtime.v2.task';
 
 /** A checkpoint of the largest hosts takes less. */
 const checkpointMs = 24 * 3600_000;

@@ -45,7 +45,7 @@ export function containerdEngine(
     takesRequests: false,
     checkpointName: `checkpoint of ${container}`,
     whole,
-    container: new ContainerdContainer({ namespace, id: container }, run),
+    container: new ContainerdContainer({ namespace, id: container }, run, root),
     checkpoint: () => words('save', container, whole),
     round: () => notAhead(),
     memoryAhead: () => notAhead(),

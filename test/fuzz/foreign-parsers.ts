@@ -130,6 +130,7 @@ const migrationDocuments: Parser = {
       sendsMemory: true,
       rooms: [],
       contentBytes: 2,
+      changedBytes: 0,
     };
     for (const { message, hint } of compare(moving, said).reasons)
       assert.ok(message !== '' && hint !== undefined);

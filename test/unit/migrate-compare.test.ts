@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { loadOf } from '../../src/cli/migrate-estimate.js';
 import type { Host } from '../../src/gpu/host.js';
 import { compare, type Moving } from '../../src/migrate/question/compare.js';
 import { type Facts, factsOf, questionOf } from '../../src/migrate/question/documents.js';
@@ -19,6 +20,7 @@ const moving: Moving = {
   manifest: sampleManifest(),
   memoryBytes: 1000,
   contentBytes: 500,
+  changedBytes: 0,
   rounds: 0,
   sendsMemory: false,
   rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
@@ -40,6 +42,8 @@ function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts 
   // As it comes over the connection.
   return factsOf(JSON.parse(JSON.stringify(all)));
 }
+
+const store = { path: '/var/tmp', free_bytes: 2500, in_memory: false };
 
 const told = (over: Partial<Facts>, host?: Host) =>
   compare(moving, facts(over, host)).reasons.map(({ code, message }) => `${code} ${message}`);
@@ -124,6 +128,41 @@ test('memory there has to do for what arrives and for the container', () => {
   assert.deepEqual(kept(both + 999, sends), [why(both, both + 999)]);
   assert.deepEqual(kept(both + 1000, sends), []);
   assert.deepEqual(kept(999), ['memory: the container uses 1000 bytes, 999 are free there']);
+});
+
+test('changes of a root file system need room on both hosts', () => {
+  // Twice there: a copy becomes a layer.
+  const load = { changedBytes: 300 };
+  const promised = 2500 + 600;
+  assert.equal(promisedBytes({ ...moving, ...load }), promised + 388 + (64 << 20));
+  const room = { freeBytes: 1799, destinations: [{ folder: '/kept', gets: 'whole' }] } as const;
+  const against = (rooms: Moving['rooms']) =>
+    compare({ ...moving, ...load, rooms }, facts({ store: { ...store, free_bytes: promised } }))
+      .reasons.map(({ message }) => message)
+      .join();
+  assert.match(
+    against([room]),
+    /^\/kept here: a checkpoint writes about 1800 bytes, 1799 are free$/,
+  );
+  assert.equal(against([{ ...room, freeBytes: 1800 }]), '');
+});
+
+const ofContainerd: Moving = {
+  ...moving,
+  question: { ...moving.question, engine: 'containerd', runtime: 'io.containerd.runc.kfd.v2' },
+};
+
+test('a containerd that does not answer is told as that, and its image is not known', () => {
+  const { image_id: _, ...rest } = facts({ engine_silent: 'it is not there' });
+  const { reasons } = compare(ofContainerd, rest);
+  // Device numbers are others there.
+  const said = reasons.map(({ message }) => message).filter((one) => !/^gpu /.test(one));
+  assert.deepEqual(said, ['containerd: does not answer there: it is not there']);
+});
+
+test('all of a task of containerd is sent after its checkpoint', () => {
+  assert.deepEqual(loadOf(moving), { memory: 1000, contents: 500 });
+  assert.deepEqual(loadOf({ ...ofContainerd, changedBytes: 7 }), { memory: 1507, contents: 0 });
 });
 
 test('memory of an unknown size has no room in memory there, and a folder is named', () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Arrived, Engine } from '../../src/migrate/engine.js';
 import { engineOf } from '../../src/migrate/engines.js';
+import { memoryOf } from '../../src/migrate/question/container.js';
 import { liveTask } from '../../src/migrate/question/task.js';
 import type { Run } from '../../src/os/exec.js';
 import { cli, fakeRun } from './cli-context.js';
@@ -135,19 +136,46 @@ test('a task of containerd, and what stands in its way', async (t: TestContext) 
             ? status(state)
             : words === 'task ps job'
               ? 'PID INFO\n7 -\n'
-              : 'REF TYPE DIGEST\n';
+              : words.startsWith('snapshot')
+                ? 'KEY SIZE INODES\njob 8192 3\n'
+                : 'REF TYPE DIGEST\n';
       return { status: 0, stdout, stderr: '' };
     };
   const task = { namespace: 'default', id: 'job' };
+  await mkdir(join(root, 'proc/9'), { recursive: true });
+  await writeFile(join(root, 'proc/9/cmdline'), 'ctr\0run\0--rm\0job:1\0job\0');
   const found = await liveTask(task, run('RUNNING'), root);
   assert.deepEqual([found.name, found.folders, found.pids], ['job', ['/srv'], [7]]);
   assert.match(found.id, /^[0-9a-f]{64}$/);
   const reasons = found.obstacles.map(({ message }) => message).join('; ');
   assert.match(reasons, /not by our shim.*options of its runtime.*not here any more/);
   assert.match(reasons, /started again by containerd.*has a terminal.*of a pod/);
+  assert.match(reasons, /would be removed with its checkpoint: process 9 is a "ctr run --rm"/);
+  assert.deepEqual([found.shim, found.changedBytes], ['io.containerd.runc.v2', 8192]);
   await assert.rejects(liveTask(task, run('STOPPED'), root), { code: 'E_USAGE' });
   const none = liveTask({ ...task, id: '../job' }, run('RUNNING'), root);
   await assert.rejects(none, { code: 'E_NOT_FOUND' });
+});
+
+test('memory of a container by the cgroup of its process', async (t: TestContext) => {
+  const root = await temporaryFolder(t);
+  const memory = (path: string) => join(root, 'sys/fs/cgroup', path);
+  for (const [path, anon] of [
+    ['default/job', 10],
+    [`user.slice/libpod-${id}.scope`, 20],
+  ] as const) {
+    await mkdir(memory(path), { recursive: true });
+    await writeFile(join(memory(path), 'memory.stat'), `anon ${anon}\nfile 5\nshmem 1\n`);
+  }
+  const inGroup = async (path: string) => {
+    await mkdir(join(root, 'proc/7'), { recursive: true });
+    await writeFile(join(root, 'proc/7/cgroup'), `0::/${path}\n`);
+  };
+  await inGroup('default/job');
+  assert.equal(await memoryOf('default/job', 7, root), 11);
+  await inGroup(`user.slice/libpod-${id}.scope/container`);
+  assert.equal(await memoryOf(id, 7, root), 21);
+  assert.equal(await memoryOf('default/other', 7, root), undefined);
 });
 
 test('podman: what a pre-checkpoint leaves in the bundle goes', async (t: TestContext) => {

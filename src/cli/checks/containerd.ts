@@ -14,10 +14,10 @@ import {
   shimProgram,
   startsOurShim,
 } from '../../runtime/containerd-config.js';
+import { servicePath } from '../../runtime/service-path.js';
 import { askVersion, isOlder } from '../../runtime/versions.js';
 import { type Roots, readUtf8 } from '../roots.js';
 import { type Check, type CheckContext, type Finding, fail, ok, warn } from './finding.js';
-import { servicePath } from './service-path.js';
 
 const configure = 'run "kfd-checkpoint configure containerd"';
 

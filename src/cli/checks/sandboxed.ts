@@ -2,8 +2,8 @@
 
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { servicePath } from '../../runtime/service-path.js';
 import { type Check, type CheckContext, type Finding, fail, warn } from './finding.js';
-import { servicePath } from './service-path.js';
 
 /** Programs that `check` looks for in PATH: a snap of them may be what it finds. */
 const tools = ['podman', 'containerd', 'criu', 'crun', 'runc'] as const;

@@ -90,11 +90,11 @@ function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismat
       hint: `install criu ${tools.criu} or later there`,
     });
   }
-  if (question.engine === 'containerd' && facts.tools.containerd === undefined) {
+  if (facts.engine_silent !== undefined) {
     reasons.push({
       code: 'E_HOST',
-      message: 'containerd: is not in PATH there',
-      hint: 'install containerd there, and run "kfd-checkpoint configure containerd"',
+      message: `${question.engine}: does not answer there: ${facts.engine_silent}`,
+      hint: `start it there; see "journalctl --unit ${question.engine}"`,
     });
   }
   if (facts.tools[runtime] === undefined) {
@@ -137,7 +137,9 @@ function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
         : `remove it there: ctr container rm ${container}`,
     });
   }
-  if (facts.image_id === undefined) {
+  if (facts.engine_silent !== undefined) {
+    // Nothing is known of the image.
+  } else if (facts.image_id === undefined) {
     reasons.push({
       code: 'E_IMAGE_MISSING',
       message: `image ${image}: not there`,

@@ -197,7 +197,7 @@ export async function memoryOf(id: string, pid: number, root: string): Promise<n
   const folder = join(root, 'sys/fs/cgroup');
   const own = await readTextIfAny(join(root, `proc/${pid}/cgroup`)).catch(() => undefined);
   // A process may be in a cgroup below that of the container.
-  const named = new RegExp(`^0::/(.*${id}[^/]*)`, 'm').exec(own ?? '')?.[1];
+  const named = new RegExp(`^0::/(.*${id}[^/\\n]*)`, 'm').exec(own ?? '')?.[1];
   for (const scope of [
     ...(named === undefined ? [] : [named]),
     `machine.slice/libpod-${id}.scope`,

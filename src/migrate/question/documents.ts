@@ -17,6 +17,8 @@ const questionSchema = v.object({
   engine: v.picklist(['podman', 'containerd']),
   /** Of containerd. */
   namespace: v.exactOptional(v.pipe(v.string(), v.maxLength(76), v.regex(namePattern))),
+  /** Of containerd: the name of the container's runtime, or the path of its shim. */
+  runtime: v.exactOptional(v.pipe(v.string(), v.maxLength(4095), v.regex(/^[\w./-]+$/))),
   /** The name that the container will have there. */
   container: containerName,
   image: imageName,
@@ -46,6 +48,8 @@ const factsSchema = v.object({
     v.array(v.object({ name: text(64), message: text(4096), hint: text(4096) })),
     v.maxLength(64),
   ),
+  /** Why the engine of the question does not answer. Then name and image are not known. */
+  engine_silent: v.exactOptional(text(1024)),
   name_taken: v.boolean(),
   /** The id of the image that has the name. Missing: no image has it. */
   image_id: v.exactOptional(v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/))),

@@ -10,6 +10,8 @@ export interface Load {
   /** Of host memory, which not every host tells, and of GPU contents. */
   readonly memoryBytes: number | undefined;
   readonly contentBytes: number;
+  /** Of changes of the root file system, where they are sent beside the memory. */
+  readonly changedBytes: number;
   /** Where a checkpoint writes to on the source. */
   readonly rooms: readonly Room[];
   /** In which contents are sent ahead. */
@@ -18,14 +20,16 @@ export interface Load {
   readonly sendsMemory: boolean;
 }
 
-type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'rounds' | 'sendsMemory'>;
+type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'changedBytes' | 'rounds' | 'sendsMemory'>;
 
 /**
  * What the target keeps until the container runs: contents once for each round and once more, memory that is sent
- * ahead, the archive, and the copy of it that `restore` makes where the GPU has other device numbers.
+ * ahead, the archive, and the copy of it that `restore` makes where the GPU has other device numbers. Changes of the
+ * root file system are copied into an image of containerd (src/containerd/moving.ts).
  */
-function arrivingBytes({ memoryBytes = 0, contentBytes, rounds, sendsMemory }: Sizes): number {
-  return (sendsMemory ? 3 : 2) * memoryBytes + (rounds + 1) * contentBytes;
+function arrivingBytes(sizes: Sizes): number {
+  const { memoryBytes = 0, contentBytes, changedBytes, rounds, sendsMemory } = sizes;
+  return (sendsMemory ? 3 : 2) * memoryBytes + (rounds + 1) * contentBytes + 2 * changedBytes;
 }
 
 /** GTT memory is not known before the pause, and the container grows meanwhile. */
@@ -39,12 +43,12 @@ export function promisedBytes(load: Sizes): number {
 
 /** Podman writes memory into its images and into archives; sessions write the GPU contents once for each round. */
 export function roomReasonsHere(load: Load) {
-  const { rooms, rounds, memoryBytes = 0, contentBytes, sendsMemory } = load;
+  const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes, sendsMemory } = load;
   const bytesOf = {
     memory: memoryBytes,
     images: (sendsMemory ? 2 : 1) * memoryBytes,
     contents: (rounds + 1) * contentBytes,
-    whole: memoryBytes + contentBytes,
+    whole: memoryBytes + contentBytes + changedBytes,
   };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);

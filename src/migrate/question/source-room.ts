@@ -8,7 +8,7 @@ import { roomAt } from './target-facts.js';
 /** A folder that a checkpoint writes to. */
 export interface Destination {
   readonly folder: string;
-  /** What it gets: memory of the processes, all images of podman, GPU contents, or memory and contents. */
+  /** What it gets: memory of the processes, all images of podman, GPU contents, or all of a task of containerd. */
   readonly gets: 'memory' | 'images' | 'contents' | 'whole';
 }
 

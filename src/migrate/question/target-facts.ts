@@ -2,12 +2,12 @@
 
 import { access, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { Ctr } from '../../containerd/ctr.js';
 import { isMissing } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
 import type { Run } from '../../os/exec.js';
 import { readTextIfAny } from '../../os/files.js';
 import { versionOf } from '../../runtime/versions.js';
+import { containerdThere } from './containerd-there.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { factsOfHost } from './host-facts.js';
 
@@ -26,14 +26,13 @@ export interface TargetContext {
 export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
   const { root, run, release, host, failures } = context;
   const memory = await availableMemory(root);
-  const { image, isTaken } = await knownThere(question, run);
+  const { failures: ofEngine, ...known } = await knownThere(question, run, root);
   return {
     release,
     host: factsOfHost(host),
     tools: await toolVersions(run),
-    failures: failures.slice(0, 64),
-    name_taken: isTaken,
-    ...(image !== undefined && { image_id: image }),
+    failures: [...ofEngine, ...failures].slice(0, 64),
+    ...known,
     missing_folders: await missing(question.folders, root),
     memory_free_bytes: memory,
     store:
@@ -43,20 +42,17 @@ export async function targetFacts(question: Question, context: TargetContext): P
   };
 }
 
-/** The id of the image, and whether there is a container with this name. */
-async function knownThere({ engine, namespace = 'default', image, container }: Question, run: Run) {
-  if (engine === 'podman') {
-    const found = await run('podman', ['container', 'exists', container]);
-    return { image: await imageId(image, run), isTaken: found?.status === 0 };
-  }
-  const ctr = new Ctr(run, namespace);
-  try {
-    const isTaken = (await ctr.record(container)) !== undefined;
-    return { image: await ctr.imageDigest(image), isTaken };
-  } catch {
-    // Without containerd the tools say so.
-    return { image: undefined, isTaken: false };
-  }
+/** What the engine says of the image and of the name, and what stands against it. */
+async function knownThere(question: Question, run: Run, root: string) {
+  const { engine, container, image } = question;
+  if (engine === 'containerd') return containerdThere(question, run, root);
+  const found = await run('podman', ['container', 'exists', container]);
+  const id = await imageId(image, run);
+  return {
+    failures: [],
+    name_taken: found?.status === 0,
+    ...(id !== undefined && { image_id: id }),
+  };
 }
 
 async function folderAt(path: string, root: string) {

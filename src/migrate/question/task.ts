@@ -1,6 +1,7 @@
 /** A task of containerd that runs: what a migration has to know of it. Reads, and changes nothing. */
 
 import { createHash } from 'node:crypto';
+import { attachedRun } from '../../containerd/attached.js';
 import { Ctr, namePattern, type TaskRecord } from '../../containerd/ctr.js';
 import { shimSocket } from '../../containerd/shim-call.js';
 import type { TaskName } from '../../criu/task-link.js';
@@ -14,7 +15,11 @@ export const taskId = ({ namespace, id }: TaskName): string =>
   createHash('sha256').update(`containerd/${namespace}/${id}`).digest('hex');
 
 export interface LiveTask extends LiveContainer {
+  /** containerd's name of the runtime. */
+  readonly shim: string;
   readonly pids: readonly number[];
+  /** What its root file system has beside its image. undefined: containerd does not tell. */
+  readonly changedBytes: number | undefined;
 }
 
 /** Throws E_HOST without ctr, E_NOT_FOUND, E_USAGE for a task that does not run. */
@@ -44,10 +49,15 @@ export async function liveTask(task: TaskName, run: Run, root: string): Promise<
     image: record.Image,
     imageId: imageId ?? '0'.repeat(64),
     runtime: 'runc',
+    shim: record.Runtime.Name,
     bundle: undefined,
     folders,
-    obstacles: obstaclesOf(record, isOurs, imageId !== undefined),
+    obstacles: [
+      ...obstaclesOf(record, isOurs, imageId !== undefined),
+      ...attachedObstacles(id, await attachedRun(id, root)),
+    ],
     pids: await ctr.pids(task),
+    changedBytes: await ctr.changedBytes(record),
   };
 }
 
@@ -87,9 +97,15 @@ function obstaclesOf(record: TaskRecord, isOurs: boolean, hasImage: boolean): Mi
   if (Object.keys(labels).some((name) => name.startsWith('io.cri-containerd.'))) {
     reasons.push(['is of a pod', 'let Kubernetes move it: docs/kubernetes.md']);
   }
-  return reasons.map(([reason, hint]) => ({
-    code: 'E_UNSUPPORTED_STATE',
-    message: `container ${record.ID}: ${reason}`,
-    hint,
-  }));
+  return reasons.map(([reason, hint]) => obstacle(record.ID, reason, hint));
+}
+
+function attachedObstacles(id: string, pid: number | undefined): Mismatch[] {
+  if (pid === undefined) return [];
+  const reason = `would be removed with its checkpoint: process ${pid} is a "ctr run --rm" of it`;
+  return [obstacle(id, reason, 'move it by an image: ctr container checkpoint --task')];
+}
+
+function obstacle(id: string, reason: string, hint: string): Mismatch {
+  return { code: 'E_UNSUPPORTED_STATE', message: `container ${id}: ${reason}`, hint };
 }
