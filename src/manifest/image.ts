@@ -57,10 +57,22 @@ export async function readManifest(directory: string): Promise<Manifest> {
 
 /**
  * Seals an image: writes the manifest under a temporary name, syncs, renames. All files in the manifest must be
- * complete. Throws E_INTERNAL for an invalid document, else Node's error.
+ * complete. Throws E_INTERNAL for an invalid document, E_IMAGE_MISSING when the directory is gone, else Node's error.
  */
 export async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
-  await replaceFile(join(directory, manifestName), encodeManifest(manifest), 0o600);
+  const bytes = encodeManifest(manifest);
+  await replaceFile(join(directory, manifestName), bytes, 0o600).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    // containerd does so when the kubelet's time limit has passed.
+    throw new KfdError(
+      'E_IMAGE_MISSING',
+      'the image directory was removed before it was complete',
+      {
+        cause: error,
+        hint: 'its caller has given up: give it more time',
+      },
+    );
+  });
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The manifest in an image directory: written, found, removed. */
 
 import assert from 'node:assert/strict';
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
@@ -43,6 +43,19 @@ test('an image directory is none, unsealed or sealed', async (t) => {
   await writeManifest(folder, sampleManifest());
   assert.deepEqual(await imageState(folder), { state: 'sealed', manifest: sampleManifest() });
   await assert.rejects(imageState(join(folder, 'none')), { code: 'E_IMAGE_MISSING' });
+});
+
+test('a directory that its caller has removed is told', async (t) => {
+  const folder = join(await temporaryFolder(t), 'image');
+  await mkdir(folder);
+  // The session has it open.
+  const handle = await open(folder, 'r');
+  t.after(() => handle.close());
+  await rmdir(folder);
+  await assert.rejects(writeManifest(`/proc/self/fd/${handle.fd}`, sampleManifest()), {
+    code: 'E_IMAGE_MISSING',
+    message: /was removed before it was complete/,
+  });
 });
 
 test('removal takes our files and leaves those of CRIU', async (t) => {
