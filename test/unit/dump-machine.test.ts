@@ -147,3 +147,13 @@ test('the first failure is told, and it can be cancelled as long as it is not be
   assert.equal(whyTooLate(sealing.state), 'the image is complete');
   assert.equal(whyTooLate(failed.state), 'the checkpoint has failed');
 });
+
+test('CRIU failed by itself: transfers that are cancelled for that are no reason, other failures are', () => {
+  const cancelled = new KfdError('E_CANCELLED', 'transfer: cancelled before it began');
+  const draining = toGate.slice(0, 2);
+  const gaveUp = walk(...draining, { type: 'end', success: false });
+  const echo = transition(gaveUp.state, { type: 'fail', error: cancelled });
+  assert.equal(echo.state.failure, undefined);
+  assert.equal(transition(echo.state, { type: 'fail', error }).state.failure, error);
+  assert.equal(walk(...draining, { type: 'fail', error: cancelled }).state.failure, cancelled);
+});

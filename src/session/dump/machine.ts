@@ -206,9 +206,13 @@ function fail(state: DumpState, error: KfdError): DumpStep {
   return late ? refuse(state) : abandon(state, error);
 }
 
-/** The first failure is the one that counts. Without `error`: CRIU failed by itself. */
+/**
+ * The first failure is the one that counts. Without `error`: CRIU failed by itself. Transfers that are cancelled for
+ * that tell E_CANCELLED, which is no reason.
+ */
 function abandon(state: DumpState, error?: KfdError): DumpStep {
-  const failure = state.failure ?? error;
+  const isEcho = state.phase === 'failed' && error?.code === 'E_CANCELLED';
+  const failure = state.failure ?? (isEcho ? undefined : error);
   const failed: DumpState = { ...state, phase: 'failed', ...(failure && { failure }) };
   if (state.phase === 'failed') return step(failed);
   const { state: next, effects } = refuse(failed);
