@@ -10,17 +10,23 @@ import { Pod } from './cri.js';
 const programs = '/repo/build/lab/programs/image.tar';
 const pauseImage = 'localhost/pause:latest';
 
-const tables = `[plugins."io.containerd.cri.v1.images".pinned_images]
+/** Of containerd's configuration: the image of sandboxes. */
+export const pinnedPause = `[plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "${pauseImage}"
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kfd]
+`;
+
+const tables = `${pinnedPause}[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kfd]
   container_annotations = ["io.kfd-checkpoint.*"]
   pod_annotations = ["io.kfd-checkpoint.*/*"]
 `;
 
-/** The test programs' image with a command that does not end, as a pod's own container needs it. */
-async function importPauseImage(): Promise<void> {
+/**
+ * Gives Kubernetes the test programs' image, and one of the same with a command that does not end, as a pod's own
+ * container needs it.
+ */
+export async function importPodImages(): Promise<void> {
   const make = `set -e
-    mkdir /tmp/pause && cd /tmp/pause && tar -xf ${programs}
+    rm -rf /tmp/pause && mkdir /tmp/pause && cd /tmp/pause && tar -xf ${programs}
     old=$(ls | grep -x '[0-9a-f]*\\.json')
     sed -i 's#"Cmd":\\["/bin/sh"\\]#"Cmd":["sleep","1000000"]#' "$old"
     new=$(sha256sum "$old" | cut -d ' ' -f 1).json
@@ -64,7 +70,7 @@ export async function podLife(containerd: Containerd, gpus?: PodGpus): Promise<v
   await run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1');
   serveKubernetes(tables);
   await containerd.restart(nextRelease);
-  await importPauseImage();
+  await importPodImages();
 
   const control = new Control('pod');
   mkdirSync(control.folder, { recursive: true });

@@ -4,10 +4,10 @@ import { type TestContext, type TestOptions, test } from 'node:test';
 
 let part = '';
 
-/** Loads a part. Its tests run in their turn. */
-export async function load(name: string): Promise<void> {
+/** Loads a part, a file of this folder of test. Its tests run in their turn. */
+export async function load(name: string, folder = 'e2e'): Promise<void> {
   part = name;
-  await import(`../${name}.js`);
+  await import(`../../${folder}/${name}.js`);
 }
 
 /** A test of the part that is being loaded. */

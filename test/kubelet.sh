@@ -1,0 +1,48 @@
+#!/bin/bash
+# KUBELET=DIR npm run test:kubelet [-- [--newest] PART...]: pods of a real kubelet in a guest: checkpoint, time-out,
+# interrupted, cluster. DIR has a kubelet of 1.30 or later, and for the part cluster also kube-apiserver and etcd; all
+# three run on Debian 13. KUBELET, KUBE_APISERVER and ETCD may name files instead. Nothing of them is in this
+# repository. The last line has the totals. Logs are kept in build/test-logs.
+# --newest: the guest has the newest containerd, runc and CRIU of Debian sid and experimental.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+newest=()
+if [ "${1-}" = --newest ]; then newest=(--newest) && shift; fi
+
+# given NAME FILE: prints the program NAME that the user has given, which FILE or KUBELET's folder has.
+given() {
+	if [ -n "$2" ] && [ -f "$2" ]; then
+		realpath "$2"
+	elif [ -f "${KUBELET-}/$1" ]; then
+		realpath "$KUBELET/$1"
+	fi
+}
+kubelet=$(given kubelet "${KUBELET-}")
+if [ -z "$kubelet" ]; then
+	echo "test:kubelet: KUBELET=\"${KUBELET-}\" names neither a kubelet nor a folder with one: download it from" \
+		"https://dl.k8s.io/vVERSION/bin/linux/amd64/kubelet, or build it (make WHAT=cmd/kubelet), and name it" >&2
+	exit 2
+fi
+
+# put_in_place: copies what was given to where the guest sees it.
+put_in_place() {
+	local folder=build/kubelet
+	rm -rf "$folder" && mkdir -p "$folder" && cp "$kubelet" "$folder/kubelet" || return 1
+	local pair file
+	for pair in kube-apiserver:"${KUBE_APISERVER-}" etcd:"${ETCD-}"; do
+		file=$(given "${pair%%:*}" "${pair#*:}")
+		[ -z "$file" ] || cp "$file" "$folder/${pair%%:*}" || return 1
+	done
+	chmod +x "$folder"/*
+}
+
+cd "$REPO" || exit 1
+forget_logs
+if suite set-up one set_up && suite installation one packaging/stage.sh && suite kubelet-given one put_in_place &&
+	{ [ ${#newest[@]} = 0 ] || suite newest-guest one newest_guest; }; then
+	suite kubelet tap in_guest "${newest[@]}" --timeout 5400 -- dist/test/kubelet/main.js "$@"
+else
+	not_run kubelet "there is nothing to install in the guest"
+fi
+totals

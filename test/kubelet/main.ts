@@ -1,0 +1,35 @@
+/** Pods of a real kubelet, which `npm run test:kubelet` runs in a guest. Prints TAP. */
+
+import { mkdirSync } from 'node:fs';
+import { run } from '../e2e/support/command.js';
+import { haveNextRelease, nextRelease } from '../e2e/support/containerd.js';
+import { calmScheduler } from '../e2e/support/guest.js';
+import { load } from '../e2e/support/part.js';
+import { install } from '../e2e/support/product.js';
+import { releases } from '../e2e/support/releases.js';
+import { binary } from './support/binaries.js';
+import { daemonLogs } from './support/daemon.js';
+
+if (!haveNextRelease) throw new Error('this guest has no containerd that can make checkpoints');
+calmScheduler();
+mkdirSync(daemonLogs, { recursive: true });
+const [releasesHere, kubelet, containerd] = await Promise.all([
+  releases(),
+  run(binary('kubelet'), '--version'),
+  run(`${nextRelease}/containerd`, '--version'),
+  install(),
+]);
+const { system, kernel, driver, criu } = releasesHere;
+const version = /\bv?(\d+\.\d+\.\d+)/.exec(containerd)?.[1] ?? containerd;
+const all = { system, kernel, driver, criu, containerd: version, kubelet: kubelet.split(' v')[1] };
+console.log(
+  `# with ${Object.entries(all)
+    .map((pair) => pair.join(' '))
+    .join(', ')}`,
+);
+
+const parts = ['checkpoint', 'time-out', 'interrupted', 'as-image', 'cluster'];
+const wanted = process.argv.slice(2);
+for (const part of parts) {
+  if (wanted.length === 0 || wanted.includes(part)) await load(part, 'kubelet');
+}

@@ -1,0 +1,41 @@
+/** A test with a node of its own, which is clean and gone afterwards. */
+
+import { loadGpu } from '../../e2e/support/gpu.js';
+import { partTest } from '../../e2e/support/part.js';
+import { keepEvidence, Node, type NodeOptions } from './node.js';
+
+export type Step = (name: string, body: () => Promise<void>) => Promise<void>;
+
+/** `body` has steps, one after the other; one that fails ends the test. */
+export function onNode(
+  name: string,
+  options: NodeOptions & { readonly skip?: string | undefined },
+  body: (node: Node, step: Step) => Promise<void>,
+): void {
+  partTest(name, { skip: options.skip ?? false }, async (suite) => {
+    const node = await Node.start(options).catch(async (error) => {
+      await keepEvidence(name);
+      throw error;
+    });
+    let failure: unknown;
+    const step: Step = async (what, steps) => {
+      await suite.test(what, () =>
+        steps().catch((error) => {
+          failure = error;
+          throw error;
+        }),
+      );
+      if (failure !== undefined) throw failure;
+    };
+    try {
+      await body(node, step);
+      await step('nothing is left', () => node.assertNothingLeft());
+    } catch (error) {
+      await keepEvidence(name);
+      throw error;
+    } finally {
+      await node.stop();
+      if (options.gpu !== undefined) await loadGpu().catch(() => undefined);
+    }
+  });
+}

@@ -1,0 +1,48 @@
+/** What sessions of pods have logged: CRIU's logs, which name them, are containerd's. */
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../e2e/support/command.js';
+import type { LogLine, Operation } from '../../e2e/support/session.js';
+
+const logs = '/var/log/kfd-checkpoint';
+
+/** The names of logs of sessions of this kind; they begin with the time. */
+export function sessionLogs(operation: Operation): string[] {
+  const ours = new RegExp(`Z-${operation}-\\d+\\.log$`);
+  return readdirSync(logs)
+    .filter((name) => ours.test(name))
+    .sort();
+}
+
+/** The last line of the newest of those sessions, once it has ended. */
+export async function lastEnd(operation: Operation): Promise<LogLine> {
+  const name = sessionLogs(operation).at(-1);
+  assert.ok(name !== undefined, `no ${operation} session has logged`);
+  const path = join(logs, name);
+  const ended = () => {
+    const lines = readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line.endsWith('}'));
+    const all = lines.map((line) => JSON.parse(line) as LogLine);
+    return all.find(({ msg }) => msg === 'session ended');
+  };
+  return until(`the end of ${path}`, ended, 60);
+}
+
+/**
+ * It was cancelled, for the reason that its caller has gone. containerd also removes the image directory then, which
+ * CRIU may come to first.
+ */
+export async function assertCancelled(
+  operation: Operation,
+  otherwise?: 'CRIU may give up',
+): Promise<void> {
+  const { err, outcome } = await lastEnd(operation);
+  assert.equal(outcome, 'abandoned');
+  if (otherwise !== undefined && err === undefined) return;
+  const shown = JSON.stringify(err);
+  assert.equal(err?.code, 'E_CANCELLED', shown);
+  assert.match(err?.message ?? '', /the caller of the (checkpoint|restore) has left containerd/);
+}
