@@ -32,7 +32,7 @@ async function limitPasses(node: Node, container: string): Promise<void> {
     assert.match(`${status} ${body}`, /^500 .*(DeadlineExceeded|deadline exceeded)/s);
     await goesOn(container, []);
   });
-  await assertCancelled('dump');
+  await assertCancelled('dump', 'CRIU may give up');
 }
 
 onNode('the kubelet’s limit passes', {}, async (node, step) => {

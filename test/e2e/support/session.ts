@@ -74,7 +74,9 @@ export async function runningSessionThat(operation: Operation, message: string):
     if ((await sessionPids(`${operation} `)).length === 0) return false;
     const names = readdirSync(logs).filter((name) => ours.test(name));
     const newest = names.sort().at(-1); // they begin with the time
-    return newest !== undefined && readLines(join(logs, newest)).some(({ msg }) => msg === message);
+    const told = newest === undefined ? [] : readLines(join(logs, newest)).map(({ msg }) => msg);
+    // One that has just started has no log yet, and the newest one is that of an earlier session.
+    return told.includes(message) && !told.includes('session ended');
   });
 }
 
