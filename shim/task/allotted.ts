@@ -14,7 +14,7 @@ import type { Offered } from '../../src/gpu/pair.js';
 import { placeWhenFree } from '../../src/gpu/wait-vram.js';
 import { imageState } from '../../src/manifest/image.js';
 import { readBounded } from '../../src/os/files.js';
-import { copyFile } from '../../src/runtime/shim-names.js';
+import { imageCopyFile } from '../../src/runtime/shim-names.js';
 
 export interface Allotted {
   /** The image directory to restore from. */
@@ -60,7 +60,7 @@ export async function allotted(
     return { image, only };
   }
   const make = async (copy: string) => {
-    await writeFile(join(bundle, copyFile), `${copy}\n`, { mode: 0o600 });
+    await writeFile(join(bundle, imageCopyFile), `${copy}\n`, { mode: 0o600 });
     await copyMovedImage(image, copy, manifest, placement, host);
     return { image: copy, only };
   };

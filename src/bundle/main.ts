@@ -26,7 +26,10 @@ const programs = [
   'src/cli/main.js',
 ];
 
-/** Makes one program. Its modules. Throws on every warning, and for a module that would be resolved at run time. */
+/**
+ * Makes one program, and returns the ids of its modules. Throws on every warning, and for a module that would be
+ * resolved at run time.
+ */
 async function bundle(program: string, folder: string, stages?: string): Promise<string[]> {
   const build = await rollup({
     input: join(dist, program),

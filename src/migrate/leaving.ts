@@ -99,7 +99,8 @@ export class Leaving {
     const { rounds, onRound, beforeStop, self } = this.#setting;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const folder = await realpath(this.#folder);
-    let [before, changed]: [string?, number?] = [];
+    let before: string | undefined;
+    let changed: number | undefined;
     for (let round = 0; round < rounds; round += 1) {
       const own = roundFolder(folder, round);
       const bytes = await this.#ahead(own, round, before);

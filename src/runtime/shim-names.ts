@@ -7,7 +7,7 @@ export const restoreAnnotation = 'io.kfd-checkpoint.restore-from';
 export const bundleFile = 'kfd-shim';
 
 /** A file in a bundle whose restore has an image of its own: the path of that folder. The shim's script reads it. */
-export const copyFile = 'kfd-shim-image';
+export const imageCopyFile = 'kfd-shim-image';
 
 /** A file beside that socket: pid and start time of our shim, then pid, start time and socket of the stock shim. */
 export function processesFile(socket: string): string {

@@ -26,7 +26,7 @@ onNode('a checkpoint image is a pod’s image', { skip: noRegistry }, async (nod
       await kubelet.running('pulled-lab');
       await control.ready(240);
       const archive = await saved(node, 'pulled-lab');
-      await importAsImage(archive, asImage, 'job', 'org.criu.checkpoint.container.name');
+      await importAsImage(archive, asImage, 'job');
       assert.match(await control.ask('verify'), sound);
       await node.deleted('pulled');
     });

@@ -10,8 +10,8 @@ import { ctr } from './state.js';
 const folder = '/var/lib/containers/checkpoint-image';
 const type = 'application/vnd.oci.image';
 
-/** By this annotation containerd and CRI-O know images of checkpoints. */
-export type Mark = 'org.criu.checkpoint.container.name';
+/** By this annotation containerd knows images of checkpoints; its value is the container's name. */
+const mark = 'org.criu.checkpoint.container.name';
 
 interface Descriptor {
   readonly mediaType: string;
@@ -41,7 +41,6 @@ export async function importAsImage(
   archive: string,
   name: string,
   container: string,
-  mark: Mark,
 ): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(blobs, { recursive: true });
