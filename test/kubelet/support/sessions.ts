@@ -38,8 +38,8 @@ const reasons = {
 } as const;
 
 /**
- * The newest checkpoint was given up because its caller has gone. Which of the signs comes first depends on how busy the
- * guest is; CRIU, which may see the removed directory first, tells the session no reason.
+ * The newest checkpoint was given up because its caller has gone. Which of the signs comes first depends on how busy
+ * the guest is; CRIU, which may see the removed directory first, tells the session no reason.
  */
 export async function assertGivenUp(): Promise<void> {
   const { err, outcome } = await lastEnd('dump');
