@@ -1,4 +1,4 @@
-/** Cancels the session of a call whose caller has gone. */
+/** Cancels the session of a call that nobody waits for. */
 
 import { decodeResponse, statusCode } from '../../src/ttrpc/envelope.js';
 import type { Helper } from './helper.js';
@@ -13,14 +13,14 @@ const pauseMs = 250;
  */
 export async function cancelUntilEnded(
   { helper, report }: { helper: Helper; report: (error: unknown) => void },
-  task: 'cancel-checkpoint' | 'cancel-restore',
+  task: readonly ['cancel-checkpoint' | 'cancel-restore', ...'killed'[]],
   request: Buffer,
   ended: AbortSignal,
 ): Promise<void> {
   while (!ended.aborted) {
     try {
       // The task waits a while for a session, and then says that there is none.
-      const { code } = decodeResponse(await helper([task], request, ended));
+      const { code } = decodeResponse(await helper(task, request, ended));
       if (code !== statusCode.notFound) return;
     } catch (error) {
       if (!ended.aborted) report(error);

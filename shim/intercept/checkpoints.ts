@@ -126,7 +126,7 @@ export class Checkpoints {
       isGone = true;
       this.#isAbandoned ||= pausedMs < ownPauseMs;
       this.#leave();
-      void cancelUntilEnded(this.#context, 'cancel-checkpoint', call.payload, ended.signal);
+      void cancelUntilEnded(this.#context, ['cancel-checkpoint'], call.payload, ended.signal);
     };
     this.#running += 1;
     let stopLooking: (() => void) | undefined;

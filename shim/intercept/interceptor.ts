@@ -15,16 +15,16 @@ import {
   restoreImage,
   useOurPlugin,
 } from './bundle-spec.js';
-import { cancelUntilEnded } from './cancelling.js';
 import { cgroupRoot } from './cgroup-root.js';
 import { type CheckpointContext, Checkpoints } from './checkpoints.js';
 import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
-import { keepReaders } from './pipes.js';
+import { Restore } from './restore.js';
 import {
   type CreateRequest,
   createRequest,
+  isSigkill,
   isTaskService,
   processOf,
   restoringFrom,
@@ -46,6 +46,8 @@ interface Container {
     readonly outputs: readonly string[];
   };
   readonly checkpoints: Checkpoints;
+  /** While it runs. */
+  restore?: Restore;
 }
 
 export class Interceptor {
@@ -84,6 +86,8 @@ export class Interceptor {
         return this.#containers.get(processOf(call.payload).id)?.checkpoints.pause(upstream);
       case 'Resume':
         return this.#containers.get(processOf(call.payload).id)?.checkpoints.resume(upstream);
+      case 'Kill':
+        return this.#kill(call, upstream);
       case 'Delete':
         return this.#delete(call, upstream);
       case 'Shutdown':
@@ -171,39 +175,37 @@ export class Interceptor {
     const restoring = container?.restoring;
     if (container === undefined || restoring === undefined || execId !== '') return undefined;
     delete container.restoring;
-    return this.#restore(container.bundle, restoring, upstream);
+    return this.#restore(container, restoring, upstream);
   }
 
   #restore(
-    bundle: string,
+    container: Container,
     { create, image, isTemporary, isCopy, outputs }: NonNullable<Container['restoring']>,
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
     stage('shim', 'restoring');
-    const ended = new AbortController();
-    const closeReaders = keepReaders(outputs);
-    // So that a caller's end does not kill runc: CRIU would work on, with tasks that nobody knows.
-    // The restore is cancelled instead, because the caller's pipes are gone and a new containerd
-    // takes the container for a failed one.
-    const gone = () => void cancelUntilEnded(this.#context, 'cancel-restore', create, ended.signal);
-    const answer = upstream.forwardToEnd(gone, async (response) => {
-      ended.abort();
+    const restore = new Restore(this.#context, create);
+    container.restore = restore;
+    const answer = restore.run(upstream, outputs, async (response) => {
       stage('shim', 'restored');
       if (response.code !== statusCode.ok) {
         // It may have failed after CRIU has restored the tasks. Nobody else ends them.
         await this.#helper(['end-leftover'], create).catch(this.#report);
         if (isCopy) this.#remove(image);
-        return this.#explained('restore', bundle, begun, create, response);
+        return this.#explained('restore', container.bundle, begun, create, response);
       }
       if (isTemporary) this.#remove(image);
       return response;
     });
-    // A damaged answer ends the call without finishing it.
-    return answer.finally(() => {
-      ended.abort();
-      closeReaders();
-    });
+    return answer.finally(() => delete container.restore);
+  }
+
+  /** During a restore. */
+  #kill(call: Call, upstream: Upstream): Promise<Response> | undefined {
+    const { id, execId } = processOf(call.payload);
+    if (execId !== '' || !isSigkill(call.payload)) return undefined;
+    return this.#containers.get(id)?.restore?.kill(upstream);
   }
 
   #checkpoint(call: Call, upstream: Upstream): Promise<Response> {

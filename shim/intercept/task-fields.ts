@@ -1,5 +1,6 @@
 /** The fields of the task service's messages that decide about interception. proto/task.proto has all fields. */
 
+import { constants } from 'node:os';
 import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 
 /** Both versions of the service. Calls of other services are never intercepted. */
@@ -17,10 +18,24 @@ function strings(message: Buffer, ...numbers: number[]): string[] {
   return found;
 }
 
-/** For State, Start and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
+/** Value of a number field, 0 without one. The last field of a number counts. Throws E_PROTOCOL. */
+function numberIn(message: Buffer, wanted: number): bigint {
+  let found = 0n;
+  for (const { number, value } of fieldsOf(message)) {
+    if (number === wanted && typeof value === 'bigint') found = value;
+  }
+  return found;
+}
+
+/** For State, Start, Kill and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
 export function processOf(message: Buffer): { id: string; execId: string } {
   const [id = '', execId = ''] = strings(message, 1, 2);
   return { id, execId };
+}
+
+/** Whether this KillRequest's signal is SIGKILL. Throws E_PROTOCOL. */
+export function isSigkill(kill: Buffer): boolean {
+  return numberIn(kill, 3) === BigInt(constants.signals.SIGKILL);
 }
 
 export interface CreateRequest {
@@ -65,11 +80,7 @@ const status = { running: 2n, paused: 4n, pausing: 5n } as const;
 
 /** Value of `status` in a StateResponse. Throws E_PROTOCOL. */
 function statusIn(state: Buffer): bigint {
-  let current = 0n;
-  for (const { number, value } of fieldsOf(state)) {
-    if (number === 4 && typeof value === 'bigint') current = value;
-  }
-  return current;
+  return numberIn(state, 4);
 }
 
 /** Whether this StateResponse says so. Throws E_PROTOCOL. */

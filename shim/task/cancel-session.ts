@@ -1,4 +1,4 @@
-/** Cancels a checkpoint or restore whose caller is gone. */
+/** Cancels a checkpoint or restore that nobody waits for. */
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,6 +16,8 @@ export interface RuntimeCall {
   readonly operation: 'checkpoint' | 'restore';
   /** The bundle of a restore, or the image directory of a checkpoint. */
   readonly path: string;
+  /** SIGKILL for the container, and not a caller that has gone. */
+  readonly isKilled?: boolean;
 }
 
 /**
@@ -35,11 +37,17 @@ export async function cancelSession(
 }
 
 /** False when the session does not listen: it has just started, or has ended. */
-async function cancel(root: string, pid: number, { operation }: RuntimeCall): Promise<boolean> {
+async function cancel(
+  root: string,
+  pid: number,
+  { operation, isKilled }: RuntimeCall,
+): Promise<boolean> {
+  const reason =
+    isKilled === true
+      ? `the container was killed during its ${operation}`
+      : `the caller of the ${operation} has left containerd`;
   try {
-    await SessionClient.with(root, pid, (client) =>
-      client.cancel(`the caller of the ${operation} has left containerd`),
-    );
+    await SessionClient.with(root, pid, (client) => client.cancel(reason));
   } catch (error) {
     if (!(error instanceof KfdError)) throw error;
     if (error.code === 'E_NOT_FOUND') return false;

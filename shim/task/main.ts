@@ -7,7 +7,8 @@
  *   explain OPERATION BUNDLE SINCE MESSAGE   the request that failed with MESSAGE. SINCE: milliseconds
  *                                            since 1970. OPERATION: dump or restore
  *   cancel-checkpoint                        CheckpointTaskRequest of a running checkpoint
- *   cancel-restore                           CreateTaskRequest of a running restore
+ *   cancel-restore [killed]                  CreateTaskRequest of a running restore. With the word, its container was
+ *                                            killed. Without it, the caller has gone
  *   end-leftover                             CreateTaskRequest of a failed restore. Environment: NAMESPACE
  *   pause-again                              CreateTaskRequest of a container that the stock shim takes for paused.
  *                                            Environment: NAMESPACE
@@ -102,7 +103,7 @@ function answerOf(
     }
     case 'cancel-restore': {
       const { bundle } = createTaskRequest.decode(request);
-      return cancelAnswer({ operation: 'restore', path: bundle });
+      return cancelAnswer({ operation: 'restore', path: bundle, isKilled: args[0] === 'killed' });
     }
     default:
       return explainAnswer(args, request);

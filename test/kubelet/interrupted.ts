@@ -1,4 +1,4 @@
-/** Pods are deleted in the middle of a checkpoint and of a restore, and the kubelet is restarted in a checkpoint. */
+/** Pods are deleted, and the kubelet is restarted, in the middle of a checkpoint and of a restore. */
 
 import assert from 'node:assert/strict';
 import { until } from '../e2e/support/command.js';
@@ -7,7 +7,7 @@ import { inTheMiddleOf, longWorker, slowly } from './support/long.js';
 import { archives, type Node, saved, sound, unpacked } from './support/node.js';
 import { onNode } from './support/on-node.js';
 import { newControl, restoreFrom } from './support/pod.js';
-import { assertGivenUp } from './support/sessions.js';
+import { assertGivenUp, killedIn } from './support/sessions.js';
 import { taskState } from './support/state.js';
 
 /** A pod that runs, with long contents. Returns its container. */
@@ -59,6 +59,24 @@ onNode('the kubelet is restarted, pods are deleted', {}, async (node, step) => {
     await node.assertNothingLeft();
     assert.deepEqual(archives(), before);
   });
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    await step(
+      `${signal} for the kubelet in a restore: it is made again, nothing is left`,
+      async () => {
+        const image = await unpacked(archive, `/tmp/${signal}`);
+        await slowly(async () => {
+          const annotations = restoreFrom(image);
+          node.kubelet.add({ name: 'again', control, command: ['false'], annotations });
+          await inTheMiddleOf('restore');
+          await killedIn(() => node.restartKubelet(signal));
+        });
+        await node.kubelet.running('again-lab');
+        assert.match(await control.ask('verify'), sound);
+        await node.deleted('again');
+        await node.assertNothingLeft();
+      },
+    );
+  }
   await step('a pod is deleted in its restore: nothing is left', async () => {
     const image = await unpacked(archive, '/tmp/interrupted');
     await slowly(async () => {

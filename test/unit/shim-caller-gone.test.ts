@@ -159,6 +159,26 @@ test('a restore whose caller goes is cancelled, however late its session comes, 
   assert.equal(one.tasks().length, 6, 'nothing is cancelled after the end');
 });
 
+test('SIGKILL for a container in its restore cancels that, and is sent without its deadline', async (t) => {
+  const one = await stage(t);
+  await one.call('Create', id, bytesField(2, one.bundle), bytesField(8, '/image'));
+  const kill = async (signal: number) => {
+    await one.call('Kill', id, numberField(3, signal));
+    return one.seen.at(-1)?.timeoutNs === 0n;
+  };
+  assert.equal(await kill(9), false, 'before the restore');
+  const start = one.call('Start', id);
+  await until('a restore', () => one.names().includes('Start'));
+  assert.equal(await kill(15), false, 'SIGTERM');
+  await one.call('Kill', id, bytesField(2, 'exec'), numberField(3, 9));
+  assert.notEqual(one.seen.at(-1)?.timeoutNs, 0n, 'another process');
+  assert.deepEqual(one.tasks(), []);
+  assert.equal(await kill(9), true);
+  assert.equal((await start).code, 2);
+  assert.deepEqual(one.asked.slice(0, 2), [['cancel-restore', 'killed'], ['end-leftover']]);
+  assert.equal(await kill(9), false, 'after the restore');
+});
+
 test('an attempt to cancel ends with its call: the next one may have the same image', async (t) => {
   for (const method of ['Checkpoint', 'Start']) {
     let fail = () => {};

@@ -16,10 +16,15 @@ export function sessionLogs(operation: Operation): string[] {
     .sort();
 }
 
-/** The last line of the newest of those sessions, once it has ended. */
-export async function lastEnd(operation: Operation): Promise<LogLine> {
+/** The name of the newest of those logs. */
+function newestLog(operation: Operation): string {
   const name = sessionLogs(operation).at(-1);
   assert.ok(name !== undefined, `no ${operation} session has logged`);
+  return name;
+}
+
+/** The last line of that log, once its session has ended. */
+async function endOf(name: string): Promise<LogLine> {
   const path = join(logs, name);
   const ended = () => {
     const lines = readFileSync(path, 'utf8')
@@ -29,6 +34,18 @@ export async function lastEnd(operation: Operation): Promise<LogLine> {
     return all.find(({ msg }) => msg === 'session ended');
   };
   return until(`the end of ${path}`, ended, 60);
+}
+
+export const lastEnd = (operation: Operation): Promise<LogLine> => endOf(newestLog(operation));
+
+/** Runs `body`, by which the restore of now is cancelled, because containerd kills its container. */
+export async function killedIn(body: () => Promise<unknown>): Promise<void> {
+  const name = newestLog('restore');
+  await body();
+  const { err } = await endOf(name);
+  const shown = JSON.stringify(err);
+  assert.equal(err?.code, 'E_CANCELLED', shown);
+  assert.match(err.message, /the container was killed during its restore/, shown);
 }
 
 /** What a checkpoint tells whose caller has gone. containerd also removes the image directory then. */
