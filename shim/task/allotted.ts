@@ -12,9 +12,12 @@ import { numbers } from '../../src/gpu/device-numbers.js';
 import { type Host, readHost } from '../../src/gpu/host.js';
 import type { Offered } from '../../src/gpu/pair.js';
 import { placeWhenFree } from '../../src/gpu/wait-vram.js';
+import { foldersFor, needsFolders, rootsOf, supplied } from '../../src/manifest/elsewhere.js';
 import { imageState } from '../../src/manifest/image.js';
+import type { Manifest } from '../../src/manifest/schema.js';
 import { readBounded } from '../../src/os/files.js';
 import { imageCopyFile } from '../../src/runtime/shim-names.js';
+import type { FindContents } from '../../src/session/restore/preflight.js';
 
 export interface Allotted {
   /** The image directory to restore from. */
@@ -28,6 +31,7 @@ export interface AllottedOptions {
   readonly isOwn: boolean;
   /** Root folder of the system; "/" by default. */
   readonly root?: string;
+  readonly find?: FindContents;
 }
 
 const specBytes = 16 << 20;
@@ -40,16 +44,17 @@ const specBytes = 16 << 20;
 export async function allotted(
   { id, bundle, checkpoint: image }: { id: string; bundle: string; checkpoint: string },
   choices: Choices,
-  { isOwn, root = '/' }: AllottedOptions,
+  { isOwn, root = '/', find = async () => [] }: AllottedOptions,
 ): Promise<Allotted> {
   const found = await imageState(image);
   if (found.state !== 'sealed') return { image, only: undefined };
   const { manifest } = found;
+  const here = await suppliedHere(manifest, find);
   const nodes = await gpuNodes(bundle);
   const onlyOn = (host: Host) => (nodes.render.size === 0 ? undefined : offered(nodes, host));
   const { host, placement } = await placeWhenFree(
     () => readHost({ root }),
-    (now) => placeOnHost(manifest, now, withOnly(choices, onlyOn(now))),
+    (now) => placeOnHost(here, now, withOnly(choices, onlyOn(now))),
   );
   const only = onlyOn(host);
   // The spec of another host, as in containerd's own images, allows the devices of that one: nothing could open KFD.
@@ -73,6 +78,13 @@ export async function allotted(
   } catch (error) {
     throw withHint(error, beside);
   }
+}
+
+/** The manifest without what folders of somebody's have. */
+async function suppliedHere(manifest: Manifest, find: FindContents): Promise<Manifest> {
+  const folders = needsFolders(manifest) ? await find(rootsOf(manifest)) : [];
+  for (const folder of folders) await folder.close();
+  return supplied(manifest, foldersFor(manifest, folders));
 }
 
 /** Where the copy can be. Links do not leave a mount: when the image is one, the copy is in it. */

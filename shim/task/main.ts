@@ -25,6 +25,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultConfig, loadConfig } from '../../src/config.js';
 import { asKfdError } from '../../src/errors.js';
+import { requestedForRestore } from '../../src/session/contents/requests.js';
 import { preflight } from '../../src/session/restore/preflight.js';
 import { stage } from '../../src/stages.js';
 import { encodeResponse, type Response, statusCode } from '../../src/ttrpc/envelope.js';
@@ -50,15 +51,18 @@ async function preflightAnswer([move]: readonly string[], request: Buffer): Prom
     const create = createTaskRequest.decode(request);
     const { checkpoint } = create;
     const config = await loadConfig();
+    const find = (roots: readonly string[]) => requestedForRestore(process.pid, roots);
     const { image, only } =
       move === undefined
         ? { image: checkpoint, only: undefined }
-        : await allotted(create, config, { isOwn: move === 'move-own' });
+        : await allotted(create, config, { isOwn: move === 'move-own', find });
     const isCopy = image !== checkpoint;
-    await preflight(image, withOnly(config, only)).catch(async (error: unknown) => {
-      if (isCopy) await rm(image, { recursive: true, force: true });
-      throw error;
-    });
+    await preflight(image, withOnly(config, only), undefined, find).catch(
+      async (error: unknown) => {
+        if (isCopy) await rm(image, { recursive: true, force: true });
+        throw error;
+      },
+    );
     return isCopy ? { ...ok(), payload: Buffer.from(image) } : ok();
   } catch (error) {
     return responseFor(asKfdError(error, 'image'));

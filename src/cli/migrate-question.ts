@@ -132,7 +132,7 @@ export async function movingOf(
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
     changedBytes: found?.changedBytes ?? 0,
     rounds: precopy,
-    sendsMemory: precopy > 0 && (await tracksMemory(run)),
+    sendsMemory: task === undefined && precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
       ...(task ? [] : [{ folder: archiveFolder(), gets: 'memory' } as const]),
       { folder: placesBelow(root).kept, gets: task ? 'whole' : 'contents' },

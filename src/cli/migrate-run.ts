@@ -212,10 +212,11 @@ function settingOf(
       if (quiet !== true)
         context.err(`${container}: its memory is not sent ahead: ${printable(message)}\n`);
     },
-    whileAsked: ({ folder, stream, before }, work) => {
+    whileAsked: ({ folder, stream, image, before }, work) => {
       const place = join(root, runFolder);
       const parent = before === undefined ? undefined : { path: before, isFolder: true };
-      const request = { operation: 'dump', folder, ...(stream && { stream }) } as const;
+      const asked = { folder, ...(stream && { stream }), ...(image && { image }) };
+      const request = { operation: 'dump', ...asked } as const;
       return withRequest(place, request, (own) =>
         withParent(place, parent, context, true, async () => {
           const done = await work();

@@ -1,13 +1,26 @@
 /** The hidden verb that a migration runs for a task of containerd, on either host. It outlives whoever has begun it. */
 
 import { promises } from 'node:fs';
+import { join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { namePattern } from '../containerd/ctr.js';
-import { type Host, restoreTask, saveTask, startTask } from '../containerd/moving.js';
+import {
+  type Host,
+  restoreTask,
+  roundOfTask,
+  saveTask,
+  startTask,
+  taskFiles,
+} from '../containerd/moving.js';
+import { runFolder } from '../criu/state-folder.js';
 import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
+import { rootsOf } from '../manifest/elsewhere.js';
+import { readManifest } from '../manifest/image.js';
 import { taskVerb, usualNamespace } from '../migrate/containerd-engine.js';
 import { ownFile } from '../migrate/work.js';
+import { withRequest } from './command-request.js';
+import { contentsOption, realFolders } from './contents-folders.js';
 import { formatOption } from './format.js';
 
 interface Options {
@@ -31,14 +44,39 @@ export function taskCommand(run: Host['run'], document = ownFile): Command {
   own('save', 'folder').action(async (id: string, folder: string) => {
     await promises.writeFile(document, await saveTask(named(id), folder, host()));
   });
-  own('restore', 'folder').action((id: string, folder: string) =>
-    restoreTask(named(id), folder, host()),
+  own('round', 'folder').action((id: string, folder: string) =>
+    roundOfTask(named(id), folder, host()),
   );
-  own('start', 'document', 'folder', 'room').action(
-    async (id: string, record: string, folder: string, room: string) =>
-      startTask(named(id), await promises.readFile(record, 'utf8'), folder, room, host()),
-  );
+  own('restore', 'folder')
+    .addOption(contentsOption())
+    .action((id: string, folder: string, { contents }: Contents) =>
+      whileAsked(folder, contents, host(), () => restoreTask(named(id), folder, host())),
+    );
+  own('start', 'document', 'folder', 'room')
+    .addOption(contentsOption())
+    .action(async (id: string, record: string, folder: string, room: string, options: Contents) => {
+      const document = await promises.readFile(record, 'utf8');
+      const start = () => startTask(named(id), document, folder, room, host());
+      await whileAsked(folder, options.contents, host(), start);
+    });
   return verb;
+}
+
+interface Contents {
+  readonly contents?: readonly string[];
+}
+
+/** Calls `work` while a session finds these folders for the image in `folder`. */
+async function whileAsked(
+  folder: string,
+  contents: readonly string[] | undefined,
+  { root }: Host,
+  work: () => Promise<void>,
+): Promise<void> {
+  if (contents === undefined) return work();
+  const roots = rootsOf(await readManifest(join(folder, taskFiles.image)));
+  const request = { operation: 'restore', roots, folders: await realFolders(contents) } as const;
+  await withRequest(join(root, runFolder), request, work);
 }
 
 const idArgument = () => new Argument('<id>', 'of the container').argParser(checkedName);

@@ -85,21 +85,18 @@ const engineOption = () =>
 
 /** The options with what holds for the engine. Throws E_USAGE for one that it has not. */
 function forEngine(options: MigrateOptions): MigrateOptions {
+  const { precopy = 1, gpuMap, ignoreMismatch } = options;
   if (options.engine !== 'containerd') {
-    if (options.namespace === undefined) return { ...options, precopy: options.precopy ?? 1 };
+    if (options.namespace === undefined) return { ...options, precopy };
     throw new KfdError('E_USAGE', '--namespace: only containerd has namespaces', {
       hint: 'add --engine containerd',
     });
   }
-  const { precopy = 0, gpuMap, ignoreMismatch } = options;
   if (gpuMap !== undefined || ignoreMismatch !== undefined) {
     const hint = 'set gpu_map and ignore_mismatch in the configuration of the target';
     throw new KfdError('E_USAGE', '--gpu-map, --ignore-mismatch: only for podman', { hint });
   }
-  if (precopy === 0) return { ...options, precopy };
-  throw new KfdError('E_USAGE', '--precopy: containers of containerd are sent after they stopped', {
-    hint: 'leave the option out, or name 0 rounds',
-  });
+  return { ...options, precopy };
 }
 
 const leaseOption = () =>

@@ -1,6 +1,7 @@
 /**
- * A task of containerd that moves: its checkpoint, its way back, and its start on another host. The folder of a
- * checkpoint has the image directory and the changes of the root file system; the container's record is a document.
+ * A task of containerd that moves: its checkpoints, its way back, and its start on another host. The folder of a
+ * checkpoint has the image directory and the changes of the root file system; the container's record is a document. GPU
+ * contents are elsewhere: sessions have been asked for that (src/criu/contents-request.ts).
  */
 
 import { spawn } from 'node:child_process';
@@ -35,13 +36,26 @@ export async function saveTask(task: TaskName, folder: string, host: Host): Prom
   const ctr = new Ctr(host.run, task.namespace);
   const record = await ctr.record(task.id);
   if (record === undefined) throw gone(task);
+  await checkpointTo(folder, task, true, host);
+  await writeChanges(ctr, record, join(folder, taskFiles.changes));
+  return JSON.stringify(record);
+}
+
+/** A checkpoint for its GPU contents alone, after which the task goes on. Nothing stays in `folder`. Throws as saveTask. */
+export async function roundOfTask(task: TaskName, folder: string, host: Host): Promise<void> {
+  try {
+    await checkpointTo(folder, task, false, host);
+  } finally {
+    await promises.rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function checkpointTo(folder: string, task: TaskName, ends: boolean, { root }: Host) {
   const image = join(folder, taskFiles.image);
   const work = join(folder, 'work');
   for (const one of [folder, image, work]) await promises.mkdir(one, { mode: 0o700 });
-  await checkpointTask(task, { image, work, ends: true }, host.root);
+  await checkpointTask(task, { image, work, ends }, root);
   await promises.rm(work, { recursive: true, force: true });
-  await writeChanges(ctr, record, join(folder, taskFiles.changes));
-  return JSON.stringify(record);
 }
 
 /** What its root file system has more than its image. */

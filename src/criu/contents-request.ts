@@ -2,8 +2,9 @@
  * How `kfd-checkpoint checkpoint --contents`, `restore --contents` and `migrate` pass folders of GPU contents to a
  * session. The request lies in the command's folder (command-folder.ts).
  *
- * A dump finds it by its ancestors. A restore cannot: podman starts conmon, which leaves podman before it starts the
- * OCI runtime. So the request of a restore says by digests which contents it is for.
+ * A dump of podman finds it by its ancestors. A dump of containerd has other ancestors than the command, so the request
+ * says for which image directory it is. A restore has others, too: podman starts conmon, which leaves podman before it
+ * starts the OCI runtime. So the request of a restore says by digests which contents it is for.
  */
 
 import * as v from 'valibot';
@@ -21,6 +22,8 @@ const schema = v.variant('operation', [
     folder,
     /** A FIFO that gets them, too, while they are written. */
     stream: v.exactOptional(folder),
+    /** The image directory, where sessions do not descend from the command. */
+    image: v.exactOptional(folder),
   }),
   v.strictObject({
     operation: v.literal('restore'),

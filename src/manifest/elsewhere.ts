@@ -10,6 +10,11 @@ export function isDetached({ features }: Features): boolean {
   return features.required.includes(detachedFeature);
 }
 
+/** Whether contents are needed that are not in the image. */
+export function needsFolders(manifest: Features & Pick<Manifest, 'parent'>): boolean {
+  return isDetached(manifest) || manifest.parent !== null;
+}
+
 export function pagesFilesOf({ files }: Pick<Manifest, 'files'>): ManifestFile[] {
   return files.filter(({ name }) => pagesPattern.test(name));
 }

@@ -6,7 +6,7 @@ import { namePattern } from '../containerd/ctr.js';
 import { taskFiles } from '../containerd/moving.js';
 import { KfdError, printable } from '../errors.js';
 import type { Command, Engine, EngineSetting } from './engine.js';
-import { roundFolder } from './gpu-folders.js';
+import { wholeFolder } from './gpu-folders.js';
 import type { JournalRecord } from './journal.js';
 import { archiveName, placesBelow } from './places.js';
 
@@ -42,25 +42,23 @@ export function containerdEngine(
     return [node, ...before, taskVerb, ...usual, ...own];
   };
   return {
-    takesRequests: false,
     checkpointName: `checkpoint of ${container}`,
     whole,
+    dumpImage: join(whole, taskFiles.image),
     container: new ContainerdContainer({ namespace, id: container }, run, root),
     checkpoint: () => words('save', container, whole),
-    round: () => notAhead(),
-    memoryAhead: () => notAhead(),
+    round: () => words('round', container, whole),
+    memoryAhead: () => {
+      throw new KfdError('E_INTERNAL', 'containerd: no memory is sent ahead');
+    },
     removeMemoryAhead: async () => undefined,
-    bringBack: () => words('restore', container, whole),
+    bringBack: (contents) => words('restore', ...contents, container, whole),
     start: {
-      command: ({ folder }) => {
+      command: ({ folder, contents }) => {
         const document = join(folder, archiveName);
-        return words('start', container, document, roundFolder(folder, 0), folder);
+        return words('start', ...contents, container, document, wholeFolder(folder), folder);
       },
     },
-    image: (folder) => join(roundFolder(folder, 0), taskFiles.image),
+    image: (folder) => join(wholeFolder(folder), taskFiles.image),
   };
-}
-
-function notAhead(): never {
-  throw new KfdError('E_INTERNAL', 'containerd: nothing is sent ahead');
 }

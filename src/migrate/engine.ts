@@ -45,12 +45,12 @@ export type Start =
   | { readonly command: (arrived: Arrived) => Command };
 
 export interface Engine {
-  /** Whether sessions of its checkpoints take requests: GPU contents have a way of their own then, and may go ahead. */
-  readonly takesRequests: boolean;
   /** Of a failure. */
   readonly checkpointName: string;
-  /** What goes to the target as it is, beside the archive: the folder of a checkpoint. */
+  /** What goes to the target as it is, beside the archive: the folder of a checkpoint, without GPU contents. */
   readonly whole?: string;
+  /** The image directory of its checkpoints, where their sessions do not descend from this process. */
+  readonly dumpImage?: string;
   readonly container: EngineContainer;
   /** A checkpoint that ends the container and keeps it restorable here. Its archive goes to descriptor 4. */
   readonly checkpoint: (hasMemoryAhead: boolean) => Command;

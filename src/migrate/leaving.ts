@@ -4,9 +4,9 @@ import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
 import type { ListPages } from '../manifest/ancestors.js';
 import { unnamedFile } from '../os/temporary.js';
-import { sendRound } from './ahead.js';
+import { sendFolder } from './ahead.js';
 import { momentNow } from './clock.js';
-import { ArchiveStream, type SendFile, sendContents } from './contents.js';
+import { ArchiveStream, type SendFile } from './contents.js';
 import type { Command, Engine } from './engine.js';
 import { failureIn } from './failure-text.js';
 import { bytesBelow, contentsOptions, lastFolder, roundFolder } from './gpu-folders.js';
@@ -111,7 +111,6 @@ export class Leaving {
     await beforeStop(changed);
     const session = SpareSession.start(self);
     try {
-      if (!this.#engine.takesRequests) return await this.#alone(mark);
       const hasMemory = await this.#memoryAhead();
       const archive = await this.#openWays(
         { folder: lastFolder(folder), stream: this.#fifo },
@@ -145,16 +144,6 @@ export class Leaving {
     return archive;
   }
 
-  /** The checkpoint of an engine whose sessions take no requests: all is sent afterwards. */
-  async #alone(mark: Mark): Promise<void> {
-    const archive = await unnamedFile(this.#setting.store);
-    this.#archive = archive;
-    mark('stop');
-    const options = { descriptor: archive.fd, log: this.#log };
-    const status = await this.#work.run(this.#engine.checkpoint(false), options);
-    if (status !== 0) throw await this.#failure();
-  }
-
   /** The checkpoint that stops it. */
   async #last(
     archive: FileHandle,
@@ -183,7 +172,7 @@ export class Leaving {
     if (status !== 0) throw await this.#failure();
     const bytes = bytesBelow(folder);
     if (bytes > 0)
-      await sendRound(folder, round, { ...this.#way, onProgress: (sent) => this.#tell(sent) });
+      await sendFolder(folder, round, { ...this.#way, onProgress: (sent) => this.#tell(sent) });
     return bytes;
   }
 
@@ -213,7 +202,8 @@ export class Leaving {
     { descriptor, onBegin }: { readonly descriptor?: number; readonly onBegin?: () => void } = {},
   ) {
     const options = { log: this.#log, ...(descriptor !== undefined && { descriptor }) };
-    return this.#setting.whileAsked(outlet, () => {
+    const { dumpImage: image } = this.#engine;
+    return this.#setting.whileAsked({ ...outlet, ...(image && { image }) }, () => {
       onBegin?.();
       return this.#work.run(command, options);
     });
@@ -233,9 +223,14 @@ export class Leaving {
     this.#setting.onProgress(bytes, Math.max(bytes, this.#total));
   }
 
-  /** Bytes that the target has when the archive comes. */
+  /** Bytes that the target has when the archive comes, or what is sent as it is. */
   get #before(): number {
-    return this.#memoryBytes + bytesBelow(this.#folder);
+    return this.#memoryBytes + bytesBelow(this.#folder) - this.#wholeBytes;
+  }
+
+  get #wholeBytes(): number {
+    const { whole } = this.#engine;
+    return whole === undefined ? 0 : bytesBelow(whole);
   }
 
   /** Waits for what is still on its way. Returns the bytes of the archive. Throws as `sendContents`. */
@@ -250,10 +245,10 @@ export class Leaving {
     if (signal.aborted) cancel();
     try {
       const { size } = await file.stat();
-      this.#total = this.#before + size;
+      this.#total = this.#before + this.#wholeBytes + size;
       link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
-      if (this.#engine.whole !== undefined) await this.#sendWhole(this.#engine.whole, file);
       await this.#stream?.arrived;
+      if (this.#engine.whole !== undefined) await this.#sendWhole(this.#engine.whole);
       await this.#sending?.arrived;
       this.#tell(this.#total);
       return size;
@@ -263,11 +258,10 @@ export class Leaving {
     }
   }
 
-  async #sendWhole(folder: string, document: FileHandle): Promise<void> {
-    const onProgress = (bytes: number) => this.#tell(Math.min(bytes, this.#before));
-    await sendRound(folder, 0, { ...this.#way, onProgress });
-    const way = { ...this.#way, onProgress: (bytes: number) => this.#tell(this.#before + bytes) };
-    await sendContents(document.fd, way, this.#setting.sendFile);
+  async #sendWhole(folder: string): Promise<void> {
+    const before = this.#before;
+    const onProgress = (bytes: number) => this.#tell(Math.min(before + bytes, this.#total));
+    await sendFolder(folder, 'whole', { ...this.#way, onProgress });
   }
 
   /** Ends a wait for the target, and a round. The last checkpoint has another end: its session is cancelled. */

@@ -31,7 +31,6 @@ export function podmanEngine(id: string, { root, run, self }: EngineSetting): En
   const [node, ...before] = self;
   const quietly = ['--root', root, '--quiet', '--format', 'json'];
   return {
-    takesRequests: true,
     checkpointName: 'podman container checkpoint',
     container,
     checkpoint: (hasMemoryAhead) => {

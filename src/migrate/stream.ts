@@ -24,6 +24,8 @@ export interface Outlet {
   readonly folder: string;
   /** Missing: nothing is sent yet. */
   readonly stream?: string;
+  /** The image directory of the checkpoint, where its session does not descend from this process. */
+  readonly image?: string;
   /** The folder of the round before it, whose contents are left out. */
   readonly before?: string;
 }

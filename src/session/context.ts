@@ -43,6 +43,8 @@ export class SessionContext {
   /** The folder of the session's sockets. */
   readonly directory: string;
   readonly stream?: ContentsSender;
+  /** Name of the process that has asked for the contents. */
+  readonly command: string | undefined;
   readonly #asker: string | undefined;
   readonly #contents: DumpRequest['folder'] | undefined;
   #listener: Listener | undefined;
@@ -54,6 +56,7 @@ export class SessionContext {
     this.image = `/proc/self/fd/${openImageDirectory(request.imageDirectory)}`;
     this.contents = contents?.folder.path ?? this.image;
     this.#contents = contents?.folder;
+    this.command = contents?.command;
     this.#asker = contents?.asker;
     if (contents?.stream !== undefined) this.stream = openStream(contents.stream);
     const stamp = new Date().toISOString().replace(/[:.]/g, '-');

@@ -102,7 +102,9 @@ async function main(): Promise<void> {
   cgroup = new OwnCgroup();
   const { config, unknownOptions } = await readConfig();
   const isDump = request.operation === 'dump';
-  const contents = isDump ? await requestedForDump(request.criuPid) : undefined;
+  const contents = isDump
+    ? await requestedForDump(request.criuPid, request.imageDirectory)
+    : undefined;
   const context = new SessionContext(request, config, contents);
   if (isSpare) context.log.info({}, 'was spare');
   if (unknownOptions.length > 0) context.log.warn({ options: unknownOptions }, 'unknown options');

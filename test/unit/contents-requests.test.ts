@@ -42,29 +42,52 @@ async function stranger(t: TestContext): Promise<string> {
 }
 
 test('a dump takes the folder of its own command alone', async (t) => {
-  const { run, folder, put } = await requests(t);
-  assert.equal(await requestedForDump(process.pid, run), undefined);
+  const { top, run, folder, put } = await requests(t);
+  assert.equal(await requestedForDump(process.pid, top, run), undefined);
   const path = await folder('a');
   await put(await stranger(t), { operation: 'dump', folder: path });
   await put(`${process.pid}-1`, { operation: 'dump', folder: path });
-  assert.equal(await requestedForDump(process.pid, run), undefined);
+  assert.equal(await requestedForDump(process.pid, top, run), undefined);
   await put(processName(process.pid), { operation: 'restore', roots: [root], folders: [path] });
-  assert.equal(await requestedForDump(process.pid, run), undefined, 'a request for a restore');
+  assert.equal(await requestedForDump(process.pid, top, run), undefined, 'a request for a restore');
   await put(processName(process.ppid), { operation: 'dump', folder: path });
-  const found = await requestedForDump(process.pid, run);
+  const found = await requestedForDump(process.pid, top, run);
   const asker = join(run, commandFolderName('contents', processName(process.ppid)));
   assert.deepEqual([found?.folder.name, found?.stream, found?.asker], [path, undefined, asker]);
   await writeFile(join(found?.folder.path ?? '', 'through the open folder'), '');
   await found?.folder.close();
   await put(processName(process.ppid), { operation: 'dump', folder: path, stream: '/a/fifo' });
-  const sent = await requestedForDump(process.pid, run);
+  const sent = await requestedForDump(process.pid, top, run);
   assert.equal(sent?.stream, '/a/fifo');
   await sent.folder.close();
   await writeFile(join(path, 'amdgpu-pages-0-0000.img'), 'of another checkpoint');
-  await assert.rejects(requestedForDump(process.pid, run), {
+  await assert.rejects(requestedForDump(process.pid, top, run), {
     code: 'E_USAGE',
     message: `${path}: has pages files already`,
   });
+});
+
+test('a dump takes the folder that a running command names for its image directory', async (t) => {
+  const { top, run, folder, put } = await requests(t);
+  const [path, image] = [await folder('a'), await folder('image')];
+  const asked = (name: string) => ({ operation: 'dump', folder: path, image: name }) as const;
+  const find = () => requestedForDump(process.pid, join(top, 'image/.'), run);
+  await put(`${process.pid}-1`, asked(image));
+  await put(await stranger(t), asked(await folder('other')));
+  await put(await stranger(t), asked(join(top, 'none')));
+  await put(await stranger(t), 'not JSON');
+  assert.equal(await find(), undefined);
+  const command = await stranger(t);
+  await put(command, asked(image));
+  const found = await find();
+  assert.deepEqual([found?.folder.name, found?.command], [path, command]);
+  assert.equal(found?.asker, join(run, commandFolderName('contents', command)));
+  await found?.folder.close();
+  const own = await folder('own');
+  await put(processName(process.ppid), { operation: 'dump', folder: own });
+  const first = await find();
+  assert.equal(first?.folder.name, own, 'an ancestor comes first');
+  await first?.folder.close();
 });
 
 test('a restore takes the folders for its contents, also of a command that is no ancestor', async (t) => {
@@ -93,16 +116,18 @@ test('a restore takes the folders for its contents, also of a command that is no
 });
 
 test('a request that others can write, or that is no request, is an error for its own command', async (t) => {
-  const { run, folder, put } = await requests(t);
+  const { top, run, folder, put } = await requests(t);
   const path = await folder('a');
   const name = processName(process.pid);
   for (const text of ['{', '[]', '{"operation":"dump","folder":"relative"}']) {
     await put(name, text);
-    await assert.rejects(requestedForDump(process.pid, run), /the folders of GPU contents/);
+    await assert.rejects(requestedForDump(process.pid, top, run), /the folders of GPU contents/);
     await assert.rejects(requestedForRestore(process.pid, [root], run), /the folders of GPU/);
   }
   await put(name, { operation: 'dump', folder: path }, 0o777);
-  await assert.rejects(requestedForDump(process.pid, run), { message: /others may write to it/ });
+  await assert.rejects(requestedForDump(process.pid, top, run), {
+    message: /others may write to it/,
+  });
 });
 
 test('a folder is taken only by its real path, and when nobody else can change it', async (t) => {

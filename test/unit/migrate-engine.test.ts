@@ -54,7 +54,7 @@ test('podman: a restore in place, and one of what has arrived', async (t: TestCo
   assert.deepEqual(startOf(engine, arrived), [...words, archive, '--import-previous', previous]);
 });
 
-test('containerd: a verb of ours does each step, and nothing goes ahead', () => {
+test('containerd: a verb of ours does each step, and no memory goes ahead', () => {
   const self = ['node', 'kfd-checkpoint'] as const;
   const record = { id: '5c'.repeat(16), container: 'job', container_id: id };
   const engine = engineOf(
@@ -72,21 +72,24 @@ test('containerd: a verb of ours does each step, and nothing goes ahead', () => 
     'json',
   ];
   const kept = `/r/var/lib/kfd-checkpoint/kept/${record.id}/task`;
-  assert.deepEqual([engine.takesRequests, engine.whole], [false, kept]);
+  assert.deepEqual([engine.whole, engine.dumpImage], [kept, `${kept}/checkpoint`]);
   assert.deepEqual(engine.checkpoint(false), [...words, 'save', 'job', kept]);
-  assert.deepEqual(engine.bringBack([]), [...words, 'restore', 'job', kept]);
-  assert.deepEqual(startOf(engine, { folder: '/x', contents: [], choices: [] }), [
+  assert.deepEqual(engine.round(), [...words, 'round', 'job', kept]);
+  const contents = ['--contents', '/x/contents'];
+  const restore = [...words, 'restore', ...contents, 'job', kept];
+  assert.deepEqual(engine.bringBack(contents), restore);
+  assert.deepEqual(startOf(engine, { folder: '/x', contents, choices: [] }), [
     ...words,
     'start',
+    ...contents,
     'job',
     '/x/checkpoint.tar',
-    '/x/before.0',
+    '/x/whole',
     '/x',
   ]);
   const hostile = { ...record, container: '--force', engine: 'containerd' } as const;
   const setting = { root: '/r', run: fakeRun({}), self };
   assert.throws(() => engineOf(hostile, setting), { code: 'E_PROTOCOL' });
-  assert.throws(engine.round, { code: 'E_INTERNAL' });
   assert.throws(engine.memoryAhead, { code: 'E_INTERNAL' });
 });
 
@@ -95,8 +98,6 @@ const migrates = (...options: string[]) =>
   cli(['migrate', ...options, 'job', 'host-b'], { run: fakeRun({}) });
 
 test('options that the engine has not are refused', async () => {
-  const ahead = await migrates('--engine', 'containerd', '--precopy', '1');
-  assert.match(ahead.stderr, /Error: --precopy: containers of containerd/);
   const space = await migrates('--namespace', 'work');
   assert.match(space.stderr, /Error: --namespace: only containerd/);
   assert.match((await migrates('--engine', 'docker')).stderr, /docker/);

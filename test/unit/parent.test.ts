@@ -277,6 +277,11 @@ test('a session takes the parent of its own command alone', async (t) => {
   assert.equal(found?.archive, 'a.tar');
   assert.deepEqual(found.optionFor(names[0]), { parent: join(own, names[0]) });
   assert.deepEqual(found.optionFor(names[1]), {});
+  const asked = join(run, 'parent-77-1');
+  await mkdir(asked);
+  await writeFile(join(asked, 'parent.json'), '{"archive":"b.tar","files":[]}');
+  const ofOther = await parentIndexes(process.pid, run, '77-1');
+  assert.equal(ofOther?.archive, 'b.tar', 'of the command that has asked for contents');
   await writeFile(join(own, 'parent.json'), '{"archive":"..","files":[]}');
   await assert.rejects(parentIndexes(process.pid, run), /what the parent has/);
   assert.deepEqual(lineage(process.pid).slice(0, 2), [

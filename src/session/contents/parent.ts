@@ -30,14 +30,16 @@ export class ParentIndexes {
 }
 
 /**
- * The parent given to the command that started CRIU `criuPid`; undefined without one. Throws E_IO when it cannot be
- * read: a requested parent is never left out silently.
+ * The parent given to `command`, or to another one that started CRIU `criuPid`; undefined without one. `command`: the
+ * name of a process. Throws E_IO when the parent cannot be read: a requested one is never left out silently.
  */
 export async function parentIndexes(
   criuPid: number,
   run = runFolder,
+  command?: string,
 ): Promise<ParentIndexes | undefined> {
-  for (const name of lineage(criuPid)) {
+  const others = command === undefined ? [] : [command];
+  for (const name of [...others, ...lineage(criuPid)]) {
     const folder = join(run, commandFolderName('parent', name));
     try {
       const text = await readTextIfAny(join(folder, parentFileName), maxListBytes);

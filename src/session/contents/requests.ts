@@ -1,6 +1,6 @@
 /** Folders of GPU contents that a command has asked for: src/criu/contents-request.ts. */
 
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commandFolderName, commandOf } from '../../criu/command-folder.js';
 import {
@@ -23,31 +23,56 @@ export interface DumpRequest {
   readonly folder: OwnFolder;
   /** Path of a FIFO that gets them, too. */
   readonly stream?: string;
-  /** Folder of the command that has asked: src/criu/freeze-moment.ts. */
+  /** Name of the process that has asked, the command. */
+  readonly command: string;
+  /** Folder of that command: src/criu/freeze-moment.ts. */
   readonly asker: string;
 }
 
+type AskedDump = Extract<ContentsRequest, { operation: 'dump' }>;
+
 /**
- * What somebody has asked for the pages files of the dump that CRIU `criuPid` makes; undefined: nobody has. Throws E_IO
+ * What somebody has asked for the pages files of the dump that CRIU `criuPid` makes to `image`; undefined: nobody has.
+ * A request of an ancestor of CRIU comes first, then that of a running command for this image directory. Throws E_IO
  * for a request or a folder that cannot be used, E_NOT_FOUND, E_USAGE for a folder with pages files.
  */
 export async function requestedForDump(
   criuPid: number,
+  image: string,
   run = runFolder,
 ): Promise<DumpRequest | undefined> {
-  for (const process of lineage(criuPid)) {
-    const asker = join(run, commandFolderName('contents', process));
-    const request = await requestIn(asker);
-    if (request?.operation !== 'dump') continue;
-    const { stream } = request;
-    const folder = await openOwnFolder(request.folder);
-    if (!(await hasPagesFiles(folder.path))) return { folder, asker, ...(stream && { stream }) };
-    await folder.close();
-    throw new KfdError('E_USAGE', `${folder.name}: has pages files already`, {
-      hint: 'name a folder for this checkpoint alone',
-    });
+  const folderOf = (process: string) => join(run, commandFolderName('contents', process));
+  for (const command of lineage(criuPid)) {
+    const request = await requestIn(folderOf(command));
+    if (request?.operation === 'dump') return taken(request, command, folderOf(command));
+  }
+  for (const command of await runningCommands(run)) {
+    // What is wrong with a request for something else is no fault of this dump.
+    const request = await requestIn(folderOf(command)).catch(() => undefined);
+    if (request?.operation !== 'dump' || request.image === undefined) continue;
+    if (await isSame(request.image, image)) return taken(request, command, folderOf(command));
   }
   return undefined;
+}
+
+async function isSame(one: string, other: string): Promise<boolean> {
+  const found = await Promise.all([one, other].map((path) => stat(path).catch(() => undefined)));
+  const [a, b] = found;
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+}
+
+async function taken(
+  { folder: name, stream }: AskedDump,
+  command: string,
+  asker: string,
+): Promise<DumpRequest> {
+  const folder = await openOwnFolder(name);
+  if (!(await hasPagesFiles(folder.path)))
+    return { folder, command, asker, ...(stream && { stream }) };
+  await folder.close();
+  throw new KfdError('E_USAGE', `${name}: has pages files already`, {
+    hint: 'name a folder for this checkpoint alone',
+  });
 }
 
 /**

@@ -3,6 +3,7 @@
  * seals the image at `post-dump`. It undoes each pause that the plugin did not. machine.ts decides the next step.
  */
 
+import { runFolder } from '../../criu/state-folder.js';
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
@@ -94,7 +95,8 @@ export class DumpSession implements Cancellable {
     const limits = await KernelLimits.of(host, this.#kernel);
     const record = new DumpRecord(host, this.#context.log);
     this.#record = record;
-    const parent = await parentIndexes(this.#context.request.criuPid);
+    const { request, command } = this.#context;
+    const parent = await parentIndexes(request.criuPid, runFolder, command);
     const image = new DumpImage(this.#context, record, parent);
     this.#image = image;
     const handlers: [number, Handler][] = [

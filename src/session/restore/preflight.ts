@@ -11,7 +11,7 @@ import { sdmaRisks } from '../../gpu/sdma-risks.js';
 import { wantsOf } from '../../gpu/sdma-wants.js';
 import { placeWhenFree } from '../../gpu/wait-vram.js';
 import { contentsFault, groupedBy } from '../../manifest/buffers.js';
-import { foldersFor, isDetached, rootsOf, supplied } from '../../manifest/elsewhere.js';
+import { foldersFor, needsFolders, rootsOf, supplied } from '../../manifest/elsewhere.js';
 import { imageState } from '../../manifest/image.js';
 import { pagesFileName, pagesPattern, stateFileName } from '../../manifest/names.js';
 import {
@@ -66,8 +66,7 @@ export async function preflight(
     );
   }
   const { manifest } = image;
-  const isElsewhere = isDetached(manifest) || manifest.parent !== null;
-  const given = isElsewhere ? await find(rootsOf(manifest)) : [];
+  const given = needsFolders(manifest) ? await find(rootsOf(manifest)) : [];
   const options = hostOptions ?? optionsHere();
   const { own, parents } = foldersFor(manifest, given);
   const here = supplied(manifest, { own, parents });
