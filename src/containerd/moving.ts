@@ -41,7 +41,7 @@ export async function saveTask(task: TaskName, folder: string, host: Host): Prom
   return JSON.stringify(record);
 }
 
-/** A checkpoint for its GPU contents alone, after which the task goes on. Nothing stays in `folder`. Throws as saveTask. */
+/** A checkpoint for its GPU contents alone, after which the task goes on. `folder` goes, too. Throws as saveTask. */
 export async function roundOfTask(task: TaskName, folder: string, host: Host): Promise<void> {
   try {
     await checkpointTo(folder, task, false, host);

@@ -98,18 +98,40 @@ taskTest('a container moves with its GPU contents, files and image', 'moves', as
   await meetComplaintThere();
 });
 
+taskTest('a container moves at once, with nothing ahead', 'at-once', async (job) => {
+  const before = counter(await job.ask('here', 'status'));
+  const moved = await migrate(job, ...engine, '--precopy', '0');
+  assert.equal(moved.status, 0, moved.stderr);
+  show(moved);
+  assert.equal(await job.states(), 'none here, RUNNING there');
+  assert.match(await job.ask('there', 'verify'), /^verified /);
+  assert.ok(counter(await job.ask('there', 'status')) > before);
+  await nothingLeft();
+});
+
 taskTest('the network is cut while it is sent', 'cut', async (job) => {
   const { said, ended } = begin(job, ...engine);
-  await until('the checkpoint', () => /making the checkpoint/.test(said.stderr), 120);
+  await until('a round', () => /round 1 of 1 is there/.test(said.stderr), 120);
   const status = await withoutNetwork(() => ended);
   await goesOnHere(job, status, said.stderr);
 });
 
-taskTest('the process on the target is killed while it is sent', 'killed', async (job) => {
+const killThere = () => there("pkill -KILL -f 'migrate-(target|contents)' || true");
+
+taskTest('processes on the target are killed while contents go ahead', 'ahead', async (job) => {
+  const { said, ended } = begin(job, ...engine, '--precopy', '2');
+  await until('a round', () => /round 1 of 2 is there/.test(said.stderr), 120);
+  await killThere();
+  await goesOnHere(job, await ended, said.stderr);
+});
+
+taskTest('processes on the target are killed while the rest is sent', 'killed', async (job) => {
   const { said, ended } = begin(job, ...engine);
   await until('the sending', () => /is stopped; sending it/.test(said.stderr), 180);
-  await there("pkill -KILL -f 'migrate-(target|contents)' || true");
-  await goesOnHere(job, await ended, said.stderr);
+  await killThere();
+  // It may have got all of it and the lease by then.
+  await runsOnce(job, await ended, said.stderr);
+  await nothingLeft();
 });
 
 taskTest('containerd is killed there while it starts it', 'daemon', async (job) => {
