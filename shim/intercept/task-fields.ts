@@ -27,7 +27,7 @@ function numberIn(message: Buffer, wanted: number): bigint {
   return found;
 }
 
-/** For State, Start, Kill and Delete. `execId` is empty for the container's first process. The id is field 1 of all calls. */
+/** For State, Start, Kill and Delete. `execId` is empty for the first process. The id is field 1 of all calls. */
 export function processOf(message: Buffer): { id: string; execId: string } {
   const [id = '', execId = ''] = strings(message, 1, 2);
   return { id, execId };
