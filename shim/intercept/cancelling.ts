@@ -13,7 +13,7 @@ const pauseMs = 250;
  */
 export async function cancelUntilEnded(
   { helper, report }: { helper: Helper; report: (error: unknown) => void },
-  task: readonly ['cancel-checkpoint' | 'cancel-restore', ...'killed'[]],
+  task: readonly ['cancel-checkpoint' | 'cancel-restore', ...'ended'[]],
   request: Buffer,
   ended: AbortSignal,
 ): Promise<void> {

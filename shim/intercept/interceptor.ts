@@ -175,17 +175,18 @@ export class Interceptor {
     const restoring = container?.restoring;
     if (container === undefined || restoring === undefined || execId !== '') return undefined;
     delete container.restoring;
-    return this.#restore(container, restoring, upstream);
+    return this.#restore(id, container, restoring, upstream);
   }
 
   #restore(
+    id: string,
     container: Container,
     { create, image, isTemporary, isCopy, outputs }: NonNullable<Container['restoring']>,
     upstream: Upstream,
   ): Promise<Response> {
     const begun = Date.now();
     stage('shim', 'restoring');
-    const restore = new Restore(this.#context, create);
+    const restore = new Restore(id, this.#context, create);
     container.restore = restore;
     const answer = restore.run(upstream, outputs, async (response) => {
       stage('shim', 'restored');
@@ -252,7 +253,8 @@ export class Interceptor {
     const { id, execId } = processOf(call.payload);
     const container = this.#containers.get(id);
     if (execId !== '' || container === undefined) return undefined;
-    return upstream.forward().then((response) => {
+    const deleted = container.restore?.delete(upstream) ?? upstream.forward();
+    return deleted.then((response) => {
       const isKnown = response.code !== statusCode.ok && response.code !== statusCode.notFound;
       if (isKnown || this.#containers.get(id) !== container) return response;
       this.#containers.delete(id);

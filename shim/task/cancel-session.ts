@@ -16,8 +16,8 @@ export interface RuntimeCall {
   readonly operation: 'checkpoint' | 'restore';
   /** The bundle of a restore, or the image directory of a checkpoint. */
   readonly path: string;
-  /** SIGKILL for the container, and not a caller that has gone. */
-  readonly isKilled?: boolean;
+  /** Somebody has killed or deleted the container, and no caller has gone. */
+  readonly isEnded?: boolean;
 }
 
 /**
@@ -40,11 +40,11 @@ export async function cancelSession(
 async function cancel(
   root: string,
   pid: number,
-  { operation, isKilled }: RuntimeCall,
+  { operation, isEnded }: RuntimeCall,
 ): Promise<boolean> {
   const reason =
-    isKilled === true
-      ? `the container was killed during its ${operation}`
+    isEnded === true
+      ? `the container was killed or deleted during its ${operation}`
       : `the caller of the ${operation} has left containerd`;
   try {
     await SessionClient.with(root, pid, (client) => client.cancel(reason));

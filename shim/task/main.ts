@@ -7,8 +7,8 @@
  *   explain OPERATION BUNDLE SINCE MESSAGE   the request that failed with MESSAGE. SINCE: milliseconds
  *                                            since 1970. OPERATION: dump or restore
  *   cancel-checkpoint                        CheckpointTaskRequest of a running checkpoint
- *   cancel-restore [killed]                  CreateTaskRequest of a running restore. With the word, its container was
- *                                            killed. Without it, the caller has gone
+ *   cancel-restore [ended]                   CreateTaskRequest of a running restore. With the word, its container was
+ *                                            killed or deleted. Without it, the caller has gone
  *   end-leftover                             CreateTaskRequest of a failed restore. Environment: NAMESPACE
  *   pause-again                              CreateTaskRequest of a container that the stock shim takes for paused.
  *                                            Environment: NAMESPACE
@@ -107,7 +107,7 @@ function answerOf(
     }
     case 'cancel-restore': {
       const { bundle } = createTaskRequest.decode(request);
-      return cancelAnswer({ operation: 'restore', path: bundle, isKilled: args[0] === 'killed' });
+      return cancelAnswer({ operation: 'restore', path: bundle, isEnded: args[0] === 'ended' });
     }
     default:
       return explainAnswer(args, request);

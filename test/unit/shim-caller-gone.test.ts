@@ -175,8 +175,57 @@ test('SIGKILL for a container in its restore cancels that, and is sent without i
   assert.deepEqual(one.tasks(), []);
   assert.equal(await kill(9), true);
   assert.equal((await start).code, 2);
-  assert.deepEqual(one.asked.slice(0, 2), [['cancel-restore', 'killed'], ['end-leftover']]);
+  assert.deepEqual(one.asked.slice(0, 2), [['cancel-restore', 'ended'], ['end-leftover']]);
   assert.equal(await kill(9), false, 'after the restore');
+});
+
+test('Delete for a container in its restore cancels that, and comes after it', async (t) => {
+  const one = await stage(t);
+  await one.call('Create', id, bytesField(2, one.bundle), bytesField(8, '/image'));
+  const start = one.call('Start', id);
+  await until('a restore', () => one.names().includes('Start'));
+  await one.call('Delete', id, bytesField(2, 'exec'));
+  assert.deepEqual(one.tasks(), [], 'another process');
+  assert.equal((await one.call('Delete', id)).code, 0);
+  assert.equal((await start).code, 2);
+  assert.deepEqual(one.asked, [
+    ['cancel-restore', 'ended'],
+    ['end-leftover'],
+    ...one.asked.slice(-1),
+  ]);
+  assert.deepEqual(one.names(), ['Create', 'Create', 'Start', 'Delete', 'Delete']);
+});
+
+test('Delete for a container whose restore could not be cancelled any more kills it first', async (t) => {
+  let restored = () => {};
+  const done = new Promise<void>((resolve) => {
+    restored = resolve;
+  });
+  const { bundle, call, seen } = await world(t, {
+    answering: async ({ method }: Call) => {
+      if (method === 'Start') await done;
+      return {};
+    },
+    help: ([task]) => {
+      // Too late.
+      if (task === 'cancel-restore') restored();
+      return Buffer.alloc(0);
+    },
+  });
+  await call('Create', id, bytesField(2, bundle), bytesField(8, '/image'));
+  const start = call('Start', id);
+  await until('a restore', () => seen.some(({ method }) => method === 'Start'));
+  assert.equal((await call('Delete', id)).code, 0);
+  assert.equal((await start).code, 0);
+  assert.deepEqual(
+    seen.map(({ method }) => method),
+    ['Create', 'Start', 'Kill', 'Wait', 'Delete'],
+  );
+  const { payload } = seen[2] as Call;
+  assert.deepEqual(
+    [1, 3, 4].map((number) => field(payload, number)),
+    ['one', '9', '1'],
+  );
 });
 
 test('an attempt to cancel ends with its call: the next one may have the same image', async (t) => {

@@ -48,13 +48,13 @@ test('the session of the call is cancelled, and no other', async (t) => {
   }
 });
 
-test('a session is told that its container was killed', async (t) => {
+test('a session is told that its container was ended', async (t) => {
   const root = await temporaryFolder(t);
   const criu_pid = await runtime(t, 'restore', '/one');
   const session = await FakeSession.start(root, { ...running, criu_pid });
   t.after(() => session.end(sealed));
-  assert.equal(await cancelSession({ ...restore, isKilled: true }, root), true);
-  assert.deepEqual(session.reasons, ['the container was killed during its restore']);
+  assert.equal(await cancelSession({ ...restore, isEnded: true }, root), true);
+  assert.deepEqual(session.reasons, ['the container was killed or deleted during its restore']);
 });
 
 test('a session that is not there yet is waited for, but not for ever', async (t) => {

@@ -38,14 +38,14 @@ async function endOf(name: string): Promise<LogLine> {
 
 export const lastEnd = (operation: Operation): Promise<LogLine> => endOf(newestLog(operation));
 
-/** Runs `body`, by which the restore of now is cancelled, because containerd kills its container. */
-export async function killedIn(body: () => Promise<unknown>): Promise<void> {
+/** Runs `body`, by which the restore of now is cancelled, because containerd ends its container. */
+export async function endedIn(body: () => Promise<unknown>): Promise<void> {
   const name = newestLog('restore');
   await body();
   const { err } = await endOf(name);
   const shown = JSON.stringify(err);
   assert.equal(err?.code, 'E_CANCELLED', shown);
-  assert.match(err.message, /the container was killed during its restore/, shown);
+  assert.match(err.message, /the container was killed or deleted during its restore/, shown);
 }
 
 /** What a checkpoint tells whose caller has gone. containerd also removes the image directory then. */
