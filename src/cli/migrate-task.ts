@@ -34,7 +34,10 @@ export function taskCommand(run: Host['run'], document = ownFile): Command {
     .option('--root <dir>', 'read the system below this folder', '/')
     .option('--namespace <name>', 'of containerd', checkedName, usualNamespace)
     .addOption(formatOption('text', 'json'));
-  const host = () => ({ root: verb.opts<Options>().root, run });
+  const host = () => {
+    const { root } = verb.opts<Options>();
+    return { root, run, runFolder: join(root, runFolder) };
+  };
   const named = (id: string): TaskName => ({ namespace: verb.opts<Options>().namespace, id });
   const own = (name: string, ...args: string[]) => {
     const command = verb.command(name).addArgument(idArgument());
@@ -70,13 +73,13 @@ interface Contents {
 async function whileAsked(
   folder: string,
   contents: readonly string[] | undefined,
-  { root }: Host,
+  { runFolder: place }: Required<Host>,
   work: () => Promise<void>,
 ): Promise<void> {
   if (contents === undefined) return work();
   const roots = rootsOf(await readManifest(join(folder, taskFiles.image)));
   const request = { operation: 'restore', roots, folders: await realFolders(contents) } as const;
-  await withRequest(join(root, runFolder), request, work);
+  await withRequest(place, request, work);
 }
 
 const idArgument = () => new Argument('<id>', 'of the container').argParser(checkedName);

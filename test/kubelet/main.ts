@@ -29,7 +29,7 @@ console.log(
 );
 
 // As the last one: after it containerd 2.1.9 does not find the test image by its name, although it has that name.
-const parts = ['checkpoint', 'time-out', 'interrupted', 'cluster', 'as-image'];
+const parts = ['checkpoint', 'time-out', 'interrupted', 'cluster', 'other-node', 'as-image'];
 const wanted = process.argv.slice(2);
 for (const part of parts) {
   if (wanted.length === 0 || wanted.includes(part)) await load(part, 'kubelet');

@@ -1,6 +1,6 @@
 /** A test with a node of its own, which is clean and gone afterwards. */
 
-import { loadGpu } from '../../e2e/support/gpu.js';
+import { goHome, loadGpu } from '../../e2e/support/gpu.js';
 import { partTest } from '../../e2e/support/part.js';
 import { keepEvidence, Node, type NodeOptions } from './node.js';
 
@@ -35,6 +35,7 @@ export function onNode(
       throw error;
     } finally {
       await node.stop();
+      await goHome().catch(() => undefined);
       if (options.gpu !== undefined) await loadGpu().catch(() => undefined);
     }
   });

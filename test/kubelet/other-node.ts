@@ -1,0 +1,58 @@
+/**
+ * A pod continues on another node: its GPU has another KFD id and other DRM nodes there, and `/dev/kfd` another major.
+ * One guest plays both nodes, the second one with other GPUs and a kubelet that has started anew.
+ */
+
+import assert from 'node:assert/strict';
+import { readdirSync, statSync } from 'node:fs';
+import {
+  gpuWith,
+  loadGpu,
+  meetComplaint,
+  pinnedEventsPage,
+  takeMajor,
+} from '../e2e/support/gpu.js';
+import { saved, sound, unpacked } from './support/node.js';
+import { onNode } from './support/on-node.js';
+import { newControl, restoreFrom } from './support/pod.js';
+import { firstPid } from './support/state.js';
+
+const numberOf = (path: string) => statSync(path).rdev;
+
+onNode('on another node', { gpus: 2 }, async (node, step) => {
+  const { kubelet, plugin } = node;
+  const control = newControl('moves');
+  let image = '';
+  const before = numberOf('/dev/kfd');
+  await step('a pod is saved, and ends', async () => {
+    plugin.offer(0);
+    kubelet.add({ name: 'here', control });
+    await kubelet.running('here-lab');
+    await control.ready(240);
+    image = await unpacked(await saved(node, 'here-lab'), '/tmp/moves');
+    await node.deleted('here');
+    await node.assertNothingLeft();
+  });
+  await step('it continues where all numbers are other ones', async () => {
+    await takeMajor();
+    await loadGpu(gpuWith('vram_mb=16,1024', 'first_slot=7'));
+    assert.notEqual(numberOf('/dev/kfd'), before);
+    await node.restartKubelet('SIGTERM');
+    plugin.offer(1);
+    const annotations = restoreFrom(image);
+    kubelet.add({ name: 'there', control, command: ['false'], annotations });
+    const root = `/proc/${await firstPid(await kubelet.running('there-lab'))}/root/dev`;
+    assert.match(await control.ask('verify'), sound);
+    assert.equal(numberOf(`${root}/kfd`), numberOf('/dev/kfd'));
+    const found = readdirSync(`${root}/dri`).map((name) => numberOf(`${root}/dri/${name}`));
+    const own = ['card1', 'renderD129'].map((name) => numberOf(`/dev/dri/${name}`));
+    assert.deepEqual([...new Set(found)].sort(), own.sort());
+  });
+  await step('it is saved there, too, and goes on', async () => {
+    await saved(node, 'there-lab');
+    assert.match(await control.ask('verify'), sound);
+    await node.deleted('there');
+    await node.assertEnded();
+    await meetComplaint(pinnedEventsPage);
+  });
+});
