@@ -3,14 +3,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, realpath, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { allotted, withOnly } from '../../shim/task/allotted.js';
 import { placeAsIs } from '../../src/gpu/compare.js';
 import { readHost } from '../../src/gpu/host.js';
-import { decodeManifest } from '../../src/manifest/codec.js';
+import { decodeManifest, encodeManifest } from '../../src/manifest/codec.js';
+import { rootsOf } from '../../src/manifest/elsewhere.js';
+import { openOwnFolder } from '../../src/os/own-folder.js';
 import { bytesField } from '../../src/protobuf.js';
 import { encodeResponse } from '../../src/ttrpc/envelope.js';
 import { checkpointOfHere } from './archive-builder.js';
@@ -94,6 +96,28 @@ test('on another GPU it is a copy with that one, whose contents are the same fil
   assert.equal(here.pairs[0]?.present.record.render_minor, 129);
   // A second one replaces what an interrupted one has left.
   assert.equal((await allotted(create, {}, { isOwn: false, root })).image, image);
+});
+
+test('contents in a folder that a command has named are no reason against another GPU', async (t) => {
+  const { folder, checkpoint, create } = await restoreOf(t, 129);
+  const root = await bentHost(t, 'two-gpus', cards);
+  const manifest = manifestIn(checkpoint);
+  manifest.features.required.push('detached');
+  await writeFile(join(checkpoint, 'kfd-manifest.json'), encodeManifest(manifest));
+  const own = join(folder, 'own');
+  await mkdir(own, { mode: 0o700 });
+  await rename(join(checkpoint, pages), join(own, pages));
+  const without = await allotted(create, {}, { isOwn: false, root });
+  assert.equal(without.image, checkpoint, 'the pre-flight tells what is missing');
+  const asked: (readonly string[])[] = [];
+  const find = async (roots: readonly string[]) => {
+    asked.push(roots);
+    return [await openOwnFolder(await realpath(own))];
+  };
+  const { image } = await allotted(create, {}, { isOwn: false, root, find });
+  assert.equal(image, join(folder, '.image.kfd-pod_1'));
+  assert.deepEqual(asked, [rootsOf(manifest)]);
+  assert.deepEqual(rootsOf(manifestIn(image)), rootsOf(manifest));
 });
 
 test('an image that is a mount has the copy in it, which no other copy has', {
