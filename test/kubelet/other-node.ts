@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import {
+  goHome,
   gpuWith,
   loadGpu,
   meetComplaint,
@@ -29,9 +30,10 @@ onNode('on another node', { gpus: 2 }, async (node, step) => {
     kubelet.add({ name: 'here', control });
     await kubelet.running('here-lab');
     await control.ready(240);
-    image = await unpacked(await saved(node, 'here-lab'), '/tmp/moves');
+    const archive = await saved(node, 'here-lab');
     await node.deleted('here');
     await node.assertNothingLeft();
+    image = await unpacked(archive, '/tmp/moves');
   });
   await step('it continues where all numbers are other ones', async () => {
     await takeMajor();
@@ -54,5 +56,7 @@ onNode('on another node', { gpus: 2 }, async (node, step) => {
     await node.deleted('there');
     await node.assertEnded();
     await meetComplaint(pinnedEventsPage);
+    // The pages that it is about stay pinned.
+    await goHome();
   });
 });
