@@ -1,8 +1,8 @@
 #!/bin/bash
 # KUBELET=DIR npm run test:kubelet [-- [--newest] PART...]: pods of a real kubelet in a guest: checkpoint, time-out,
 # interrupted, cluster, other-node, as-image. DIR has a kubelet of 1.30 or later, and for the part cluster also
-# kube-apiserver and etcd; all three run on Debian 13. KUBELET, KUBE_APISERVER and ETCD may name files instead. Nothing of
-# them is in this repository. The last line has the totals. Logs are kept in build/test-logs.
+# kube-apiserver and etcd; all three run on Debian 13. KUBELET, KUBE_APISERVER and ETCD may name files instead. Nothing
+# of them is in this repository. The last line has the totals. Logs are kept in build/test-logs.
 # --newest: the guest has the newest containerd, runc and CRIU of Debian sid and experimental.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
