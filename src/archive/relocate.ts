@@ -73,23 +73,27 @@ export async function relocate(
   host: Host,
   cdi: Cdi,
 ): Promise<Replacements> {
-  const { pairs, moves, gone } = placement;
-  const annotations = deviceAnnotations(
-    kfdOf(host),
-    pairs.map(({ present }) => present),
-    (gpu) => cdiNameOf(gpu, cdi, host),
-  );
-  const changes = {
-    moves,
-    gone: gone.map(({ from }) => from),
-    annotations,
-    cdi: cdiNames(pairs, cdi, host),
-  };
+  const changes = documentChanges(placement, host, cdi);
   return new Map([
     [smallFiles.spec, Buffer.from(rewriteSpec(source.spec, changes))],
     [smallFiles.config, Buffer.from(rewriteConfig(source.config, changes))],
     ...(await relocateImage(source, placement, host)),
   ]);
+}
+
+function documentChanges({ pairs, moves, gone }: Placement, host: Host, cdi: Cdi): DocumentChanges {
+  const annotations = deviceAnnotations(
+    kfdOf(host),
+    pairs.map(({ present }) => present),
+    (gpu) => cdiNameOf(gpu, cdi, host),
+  );
+  const lost = gone.map(({ from }) => from);
+  return { moves, gone: lost, annotations, cdi: cdiNames(pairs, cdi, host) };
+}
+
+/** The same for the text of an OCI spec alone. Throws E_IMAGE_CORRUPT. */
+export function relocateSpec(spec: string, placement: Placement, host: Host, cdi: Cdi): string {
+  return rewriteSpec(spec, documentChanges(placement, host, cdi));
 }
 
 /** The same for CRIU's image directory alone. */

@@ -20,6 +20,7 @@ import { Lock } from '../os/lock.js';
 import { stage } from '../stages.js';
 import { realFolders } from './contents-folders.js';
 import type { CommandContext } from './context.js';
+import { fitTask } from './migrate-fit.js';
 import { refusal, restorabilityOf } from './restorability.js';
 
 /** What this side of the verb needs of its context. */
@@ -199,12 +200,12 @@ export class TargetEnd {
         hint: 'run the migration again',
       });
     }
-    await this.#lookAtImage();
+    await this.#fitImage();
     await this.#ready?.look();
   }
 
-  /** Of an engine whose start does not look itself. */
-  async #lookAtImage(): Promise<void> {
+  /** Of an engine whose start neither looks nor changes anything. */
+  async #fitImage(): Promise<void> {
     const begin = this.#begin;
     const folder = dirname(this.#archive);
     if (begin === undefined) return;
@@ -212,10 +213,11 @@ export class TargetEnd {
     if (image === undefined) return;
     const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = begin;
     const folders = await realFolders(contentsFolders(folder, this.#services.native.listPages));
-    const options = { root: this.#root, gpuMap, ignoreMismatch, folders };
-    const { reasons } = await restorabilityOf(image, this.#services, options);
-    const refused = refusal('contents', reasons);
+    const options = { root: this.#root, gpuMap, ignoreMismatch, folders, mayChange: true };
+    const verdict = await restorabilityOf(image, this.#services, options);
+    const refused = refusal('contents', verdict.reasons);
     if (refused !== undefined) throw refused;
+    await fitTask(image, this.#archive, verdict);
   }
 }
 

@@ -85,18 +85,11 @@ const engineOption = () =>
 
 /** The options with what holds for the engine. Throws E_USAGE for one that it has not. */
 function forEngine(options: MigrateOptions): MigrateOptions {
-  const { precopy = 1, gpuMap, ignoreMismatch } = options;
-  if (options.engine !== 'containerd') {
-    if (options.namespace === undefined) return { ...options, precopy };
-    throw new KfdError('E_USAGE', '--namespace: only containerd has namespaces', {
-      hint: 'add --engine containerd',
-    });
-  }
-  if (gpuMap !== undefined || ignoreMismatch !== undefined) {
-    const hint = 'set gpu_map and ignore_mismatch in the configuration of the target';
-    throw new KfdError('E_USAGE', '--gpu-map, --ignore-mismatch: only for podman', { hint });
-  }
-  return { ...options, precopy };
+  const { engine, namespace, precopy = 1 } = options;
+  if (engine === 'containerd' || namespace === undefined) return { ...options, precopy };
+  throw new KfdError('E_USAGE', '--namespace: only containerd has namespaces', {
+    hint: 'add --engine containerd',
+  });
 }
 
 const leaseOption = () =>

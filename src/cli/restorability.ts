@@ -47,6 +47,8 @@ export interface RestorabilityOptions {
   readonly hasParent?: boolean;
   /** Real paths of the folders of its contents and of those of its ancestors. */
   readonly folders?: readonly string[];
+  /** The caller changes an image directory by itself, where its container needs other numbers here. */
+  readonly mayChange?: boolean;
   /** Further layers of its image. */
   readonly layers?: readonly string[];
   /** Of an image of containerd. */
@@ -88,7 +90,8 @@ export async function restorabilityOf(
   const ancestors = manifest ? await ancestorProblems(manifest, folders, native.listPages) : [];
   const problems = [...complete.problems, ...ancestors];
   const known = options.hasParent === true ? withParent(complete) : complete;
-  return judge({ ...known, problems }, folders, look, asked, config);
+  const mayChange = options.mayChange === true;
+  return judge({ ...known, problems }, folders, look, { ...asked, mayChange }, config);
 }
 
 /** What the command line asks for. */
@@ -107,7 +110,7 @@ async function judge(
   { contents, problems, wants }: CompleteContents,
   folders: readonly string[],
   look: () => Promise<Host>,
-  { named, ignored, cdi }: Asked,
+  { named, ignored, cdi, mayChange }: Asked & { readonly mayChange: boolean },
   config: Config,
 ): Promise<Restorability> {
   const { manifest, kind } = contents;
@@ -118,7 +121,7 @@ async function judge(
   }
   // A single image directory has no spec, and its container is not known. So it cannot be rewritten. containerd and
   // CRI-O restore images as they are.
-  const canRewrite = kind !== 'image' && restoringEngine(contents) === undefined;
+  const canRewrite = mayChange || (kind !== 'image' && restoringEngine(contents) === undefined);
   // What the option ignores, the archive has to say.
   const ignore = canRewrite ? ignored : [];
   const choices = {

@@ -53,7 +53,7 @@ async function world(t: TestContext) {
       runThrough: async (_, args) => {
         asked = args;
         const { folder } = (await requestedForDump(process.pid, run, run)) ?? {};
-        const indexes: ParentIndexes | undefined = await parentIndexes(process.pid, run);
+        const indexes: ParentIndexes | undefined = await parentIndexes(process.pid, undefined, run);
         assert.ok(folder, 'a session finds the folder');
         const files = await detach(await checkpoint(t, contents, indexes), folder.path);
         await folder.close();

@@ -101,8 +101,6 @@ test('options that the engine has not are refused', async () => {
   const space = await migrates('--namespace', 'work');
   assert.match(space.stderr, /Error: --namespace: only containerd/);
   assert.match((await migrates('--engine', 'docker')).stderr, /docker/);
-  const mapped = await migrates('--engine', 'containerd', '--gpu-map', '1=2');
-  assert.match(mapped.stderr, /--gpu-map, --ignore-mismatch: only for podman/);
 });
 
 test('a task of containerd, and what stands in its way', async (t: TestContext) => {

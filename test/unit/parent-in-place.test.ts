@@ -28,7 +28,7 @@ async function interrupted(t: TestContext) {
     native: services,
     run: fakeRun({ 'podman container': inspected }),
     runThrough: async () => {
-      const indexes = await parentIndexes(process.pid, run);
+      const indexes = await parentIndexes(process.pid, undefined, run);
       const files = await checkpoint(t, second, indexes);
       const { 'config.dump': _, 'spec.dump': spec = '', ...others } = files;
       await unpackTo(bundle, { ...others, 'config.json': spec });

@@ -41,7 +41,7 @@ async function withParent(
     native: bent,
     runThrough: async (command, args) => {
       given = [command, ...args];
-      const indexes = await parentIndexes(process.pid, run);
+      const indexes = await parentIndexes(process.pid, undefined, run);
       assert.ok(indexes, 'a session finds it');
       await podman(indexes);
       return 0;
@@ -264,26 +264,26 @@ test('a parent is recorded by a name that can be looked for, and what killed com
 
 test('a session takes the parent of its own command alone', async (t) => {
   const run = await temporaryFolder(t);
-  assert.equal(await parentIndexes(process.pid, run), undefined);
+  assert.equal(await parentIndexes(process.pid, undefined, run), undefined);
   // As a command that was killed would have left it: the pid is an ancestor's, the start is not.
   const stale = join(run, `parent-${process.ppid}-1`);
   await mkdir(stale);
   await writeFile(join(stale, 'parent.json'), '{"archive":"a.tar","files":[]}');
-  assert.equal(await parentIndexes(process.pid, run), undefined);
+  assert.equal(await parentIndexes(process.pid, undefined, run), undefined);
   const own = join(run, `parent-${processName(process.ppid)}`);
   await mkdir(own);
   await writeFile(join(own, 'parent.json'), `{"archive":"a.tar","files":["${names[0]}"]}`);
-  const found = await parentIndexes(process.pid, run);
+  const found = await parentIndexes(process.pid, undefined, run);
   assert.equal(found?.archive, 'a.tar');
   assert.deepEqual(found.optionFor(names[0]), { parent: join(own, names[0]) });
   assert.deepEqual(found.optionFor(names[1]), {});
   const asked = join(run, 'parent-77-1');
   await mkdir(asked);
   await writeFile(join(asked, 'parent.json'), '{"archive":"b.tar","files":[]}');
-  const ofOther = await parentIndexes(process.pid, run, '77-1');
+  const ofOther = await parentIndexes(process.pid, '77-1', run);
   assert.equal(ofOther?.archive, 'b.tar', 'of the command that has asked for contents');
   await writeFile(join(own, 'parent.json'), '{"archive":"..","files":[]}');
-  await assert.rejects(parentIndexes(process.pid, run), /what the parent has/);
+  await assert.rejects(parentIndexes(process.pid, undefined, run), /what the parent has/);
   assert.deepEqual(lineage(process.pid).slice(0, 2), [
     processName(process.pid),
     processName(process.ppid),

@@ -1,7 +1,7 @@
 /** Whether a target can take a container, before anything stops. All reasons against it at once. Pure. */
 
 import type { Choices, Placement } from '../../gpu/compare.js';
-import { placeAsIs, placeOnHost } from '../../gpu/compare.js';
+import { placeOnHost } from '../../gpu/compare.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
 import { isOlder, parseVersion } from '../../runtime/versions.js';
@@ -34,9 +34,7 @@ export interface Answer {
 
 /** Compares by what `check` compares an archive with: the GPUs of the target must do for the container as it is. */
 export function compare(moving: Moving, facts: Facts, choices: Choices = {}): Answer {
-  // containerd's containers have the device numbers of their source.
-  const place = moving.question.engine === 'podman' ? placeOnHost : placeAsIs;
-  const placement = place(moving.manifest, hostOfFacts(facts.host), choices);
+  const placement = placeOnHost(moving.manifest, hostOfFacts(facts.host), choices);
   return {
     reasons: [
       ...moving.obstacles,

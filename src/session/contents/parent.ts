@@ -35,8 +35,8 @@ export class ParentIndexes {
  */
 export async function parentIndexes(
   criuPid: number,
-  run = runFolder,
   command?: string,
+  run = runFolder,
 ): Promise<ParentIndexes | undefined> {
   const others = command === undefined ? [] : [command];
   for (const name of [...others, ...lineage(criuPid)]) {

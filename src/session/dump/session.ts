@@ -3,7 +3,6 @@
  * seals the image at `post-dump`. It undoes each pause that the plugin did not. machine.ts decides the next step.
  */
 
-import { runFolder } from '../../criu/state-folder.js';
 import { KfdError } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
 import { removeImageFiles } from '../../manifest/image.js';
@@ -96,7 +95,7 @@ export class DumpSession implements Cancellable {
     const record = new DumpRecord(host, this.#context.log);
     this.#record = record;
     const { request, command } = this.#context;
-    const parent = await parentIndexes(request.criuPid, runFolder, command);
+    const parent = await parentIndexes(request.criuPid, command);
     const image = new DumpImage(this.#context, record, parent);
     this.#image = image;
     const handlers: [number, Handler][] = [

@@ -1,0 +1,28 @@
+/** A task of containerd that has arrived gets the device numbers of this host, as `restore` gives them to archives. */
+
+import { readFile } from 'node:fs/promises';
+import { moveImage } from '../archive/moved-image.js';
+import { relocateSpec } from '../archive/relocate.js';
+import { recordIn } from '../containerd/ctr.js';
+import { replaceFile } from '../os/files.js';
+import type { Restorability } from './restorability.js';
+
+/**
+ * Changes the image directory, and the spec in the container's record, which is the document. Throws as `relocateImage`
+ * and `relocateSpec`, E_HOST for another document, Node's error.
+ */
+export async function fitTask(
+  image: string,
+  document: string,
+  { contents, placement, host, cdi, needsRewriting }: Restorability,
+): Promise<void> {
+  const { manifest } = contents;
+  if (manifest === undefined || placement === undefined) return;
+  const record = recordIn(await readFile(document, 'utf8'), 'the record of the container');
+  const spec = JSON.stringify(record.Spec);
+  const here = relocateSpec(spec, placement, host, cdi);
+  if (here !== spec) {
+    await replaceFile(document, JSON.stringify({ ...record, Spec: JSON.parse(here) }), 0o600);
+  }
+  if (needsRewriting) await moveImage(image, manifest, placement, host);
+}
