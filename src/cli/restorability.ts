@@ -68,6 +68,7 @@ export async function restorabilityOf(
     named: namedGpus({ gpuMap, gpus }),
     ignored: ignoreMismatch === undefined ? [] : parseDifferences(ignoreMismatch),
     cdi: await readCdi(options.root),
+    mayChange: options.mayChange === true,
   };
   const config: Config = await loadConfig(join(options.root, defaultConfigPath));
   const compression = await compressionOf(path).catch(() => undefined);
@@ -90,12 +91,12 @@ export async function restorabilityOf(
   const ancestors = manifest ? await ancestorProblems(manifest, folders, native.listPages) : [];
   const problems = [...complete.problems, ...ancestors];
   const known = options.hasParent === true ? withParent(complete) : complete;
-  const mayChange = options.mayChange === true;
-  return judge({ ...known, problems }, folders, look, { ...asked, mayChange }, config);
+  return judge({ ...known, problems }, folders, look, asked, config);
 }
 
-/** What the command line asks for. */
+/** What the command line, or the caller, asks for. */
 interface Asked {
+  readonly mayChange: boolean;
   readonly named: NamedGpus;
   readonly ignored: readonly Difference[];
   readonly cdi: Cdi;
@@ -110,7 +111,7 @@ async function judge(
   { contents, problems, wants }: CompleteContents,
   folders: readonly string[],
   look: () => Promise<Host>,
-  { named, ignored, cdi, mayChange }: Asked & { readonly mayChange: boolean },
+  { named, ignored, cdi, mayChange }: Asked,
   config: Config,
 ): Promise<Restorability> {
   const { manifest, kind } = contents;

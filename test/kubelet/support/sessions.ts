@@ -36,6 +36,7 @@ async function endOf(name: string): Promise<LogLine> {
   return until(`the end of ${path}`, ended, 60);
 }
 
+/** The last line of the newest of those sessions, once it has ended. */
 export const lastEnd = (operation: Operation): Promise<LogLine> => endOf(newestLog(operation));
 
 /** Runs `body`, by which the restore of now is cancelled, because containerd ends its container. */
