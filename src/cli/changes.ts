@@ -9,6 +9,7 @@ import { replaceFile, syncFolder } from '../os/files.js';
 import { hasBlock } from '../runtime/containerd-block.js';
 import { containerdConfigPath, dropInPath } from '../runtime/containerd-config.js';
 import { hookFilePath } from '../runtime/hook-file.js';
+import { hookStopsCrio } from './crio.js';
 import { type PackageParts, readPackage } from './package-parts.js';
 import { type Roots, read } from './roots.js';
 
@@ -33,15 +34,25 @@ export interface Plan {
  * The changes of `configure`, in order. A file comes before the files that name it. Throws E_CONFIG
  * when the installation is not complete, or when existing settings conflict.
  */
-export async function planConfigure(roots: Roots): Promise<FileChange[]> {
+export async function planConfigure(roots: Roots): Promise<Plan> {
   const parts = await wholePackage(roots);
   const conf = await read(roots, defaultConfPath);
-  return [
-    { path: hookFilePath, before: await read(roots, hookFilePath), after: parts.hook },
+  const without = await hookStopsCrio(roots);
+  const changes = [
+    {
+      path: hookFilePath,
+      before: await read(roots, hookFilePath),
+      after: without ? undefined : parts.hook,
+    },
     ...(await copies(roots, parts)),
     { path: defaultConfPath, before: conf, after: withBlock(conf ?? '') },
   ];
+  return { changes, notes: without ? [noHook] : [] };
 }
+
+const noHook =
+  "podman gets no hook, because CRI-O of this host reads podman's folder of hooks and would not start: " +
+  "archives of podman carry no GPU annotations. Another hooks_dir in CRI-O's configuration changes that.";
 
 /**
  * The changes of `configure --refresh`: what an earlier release has written becomes what this one writes, in the same
@@ -56,8 +67,10 @@ export async function planRefresh(roots: Roots): Promise<FileChange[]> {
   const hasCopies = (await noCopies(roots)).some(({ before }) => before !== undefined);
   if (hook === undefined && !isNamed && !hasCopies) return [];
   const parts = await wholePackage(roots);
+  // CRI-O may have come after `configure`.
+  const after = (await hookStopsCrio(roots)) ? undefined : parts.hook;
   return [
-    ...(hook === undefined ? [] : [{ path: hookFilePath, before: hook, after: parts.hook }]),
+    ...(hook === undefined ? [] : [{ path: hookFilePath, before: hook, after }]),
     ...(isNamed || hasCopies ? await copies(roots, parts) : []),
     ...(isMarked ? [{ path: defaultConfPath, before: conf, after: withBlock(conf) }] : []),
   ];

@@ -83,7 +83,7 @@ async function planFor(
     throw new KfdError('E_USAGE', '--edit and --pod-annotations: are for containerd alone');
   }
   if (containerEngine === 'containerd') return forContainerd(roots, options, context);
-  return { changes: await (options.undo ? planUndo(roots) : planConfigure(roots)), notes: [] };
+  return options.undo ? { changes: await planUndo(roots), notes: [] } : planConfigure(roots);
 }
 
 async function inText(

@@ -3,7 +3,8 @@
 import * as v from 'valibot';
 
 /** The one folder every podman version reads without configuration. */
-export const hookFilePath = '/usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
+export const hookFolder = '/usr/share/containers/oci/hooks.d';
+export const hookFilePath = `${hookFolder}/50-kfd-checkpoint.json`;
 
 const hookSchema = v.object({
   version: v.literal('1.0.0'),

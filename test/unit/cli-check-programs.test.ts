@@ -158,6 +158,7 @@ test('CRI-O is told as one whose archives are read, and its configuration is onl
   const version = { 'crio --version': 'crio version 1.34.14\nGitCommit: 1\n' };
   const configured = (files: Readonly<Record<string, string>>) => async (root: string) => {
     for (const [path, text] of Object.entries(files)) await write(root, `etc/crio/${path}`, text);
+    await cli(['configure', '--root', root]);
   };
   const message = async (outputs: Outputs, files: Readonly<Record<string, string>>) => {
     const { one, code } = await found(t, outputs, configured(files));

@@ -122,6 +122,14 @@ test('the installation is judged file by file', async (t) => {
       (root) =>
         writeFile(join(root, 'usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json'), '{'),
     ],
+    [
+      'hook',
+      'fail',
+      async (root) => {
+        await mkdir(join(root, 'etc/crio'));
+        await writeFile(join(root, 'etc/crio/crio.conf'), '');
+      },
+    ],
     ['hook', 'warn', (root) => rm(join(root, prefix, 'dist/hooks/precreate.js'))],
     [
       'hook',

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ableHost, installedHost, prefix, state } from './able-host.js';
@@ -39,6 +39,16 @@ test('a refresh renews copies, hook and block of podman, and a second one change
   assert.equal(await readFile(join(root, hook), 'utf8'), hookText);
   const again = await refresh(root);
   assert.equal(again.stdout.match(/^unchanged /gm)?.length, 5, again.stdout);
+});
+
+test('a refresh takes the hook away where CRI-O has come since', async (t) => {
+  const root = await ableHost(t);
+  await mkdir(join(root, 'etc/crio'));
+  await writeFile(join(root, 'etc/crio/crio.conf'), '');
+  const { code, stdout, stderr } = await refresh(root);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /^removed .*50-kfd/m);
+  assert.ok(!existsSync(join(root, hook)) && existsSync(join(root, conf)));
 });
 
 test('a refresh sets up no engine', async (t) => {

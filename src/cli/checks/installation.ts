@@ -14,6 +14,7 @@ import {
 } from '../../criu/state-folder.js';
 import { asKfdError, isMissing, type KfdError } from '../../errors.js';
 import { assertHookFile, hookFilePath, precreateProgram } from '../../runtime/hook-file.js';
+import { hookStopsCrio } from '../crio.js';
 import { type PackageParts, readPackage } from '../package-parts.js';
 import { type Roots, read } from '../roots.js';
 import { type Check, type Finding, fail, ok, warn } from './finding.js';
@@ -125,6 +126,12 @@ function isOld(installed: string | undefined, packaged: string | undefined): boo
 export const hook: Check = async ({ root, prefix, mend }) => {
   const text = await read({ root, prefix }, hookFilePath);
   const consequence = 'archives carry no GPU annotations';
+  if (await hookStopsCrio({ root, prefix })) {
+    const why = 'CRI-O reads this folder, and does not start with a hook of podman';
+    return text === undefined
+      ? [ok('hook', `none: ${why}; ${consequence}`)]
+      : [fail('hook', `${hookFilePath}: ${why}`, `${configure} again: it removes the file`)];
+  }
   if (text === undefined) {
     return [warn('hook', `${hookFilePath}: missing; ${consequence}`, configure)];
   }
