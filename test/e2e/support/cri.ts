@@ -1,4 +1,4 @@
-/** A pod through Kubernetes' interface of containerd, as a kubelet makes it. */
+/** A pod through Kubernetes' interface of containerd or CRI-O, as a kubelet makes it. */
 
 import { mkdirSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { image } from './container.js';
 
 const contract = '/repo/test/e2e/support/cri.proto';
-const socket = 'unix:///run/containerd/containerd.sock';
+const containerdSocket = 'unix:///run/containerd/containerd.sock';
 const logs = '/tmp/pod-logs';
 
 type Call = (request: object, done: (error: Error | null, answer: unknown) => void) => void;
@@ -21,7 +21,7 @@ export class Pod {
   readonly #config: object;
   #id = '';
 
-  private constructor(name: string, annotations: Readonly<Record<string, string>>) {
+  private constructor(name: string, annotations: Readonly<Record<string, string>>, socket: string) {
     const definition = loadSync(contract, { keepCase: true, longs: Number });
     const { runtime } = loadPackageDefinition(definition) as unknown as {
       runtime: { v1: { RuntimeService: RuntimeService } };
@@ -32,14 +32,15 @@ export class Pod {
     this.#config = { metadata, annotations, log_directory: logs, linux };
   }
 
-  /** With the runtime that `handler` names in containerd's configuration. */
+  /** With the runtime that `handler` names in the configuration of who listens at `socket`. */
   static async start(
     name: string,
     handler: string,
     annotations: Readonly<Record<string, string>> = {},
+    socket = containerdSocket,
   ): Promise<Pod> {
     mkdirSync(logs, { recursive: true });
-    const pod = new Pod(name, annotations);
+    const pod = new Pod(name, annotations, socket);
     const request = { config: pod.#config, runtime_handler: handler };
     const { pod_sandbox_id: id } = (await pod.#call('RunPodSandbox', request)) as {
       pod_sandbox_id: string;
@@ -52,13 +53,16 @@ export class Pod {
     return this.#id;
   }
 
-  /** A container with these nodes and CDI devices, and this folder of the host as its /ctl; its id. */
+  /**
+   * A container of the image `from` with these nodes and CDI devices, and this folder of the host as its /ctl; its id.
+   */
   async run(
     name: string,
     folder: string,
     command: readonly string[],
     annotations: Readonly<Record<string, string>> = {},
     gpu: readonly string[] = ['/dev/kfd', '/dev/dri/renderD128'],
+    from = image,
   ): Promise<string> {
     const isNode = (name: string) => name.startsWith('/');
     const devices = gpu.filter(isNode).map((path) => ({
@@ -68,7 +72,7 @@ export class Pod {
     }));
     const config = {
       metadata: { name },
-      image: { image },
+      image: { image: from },
       command,
       annotations,
       mounts: [{ container_path: '/ctl', host_path: folder }],

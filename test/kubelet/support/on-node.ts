@@ -2,9 +2,8 @@
 
 import { goHome, loadGpu } from '../../e2e/support/gpu.js';
 import { partTest } from '../../e2e/support/part.js';
+import { type Step, stepsOf } from '../../e2e/support/steps.js';
 import { keepEvidence, Node, type NodeOptions } from './node.js';
-
-export type Step = (name: string, body: () => Promise<void>) => Promise<void>;
 
 /** `body` has steps, one after the other; one that fails ends the test. */
 export function onNode(
@@ -17,16 +16,7 @@ export function onNode(
       await keepEvidence(name);
       throw error;
     });
-    let failure: unknown;
-    const step: Step = async (what, steps) => {
-      await suite.test(what, () =>
-        steps().catch((error) => {
-          failure = error;
-          throw error;
-        }),
-      );
-      if (failure !== undefined) throw failure;
-    };
+    const step = stepsOf(suite);
     try {
       await body(node, step);
       await step('nothing is left', () => node.assertNothingLeft());

@@ -1,0 +1,99 @@
+/** A container with a GPU in a pod of CRI-O: saved while it goes on, and restored in another pod. */
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { attempt, run } from '../e2e/support/command.js';
+import { Control, counter, engines } from '../e2e/support/container.js';
+import { Pod } from '../e2e/support/cri.js';
+import { loadGpu } from '../e2e/support/gpu.js';
+import { partTest } from '../e2e/support/part.js';
+import { stepsOf } from '../e2e/support/steps.js';
+import { assertNothingLeft } from '../e2e/support/suite.js';
+import { daemonLogs } from '../kubelet/support/daemon.js';
+import {
+  devicesAnnotation,
+  imageOf,
+  socket,
+  startCrio,
+  writeConfiguration,
+} from './support/crio.js';
+
+const hook = '/usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
+const worker = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
+const sound = /^verified .*barrier=completed/;
+const nodes = ['/dev/kfd', '/dev/dri/renderD128'];
+/** CRI-O gives a restored container no device of its own configuration, so the pod has to name them. */
+const devices = { [devicesAnnotation]: nodes.map((node) => `${node}:${node}:rwm`).join(',') };
+
+/** What administrators look with; the annotation that makes an image of it one of a checkpoint. */
+async function readers(archive: string, runtime: string): Promise<string> {
+  const inspected = JSON.parse(await run('kfd-checkpoint', 'inspect', '--format', 'json', archive));
+  assert.deepEqual(
+    [inspected.gpu_state, inspected.engine, inspected.container_name, inspected.runtime],
+    ['sealed', 'CRI-O', 'job', runtime],
+  );
+  await run('kfd-checkpoint', 'verify', '--quiet', archive);
+  const refused = await attempt('kfd-checkpoint', 'restore', archive);
+  assert.match(`${refused.status} ${refused.stderr}`, /^2 .*podman cannot restore it/);
+  const checked = await attempt('kfd-checkpoint', 'check', '--format', 'json', archive);
+  const report = JSON.parse(checked.stdout);
+  assert.equal(report.restorable, true, checked.stdout);
+  const [annotation] = report.steps
+    .flat()
+    .filter((word: string) => word.startsWith('--annotation'));
+  return annotation.replace('--annotation=', '');
+}
+
+for (const runtime of engines) {
+  partTest(`a pod is saved and comes back (${runtime})`, {}, async (suite) => {
+    if (!existsSync('/etc/crio')) {
+      assert.ok(existsSync(hook), 'podman has its hook');
+      writeConfiguration();
+      await run('kfd-checkpoint', 'configure');
+    }
+    const crio = await startCrio();
+    const control = new Control(`crio-${runtime}`);
+    mkdirSync(control.folder, { recursive: true });
+    const archive = `/tmp/crio-${runtime}.tar`;
+    const image = `localhost/saved-${runtime}:latest`;
+    const start = (name: string, annotations = {}) => Pod.start(name, runtime, annotations, socket);
+    const step = stepsOf(suite);
+    let counted = 0;
+    try {
+      await step('a container goes on after its checkpoint', async () => {
+        const pod = await start(`${runtime}-first`);
+        const job = await pod.run('job', control.folder, worker, {}, nodes);
+        await control.ready();
+        counted = counter(await control.ask('status'));
+        await pod.checkpoint(job, archive);
+        assert.match(await control.ask('verify'), sound);
+        await pod.remove(job);
+        await pod.end();
+      });
+      await step('its archive is read, and becomes an image', async () => {
+        await imageOf(archive, await readers(archive, runtime), image);
+      });
+      for (const [what, from] of Object.entries({ archive, image })) {
+        await step(`a pod that names the ${what} continues it`, async () => {
+          const pod = await start(`${runtime}-${what}`, devices);
+          const job = await pod.run('job', control.folder, worker, {}, nodes, from);
+          const reply = await control.ask('verify');
+          assert.match(reply, sound);
+          assert.ok(counter(reply) >= counted, `${reply}: before, it was ${counted}`);
+          await pod.checkpoint(job, `/tmp/crio-${runtime}-again.tar`);
+          assert.match(await control.ask('verify'), sound);
+          await pod.remove(job);
+          await pod.end();
+        });
+      }
+      await step('nothing is left', () => assertNothingLeft());
+    } catch (error) {
+      await attempt('cp', '-r', daemonLogs, '/var/log/kfd-checkpoint', join('/share'));
+      throw error;
+    } finally {
+      await crio.end('SIGTERM');
+      await loadGpu();
+    }
+  });
+}

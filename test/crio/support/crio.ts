@@ -1,0 +1,69 @@
+/** CRI-O in the guest, set up as an administrator of a node would. It has podman's store of images. */
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { attempt, run, until } from '../../e2e/support/command.js';
+import { Daemon } from '../../kubelet/support/daemon.js';
+
+/** What test/crio.sh has put where the guest sees it. */
+const given = '/repo/build/crio';
+export const program = `${given}/crio`;
+const listen = '/run/crio/crio.sock';
+export const socket = `unix://${listen}`;
+
+/** By this annotation of a pod its containers get devices, where the runtime's settings allow the annotation. */
+export const devicesAnnotation = 'io.kubernetes.cri-o.Devices';
+
+/** Of any image that is there: a pod whose namespaces CRI-O pins has no container of its own. */
+const pauseImage = 'localhost/gpu-worker:latest';
+
+const runtime = (name: string) => `[crio.runtime.runtimes.${name}]
+runtime_path = "/usr/bin/${name}"
+allowed_annotations = ["${devicesAnnotation}"]
+`;
+
+const configuration = `[crio]
+internal_wipe = false
+[crio.api]
+listen = "${listen}"
+[crio.runtime]
+default_runtime = "crun"
+cgroup_manager = "cgroupfs"
+conmon_cgroup = "pod"
+pinns_path = "${given}/pinns"
+${runtime('crun')}${runtime('runc')}[crio.image]
+pause_image = "${pauseImage}"
+[crio.checkpoint_restore]
+container_level_enabled = "checkpoint_restore"
+`;
+
+/** The file alone: the host has CRI-O then, and nothing runs. */
+export function writeConfiguration(): void {
+  mkdirSync('/etc/crio', { recursive: true });
+  writeFileSync('/etc/crio/crio.conf', configuration);
+}
+
+/** Returns when it answers. */
+export async function startCrio(): Promise<Daemon> {
+  const daemon = new Daemon(program, []);
+  const answers = async () => {
+    daemon.assertAlive();
+    return (await attempt('test', '-S', listen)).status === 0;
+  };
+  try {
+    await until('CRI-O', answers, 60);
+  } catch (error) {
+    await daemon.end();
+    throw error;
+  }
+  return daemon;
+}
+
+/** An image of a checkpoint's archive, by the steps that `check` prints, in podman's words. */
+export async function imageOf(archive: string, annotation: string, name: string): Promise<void> {
+  const context = '/tmp/crio-image';
+  mkdirSync(context, { recursive: true });
+  await run('cp', archive, `${context}/checkpoint.tar`);
+  writeFileSync(`${context}/Containerfile`, 'FROM scratch\nADD checkpoint.tar /\n');
+  await run('podman', 'build', '-q', '--annotation', annotation, '-t', name, context);
+  await run('rm', '-r', context);
+}
