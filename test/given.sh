@@ -8,3 +8,8 @@ put_in_place() {
 	shift
 	rm -rf "$folder" && mkdir -p "$folder" && cp "$@" "$folder" && chmod +x "$folder"/*
 }
+
+# given_containerd: the build that CONTAINERD names replaces the second containerd of the guest.
+given_containerd() {
+	put_in_place build/containerd "$CONTAINERD"/{containerd,ctr,containerd-shim-runc-v2}
+}

@@ -4,8 +4,10 @@
 # kube-apiserver and etcd; all three run on Debian 13. KUBELET, KUBE_APISERVER and ETCD may name files instead. Nothing
 # of them is in this repository. The last line has the totals. Logs are kept in build/test-logs.
 # --newest: the guest has the newest containerd, runc and CRIU of Debian sid and experimental.
+# CONTAINERD=DIR: with containerd, ctr and containerd-shim-runc-v2 of this folder, which run on Debian 13.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/given.sh"
 
 newest=()
 if [ "${1-}" = --newest ]; then newest=(--newest) && shift; fi
@@ -25,8 +27,8 @@ if [ -z "$kubelet" ]; then
 	exit 2
 fi
 
-# put_in_place: copies what was given to where the guest sees it.
-put_in_place() {
+# given_kubelet: copies what was given to where the guest sees it.
+given_kubelet() {
 	local folder=build/kubelet
 	rm -rf "$folder" && mkdir -p "$folder" && cp "$kubelet" "$folder/kubelet" || return 1
 	local pair file
@@ -39,9 +41,12 @@ put_in_place() {
 
 cd "$REPO" || exit 1
 forget_logs
-if suite set-up one set_up && suite installation one packaging/stage.sh && suite kubelet-given one put_in_place &&
+words=()
+[ -z "${CONTAINERD-}" ] || words=(--given-containerd)
+if suite set-up one set_up && suite installation one packaging/stage.sh && suite kubelet-given one given_kubelet &&
+	{ [ ${#words[@]} = 0 ] || suite containerd-given one given_containerd; } &&
 	{ [ ${#newest[@]} = 0 ] || suite newest-guest one newest_guest; }; then
-	suite kubelet tap in_guest "${newest[@]}" --timeout 5400 -- dist/test/kubelet/main.js "$@"
+	suite kubelet tap in_guest "${newest[@]}" --timeout 5400 -- dist/test/kubelet/main.js "${words[@]}" "$@"
 else
 	not_run kubelet "there is nothing to install in the guest"
 fi

@@ -7,11 +7,12 @@ import { onNextKernel, showRelease } from './support/gpu.js';
 import { calmScheduler, loadImage } from './support/guest.js';
 import { load } from './support/part.js';
 import { install } from './support/product.js';
-import { releases, useNextCriu } from './support/releases.js';
+import { releases, useGivenContainerd, useNextCriu } from './support/releases.js';
 
 calmScheduler();
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 if (process.argv.includes('--next-criu')) await useNextCriu();
+if (process.argv.includes('--given-containerd')) await useGivenContainerd();
 const [manager, releasesHere] = await Promise.all([
   run('podman', 'info', '-f', '{{.Host.CgroupManager}}'),
   releases(),

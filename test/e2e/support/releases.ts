@@ -1,7 +1,8 @@
 /** What a run of the scenarios is a result for: releases of the kernel and of all programs that take part. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { release } from 'node:os';
+import { join } from 'node:path';
 import { parseVersion } from '../../../src/runtime/versions.js';
 import { attempt, run } from './command.js';
 import { usualGpu } from './gpu.js';
@@ -22,6 +23,19 @@ export function withNextRocr(command: string): string {
 /** The CRIU of the whole run is then the next one. */
 export async function useNextCriu(): Promise<void> {
   await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
+}
+
+/** A build of containerd that the user names; test/given.sh has put it there. */
+const givenContainerd = '/repo/build/containerd';
+const nextContainerd = '/opt/next/usr/bin';
+
+/** The next containerd of the whole run is then that build; runc stays. */
+export async function useGivenContainerd(): Promise<void> {
+  for (const program of readdirSync(givenContainerd)) {
+    await run('mount', '--bind', join(givenContainerd, program), join(nextContainerd, program));
+  }
+  const version = await run(join(nextContainerd, 'containerd'), '--version');
+  console.log(`# the next containerd is ${version.split(' ')[2]}`);
 }
 
 const programs = ['podman', 'crun', 'runc', 'containerd', 'criu'] as const;
