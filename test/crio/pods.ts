@@ -26,6 +26,9 @@ const nodes = ['/dev/kfd', '/dev/dri/renderD128'];
 /** CRI-O gives a restored container no device of its own configuration, so the pod has to name them. */
 const devices = { [devicesAnnotation]: nodes.map((node) => `${node}:${node}:rwm`).join(',') };
 
+/** A kubelet always gives it. CRI-O adds it by itself, and wants it for a restore then. */
+const mounts = [{ container_path: '/etc/hosts', host_path: '/etc/hosts' }];
+
 /** What administrators look with; the annotation that makes an image of it one of a checkpoint. */
 async function readers(archive: string, runtime: string): Promise<string> {
   const inspected = JSON.parse(await run('kfd-checkpoint', 'inspect', '--format', 'json', archive));
@@ -63,7 +66,7 @@ for (const runtime of engines) {
     try {
       await step('a container goes on after its checkpoint', async () => {
         const pod = await start(`${runtime}-first`);
-        const job = await pod.run('job', control.folder, worker, {}, nodes);
+        const job = await pod.run('job', control.folder, worker, { mounts });
         await control.ready();
         counted = counter(await control.ask('status'));
         await pod.checkpoint(job, archive);
@@ -74,10 +77,20 @@ for (const runtime of engines) {
       await step('its archive is read, and becomes an image', async () => {
         await imageOf(archive, await readers(archive, runtime), image);
       });
+      await step('a pod without the devices is refused', async () => {
+        const pod = await start(`${runtime}-without`);
+        const error = await pod.run('job', control.folder, worker, { from: image, mounts }).then(
+          () => 'it runs',
+          (failure: Error) => failure.message,
+        );
+        console.log(`# without devices: ${error}`);
+        assert.match(error, /failed to restore/);
+        await pod.end();
+      });
       for (const [what, from] of Object.entries({ archive, image })) {
         await step(`a pod that names the ${what} continues it`, async () => {
           const pod = await start(`${runtime}-${what}`, devices);
-          const job = await pod.run('job', control.folder, worker, {}, nodes, from);
+          const job = await pod.run('job', control.folder, worker, { from, mounts });
           const reply = await control.ask('verify');
           assert.match(reply, sound);
           assert.ok(counter(reply) >= counted, `${reply}: before, it was ${counted}`);

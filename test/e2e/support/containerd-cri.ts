@@ -56,7 +56,7 @@ async function podOfItsOwn(
 ): Promise<void> {
   const annotations = { 'io.kfd-checkpoint.restore-from/job': image };
   const pod = await Pod.start('pod-again', 'kfd', annotations);
-  const job = await pod.run('job', control.folder, command, {}, gpus?.again);
+  const job = await pod.run('job', control.folder, command, { gpu: gpus?.again });
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
   await pod.remove(job);
   await pod.end();
@@ -76,7 +76,7 @@ export async function podLife(containerd: Containerd, gpus?: PodGpus): Promise<v
   mkdirSync(control.folder, { recursive: true });
   const pod = await Pod.start('pod', 'kfd');
   const command = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
-  const first = await pod.run('first', control.folder, command, {}, gpus?.first);
+  const first = await pod.run('first', control.folder, command, { gpu: gpus?.first });
   await control.ready();
   const proxies = (await shimsLeft()).filter((line) => line.includes('dist/shim/'));
   assert.equal(proxies.length, 1, `one proxy for all of a pod: ${proxies.join(', ')}`);
@@ -90,8 +90,10 @@ export async function podLife(containerd: Containerd, gpus?: PodGpus): Promise<v
   await run('tar', '-C', folder, '-xf', archive);
   const image = `${folder}/checkpoint`;
   await run('kfd-checkpoint', 'verify', image);
-  const annotation = { 'io.kfd-checkpoint.restore-from': image };
-  const again = await pod.run('again', control.folder, command, annotation, gpus?.again);
+  const again = await pod.run('again', control.folder, command, {
+    annotations: { 'io.kfd-checkpoint.restore-from': image },
+    gpu: gpus?.again,
+  });
   assert.match(await control.ask('verify'), /^verified .*barrier=completed/);
   gpus?.look(Number(/^\d+/m.exec(await run('ctr', '-n', 'k8s.io', 'task', 'ps', again))?.[0]));
   await pod.remove(again);

@@ -16,6 +16,17 @@ type RuntimeService = new (address: string, credentials: unknown) => Client & Re
 /** Network and processes as a pod of the host network has them: nothing has to be set up for it. */
 const namespaces = { namespace_options: { network: 2, pid: 1 } };
 
+const usualGpu = ['/dev/kfd', '/dev/dri/renderD128'];
+
+export interface ContainerOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Nodes and CDI names. */
+  readonly gpu?: readonly string[] | undefined;
+  /** Its image. */
+  readonly from?: string;
+  readonly mounts?: readonly { readonly container_path: string; readonly host_path: string }[];
+}
+
 export class Pod {
   readonly #service: InstanceType<RuntimeService>;
   readonly #config: object;
@@ -53,16 +64,12 @@ export class Pod {
     return this.#id;
   }
 
-  /**
-   * A container of the image `from` with these nodes and CDI devices, and this folder of the host as its /ctl; its id.
-   */
+  /** A container with this folder of the host as its /ctl; its id. */
   async run(
     name: string,
     folder: string,
     command: readonly string[],
-    annotations: Readonly<Record<string, string>> = {},
-    gpu: readonly string[] = ['/dev/kfd', '/dev/dri/renderD128'],
-    from = image,
+    { annotations = {}, gpu = usualGpu, from = image, mounts = [] }: ContainerOptions = {},
   ): Promise<string> {
     const isNode = (name: string) => name.startsWith('/');
     const devices = gpu.filter(isNode).map((path) => ({
@@ -75,7 +82,7 @@ export class Pod {
       image: { image: from },
       command,
       annotations,
-      mounts: [{ container_path: '/ctl', host_path: folder }],
+      mounts: [{ container_path: '/ctl', host_path: folder }, ...mounts],
       devices,
       CDI_devices: gpu.filter((name) => !isNode(name)).map((name) => ({ name })),
       log_path: `${name}.log`,
