@@ -108,6 +108,6 @@ export async function containerd(): Promise<Record<string, unknown>> {
       private_bytes: { fresh, used },
     };
   } finally {
-    daemon.stop();
+    await daemon.stop();
   }
 }

@@ -203,7 +203,7 @@ test('CDI: containerd', async (suite) => {
         await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
         await meetComplaint(pinnedEventsPage);
       } finally {
-        containerd.stop();
+        await containerd.stop();
         rmSync(images, { recursive: true, force: true });
         await loadGpu();
       }

@@ -76,7 +76,7 @@ partTest('for long', {}, async (suite) => {
     });
     await suite.test('a pod of Kubernetes', { skip }, () => podLife(containerd));
   } finally {
-    containerd.stop();
+    await containerd.stop();
     await run('kfd-checkpoint', 'configure');
   }
 });

@@ -65,6 +65,6 @@ test('containerd: tasks move', async (suite) => {
     });
     await until('the end of the shims', async () => (await shimsLeft()).length === 0, 20);
   } finally {
-    containerd.stop();
+    await containerd.stop();
   }
 });

@@ -205,7 +205,7 @@ partTest('two shims', { concurrency: true }, async (suite) => {
     );
     await assertNothingLeft();
   } finally {
-    containerd.stop();
+    await containerd.stop();
     await run('kfd-checkpoint', 'configure');
   }
 });

@@ -77,7 +77,7 @@ export class ContainerdSubject implements Subject {
     await this.#end();
     await attempt('ctr', 'images', 'rm', saved);
     this.#hasSaved = false;
-    this.#daemon?.stop();
+    await this.#daemon?.stop();
     this.#daemon = undefined;
   }
 

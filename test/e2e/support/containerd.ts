@@ -131,10 +131,17 @@ export class Containerd {
     this.#events = listen();
   }
 
-  stop(): void {
-    this.#events.kill();
-    this.#daemon.kill();
+  /** Returns when it has ended: until then it answers, and the next one waits for its database. */
+  async stop(): Promise<void> {
     process.env['PATH'] = usualPath;
+    this.#events.kill();
+    const { exitCode, signalCode } = this.#daemon;
+    if (exitCode !== null || signalCode !== null) return;
+    const ended = once(this.#daemon, 'close');
+    this.#daemon.kill();
+    const hangs = setTimeout(() => this.#daemon.kill('SIGKILL'), 30_000);
+    await ended;
+    clearTimeout(hangs);
   }
 }
 

@@ -85,7 +85,7 @@ export class Node {
       await plugin.register();
       return new Node({ kubelet, plugin, containerd, api });
     } catch (error) {
-      containerd.stop();
+      await containerd.stop();
       await api?.stop();
       throw error;
     }
@@ -129,7 +129,7 @@ export class Node {
     for (const id of (await ctr('task', 'ls', '-q')).split('\n').filter(Boolean)) {
       await attempt('ctr', '-n', 'k8s.io', 'task', 'rm', '-f', id);
     }
-    this.#containerd.stop();
+    await this.#containerd.stop();
     await this.#api?.stop();
     for (const name of archives()) rmSync(join(checkpoints, name));
   }
