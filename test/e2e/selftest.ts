@@ -101,7 +101,7 @@ for (const [name, { gpu, stages, refused }] of Object.entries(kinds)) {
       if (refused === undefined) await passes(stages);
       else await isRefused(refused, stages);
     } finally {
-      containerd?.stop();
+      await containerd?.stop();
       await hideRelease();
     }
   });
