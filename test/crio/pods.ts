@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { attempt, run } from '../e2e/support/command.js';
 import { Control, counter, engines } from '../e2e/support/container.js';
 import { Pod } from '../e2e/support/cri.js';
 import { loadGpu } from '../e2e/support/gpu.js';
 import { partTest } from '../e2e/support/part.js';
 import { stepsOf } from '../e2e/support/steps.js';
-import { assertNothingLeft } from '../e2e/support/suite.js';
+import { assertNothingLeft, keepEvidence } from '../e2e/support/suite.js';
 import { daemonLogs } from '../kubelet/support/daemon.js';
 import {
   devicesAnnotation,
@@ -116,7 +115,7 @@ for (const runtime of engines) {
       });
       await step('nothing is left', () => assertNothingLeft());
     } catch (error) {
-      await attempt('cp', '-r', daemonLogs, '/var/log/kfd-checkpoint', join('/share'));
+      await keepEvidence(`pods (${runtime})`, daemonLogs);
       throw error;
     } finally {
       await crio.end('SIGTERM');

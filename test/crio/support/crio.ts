@@ -10,7 +10,7 @@ export const program = `${given}/crio`;
 const listen = '/run/crio/crio.sock';
 export const socket = `unix://${listen}`;
 
-/** By this annotation of a pod its containers get devices, where the runtime's settings allow the annotation. */
+/** By this annotation of a pod its containers get devices, where CRI-O allows the annotation and the nodes. */
 export const devicesAnnotation = 'io.kubernetes.cri-o.Devices';
 
 /** Of any image that is there: a pod whose namespaces CRI-O pins has no container of its own. */
@@ -30,6 +30,7 @@ default_runtime = "crun"
 cgroup_manager = "cgroupfs"
 conmon_cgroup = "pod"
 pinns_path = "${given}/pinns"
+allowed_devices = ["/dev/kfd", "/dev/dri/renderD128"]
 ${runtime('crun')}${runtime('runc')}[crio.image]
 pause_image = "${pauseImage}"
 [crio.checkpoint_restore]

@@ -70,11 +70,11 @@ async function inLane(
   }
 }
 
-/** What a failure left in the guest goes to the host's share before it is cleaned away. */
-async function keepEvidence(name: string): Promise<void> {
+/** What a failure left in the guest, and `logs`, goes to the host's share before it is cleaned away. */
+export async function keepEvidence(name: string, ...logs: readonly string[]): Promise<void> {
   const folder = join('/share', name.replaceAll(/[^\w]+/g, '-'));
   mkdirSync(folder, { recursive: true });
-  await attempt('cp', '-r', '/var/log/kfd-checkpoint', folder);
+  await attempt('cp', '-r', '/var/log/kfd-checkpoint', ...logs, folder);
   await attempt(
     'sh',
     '-c',
