@@ -78,12 +78,14 @@ export function podInWords({ annotation, image }: PodNeeds): string {
 
 /**
  * CRI-O makes the container of a checkpoint without the devices of the pod (server/container_restore.go:
- * CRImportCheckpoint, August 2026).
+ * CRImportCheckpoint, August 2026). CRIU makes the nodes that the checkpoint has in its /dev.
  */
 export const crioRisk: Mismatch = {
   code: 'E_UNSUPPORTED_STATE',
-  message: 'CRI-O was never tried with a GPU, and gives a restored container no devices of its pod',
-  hint: 'make the pod privileged, or name the devices in additional_devices of CRI-O',
+  message:
+    'CRI-O gives a restored container no devices of its pod: it goes on with the GPU of the checkpoint, ' +
+    'whatever the pod was allotted, and opens no GPU anew',
+  hint: "name the nodes in the pod's annotation io.kubernetes.cri-o.Devices (docs/kubernetes.md)",
 };
 
 /** `path`: of an archive, undefined for an image. Throws E_USAGE for what podman cannot restore. */

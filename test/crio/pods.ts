@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { attempt, run } from '../e2e/support/command.js';
 import { Control, counter, engines } from '../e2e/support/container.js';
 import { Pod } from '../e2e/support/cri.js';
@@ -68,8 +69,13 @@ async function readers(archive: string, runtime: string): Promise<string> {
 for (const runtime of engines) {
   partTest(`a pod is saved and comes back (${runtime})`, {}, async (suite) => {
     if (!existsSync('/etc/crio')) {
-      assert.ok(existsSync(hook), 'podman has its hook');
+      assert.ok(existsSync(hook), 'podman has its hook, with which CRI-O does not start');
       writeConfiguration();
+      await assert.rejects(startCrio(), /has ended/);
+      assert.match(
+        readFileSync(join(daemonLogs, 'crio.log'), 'utf8'),
+        /unknown stage \W*precreate/,
+      );
       await run('kfd-checkpoint', 'configure');
     }
     const crio = await startCrio();
