@@ -30,7 +30,15 @@ console.log(
 );
 
 // As the last one: after it containerd 2.1.9 does not find the test image by its name, although it has that name.
-const parts = ['checkpoint', 'time-out', 'interrupted', 'cluster', 'other-node', 'as-image'];
+const parts = [
+  'checkpoint',
+  'time-out',
+  'interrupted',
+  'cluster',
+  'other-node',
+  'daemon-set',
+  'as-image',
+];
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 for (const part of parts) {
   if (wanted.length === 0 || wanted.includes(part)) await load(part, 'kubelet');

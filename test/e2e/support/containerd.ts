@@ -60,12 +60,15 @@ function writeConfig(begin: string, ...disabled: string[]): void {
   writeFileSync(config, `${begin}\n${folders}disabled_plugins = [${names}]\n`);
 }
 
+/** Where `configure containerd` writes. */
+const imports = ['/etc/containerd/config.toml', '/etc/containerd/conf.d/*.toml'];
+
 /**
  * Has the next release serve Kubernetes' interface, too, from the next start on: with what `configure` has written,
  * and these tables.
  */
 export function serveKubernetes(tables: string): void {
-  writeConfig('version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]');
+  writeConfig(`version = 3\nimports = ${JSON.stringify(imports)}`);
   appendFileSync(config, tables);
 }
 

@@ -21,6 +21,11 @@ export async function install(): Promise<void> {
   await run('kfd-checkpoint', 'configure');
 }
 
+/** All of it goes, also what `configure` has written. */
+export async function uninstall(): Promise<void> {
+  await run('bash', '/repo/packaging/uninstall.sh');
+}
+
 /** How many sessions have ever logged. */
 export function sessionCount(): number {
   return existsSync(logs) ? readdirSync(logs).filter((name) => name.endsWith('.log')).length : 0;

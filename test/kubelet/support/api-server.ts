@@ -1,4 +1,4 @@
-/** A cluster of one node: an API server over etcd. There is no scheduler and no controller: pods name their node. */
+/** A cluster of one node: an API server over etcd. Pods name their node, where there is no scheduler. */
 
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -8,7 +8,7 @@ import { until } from '../../e2e/support/command.js';
 import { binary } from './binaries.js';
 import { Daemon } from './daemon.js';
 import { type Answer, adminToken, ask } from './https.js';
-import { nodeName } from './kubelet.js';
+import { nodeName, type PodStatus } from './kubelet.js';
 import { manifest, type PodOptions } from './pod.js';
 
 const folder = '/var/lib/containers/cluster';
@@ -63,11 +63,38 @@ const flags = [
   '--profiling=false',
 ];
 
+export interface ClusterOptions {
+  /** A scheduler, and the controllers that make pods of a DaemonSet and remove them. */
+  readonly withControllers?: boolean;
+}
+
+const asAdmin = ['--kubeconfig', kubeconfig, '--leader-elect=false', '--secure-port=0'];
+const controllers = ['daemonset-controller', 'garbage-collector-controller'];
+
+/** Where the API server has objects of these kinds. */
+const collections: Readonly<Record<string, (namespace: string) => string>> = {
+  Namespace: () => '/api/v1/namespaces',
+  RuntimeClass: () => '/apis/node.k8s.io/v1/runtimeclasses',
+  Pod: (namespace) => `/api/v1/namespaces/${namespace}/pods`,
+  DaemonSet: (namespace) => `/apis/apps/v1/namespaces/${namespace}/daemonsets`,
+};
+
+export interface KubernetesObject {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+function collectionOf({ kind, metadata: { namespace = 'default' } }: KubernetesObject): string {
+  const path = collections[kind]?.(namespace);
+  if (path === undefined) throw new Error(`${kind}: not known here`);
+  return path;
+}
+
 export class ApiServer {
   readonly #daemons: Daemon[] = [];
 
-  /** Returns when it answers and has a RuntimeClass of ours. */
-  static async start(): Promise<ApiServer> {
+  /** Returns when it answers. */
+  static async start({ withControllers = false }: ClusterOptions = {}): Promise<ApiServer> {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     writeFiles();
@@ -86,17 +113,46 @@ export class ApiServer {
         new Daemon(binary('kube-apiserver'), flags),
       );
       await until('the API server', () => server.#isReady(), 400, 500);
-      await server.create('/apis/node.k8s.io/v1/runtimeclasses', {
-        apiVersion: 'node.k8s.io/v1',
-        kind: 'RuntimeClass',
-        metadata: { name: runtimeClass },
-        handler: 'kfd',
-      });
+      if (withControllers) {
+        server.#daemons.push(
+          new Daemon(binary('kube-scheduler'), asAdmin),
+          new Daemon(binary('kube-controller-manager'), [
+            ...asAdmin,
+            `--controllers=${controllers}`,
+          ]),
+        );
+      }
     } catch (error) {
       await server.stop();
       throw error;
     }
     return server;
+  }
+
+  /** As `kubectl apply -f` of what is not there yet. */
+  async apply(...objects: readonly KubernetesObject[]): Promise<void> {
+    for (const object of objects) await this.create(collectionOf(object), object);
+  }
+
+  /** As `kubectl delete -f`. */
+  async withdraw(object: KubernetesObject): Promise<void> {
+    const path = `${collectionOf(object)}/${object.metadata.name}`;
+    const { status, body } = await ask(port, path, { method: 'DELETE' });
+    assert.ok(status === 200 || status === 202, body);
+  }
+
+  /** All pods of a namespace. */
+  async podsIn(namespace: string): Promise<readonly PodStatus[]> {
+    const { body } = await ask(port, `/api/v1/namespaces/${namespace}/pods`);
+    return (JSON.parse(body) as { items: PodStatus[] }).items;
+  }
+
+  /** A RuntimeClass of ours. */
+  async makeRuntimeClass(): Promise<void> {
+    const metadata = { name: runtimeClass };
+    const kind = 'RuntimeClass';
+    const object = { apiVersion: 'node.k8s.io/v1', kind, metadata, handler: 'kfd' };
+    await this.apply(object);
   }
 
   async create(path: string, body: object): Promise<void> {

@@ -72,6 +72,8 @@ export interface KubeletOptions {
   readonly limitS?: number;
   /** How it finds the API server; without it there is none. */
   readonly kubeconfig?: string;
+  /** Of its node. */
+  readonly label?: string;
 }
 
 export class Kubelet {
@@ -146,9 +148,14 @@ export class Kubelet {
   }
 
   /** The kubelet's checkpoint interface. `timeoutS` is the caller's word, as a part of the address. */
-  checkpoint(pod: string, timeoutS?: number, signal?: AbortSignal): Promise<Answer> {
+  checkpoint(
+    pod: string,
+    timeoutS?: number,
+    signal?: AbortSignal,
+    container = 'job',
+  ): Promise<Answer> {
     const query = timeoutS === undefined ? '' : `?timeout=${timeoutS}`;
-    const path = `/checkpoint/default/${pod}/job${query}`;
+    const path = `/checkpoint/default/${pod}/${container}${query}`;
     return ask(port, path, { method: 'POST', ...(signal && { signal }) });
   }
 
@@ -161,9 +168,12 @@ export class Kubelet {
   }
 }
 
-function spawnKubelet({ limitS = usualLimitS, kubeconfig }: KubeletOptions): Daemon {
+function spawnKubelet({ limitS = usualLimitS, kubeconfig, label }: KubeletOptions): Daemon {
   writeFileSync(configFile, JSON.stringify(settings(limitS)));
-  const cluster = kubeconfig === undefined ? [] : ['--kubeconfig', kubeconfig];
+  const cluster = [
+    ...(kubeconfig === undefined ? [] : ['--kubeconfig', kubeconfig]),
+    ...(label === undefined ? [] : ['--node-labels', label]),
+  ];
   const flags = ['--config', configFile, '--hostname-override', nodeName, '--v', '3'];
   return new Daemon(binary('kubelet'), [...flags, ...cluster]);
 }

@@ -12,6 +12,7 @@ import {
 } from '../../e2e/support/containerd.js';
 import { importPodImages, pinnedPause } from '../../e2e/support/containerd-cri.js';
 import { type Gpu, loadGpu } from '../../e2e/support/gpu.js';
+import { install, uninstall } from '../../e2e/support/product.js';
 import { assertNothingLeft } from '../../e2e/support/suite.js';
 import { ApiServer, kubeconfig } from './api-server.js';
 import { daemonLogs } from './daemon.js';
@@ -27,6 +28,16 @@ const ourDefault = `[plugins."io.containerd.cri.v1.runtime".containerd]
 /** What a program answers whose contents are right, and whose dispatch was finished after a restore. */
 export const sound = /^verified .*barrier=completed/;
 
+/** containerd's own file, of an administrator who has changed nothing. */
+export const emptyConfig = 'version = 3\n';
+
+/** That of AMD's GPU operator for nodes with a GPU. */
+const gpuLabel = 'feature.node.kubernetes.io/amd-gpu=true';
+
+/** By hand, as docs/kubernetes.md says. */
+const setUp = () =>
+  run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1', '--pod-annotations');
+
 export interface NodeOptions {
   readonly gpu?: Gpu;
   /** How many GPUs there are. */
@@ -34,6 +45,8 @@ export interface NodeOptions {
   readonly means?: Means;
   /** With an API server, whose RuntimeClass names our runtime; the stock one is the default then. */
   readonly inCluster?: boolean;
+  /** In a cluster with controllers and a node on which nothing of ours is installed. */
+  readonly bare?: boolean;
 }
 
 export class Node {
@@ -41,14 +54,17 @@ export class Node {
   readonly plugin: DevicePlugin;
   readonly #containerd: Containerd;
   readonly #api: ApiServer | undefined;
+  readonly #bare: boolean;
 
   private constructor(parts: {
     kubelet: Kubelet;
     plugin: DevicePlugin;
     containerd: Containerd;
     api: ApiServer | undefined;
+    bare: boolean;
   }) {
     this.kubelet = parts.kubelet;
+    this.#bare = parts.bare;
     this.plugin = parts.plugin;
     this.#containerd = parts.containerd;
     this.#api = parts.api;
@@ -59,36 +75,38 @@ export class Node {
     return this.#api;
   }
 
-  /** With a set up containerd, as docs/kubernetes.md says. */
   static async start(options: NodeOptions = {}): Promise<Node> {
     if (options.gpu !== undefined) await loadGpu(options.gpu);
     mkdirSync('/etc/containerd', { recursive: true });
     // That of the distribution has lines of another version.
-    writeFileSync('/etc/containerd/config.toml', 'version = 3\n');
-    await run(
-      'kfd-checkpoint',
-      'configure',
-      'containerd',
-      '--containerd',
-      '2.1',
-      '--pod-annotations',
-    );
-    const api = options.inCluster ? await ApiServer.start() : undefined;
+    writeFileSync('/etc/containerd/config.toml', emptyConfig);
+    const { inCluster = false, bare = false } = options;
+    await (bare ? uninstall() : setUp());
+    const api = inCluster || bare ? await ApiServer.start({ withControllers: bare }) : undefined;
     const containerd = await Containerd.start();
     try {
-      serveKubernetes(pinnedPause + (options.inCluster ? '' : ourDefault));
+      if (inCluster) await api?.makeRuntimeClass();
+      serveKubernetes(pinnedPause + (api === undefined ? ourDefault : ''));
       await containerd.restart(nextRelease);
       // A kubelet may have removed them.
       await importPodImages();
-      const kubelet = await Kubelet.start(options.inCluster ? { kubeconfig } : {});
+      const kubelet = await Kubelet.start({
+        ...(api === undefined ? {} : { kubeconfig }),
+        ...(bare ? { label: gpuLabel } : {}),
+      });
       const plugin = new DevicePlugin(options.gpus ?? 1, options.means ?? 'nodes');
       await plugin.register();
-      return new Node({ kubelet, plugin, containerd, api });
+      return new Node({ kubelet, plugin, containerd, api, bare });
     } catch (error) {
       await containerd.stop();
       await api?.stop();
       throw error;
     }
+  }
+
+  /** Pods go on meanwhile. */
+  restartContainerd(): Promise<void> {
+    return this.#containerd.restart();
   }
 
   /** With the device plugin, which has to tell the new kubelet of itself. */
@@ -132,6 +150,7 @@ export class Node {
     await this.#containerd.stop();
     await this.#api?.stop();
     for (const name of archives()) rmSync(join(checkpoints, name));
+    if (this.#bare) await install();
   }
 }
 
@@ -141,8 +160,8 @@ export function archives(): string[] {
 }
 
 /** Asks the kubelet for a checkpoint, which must succeed; the archive. */
-export async function saved({ kubelet }: Node, pod: string): Promise<string> {
-  const { status, body } = await kubelet.checkpoint(pod);
+export async function saved({ kubelet }: Node, pod: string, container?: string): Promise<string> {
+  const { status, body } = await kubelet.checkpoint(pod, undefined, undefined, container);
   assert.equal(status, 200, body);
   const [archive = ''] = (JSON.parse(body) as { items: string[] }).items;
   assert.match(archive, /^\/var\/lib\/kubelet\/checkpoints\/checkpoint-.*\.tar$/);
