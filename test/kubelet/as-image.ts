@@ -16,7 +16,7 @@ import { ctr } from './support/state.js';
 const pulled = `${registryHost}/gpu-worker:latest`;
 const asImage = 'localhost/saved-pod:latest';
 
-/** containerd 2.4 has taken this way out ("cri: remove restore in CreateContainer", 91be73ba6); the annotation stays. */
+/** containerd 2.4 has taken this way out ("cri: remove restore in CreateContainer"); the annotation stays. */
 async function noRestoreByImage(): Promise<string | undefined> {
   const version = parseVersion(await run(`${nextRelease}/containerd`, '--version'));
   return version === undefined || isOlder(version, '2.4')
