@@ -39,8 +39,9 @@ onNode('on another node', { gpus: 2 }, async (node, step) => {
     await takeMajor();
     await loadGpu(gpuWith('vram_mb=16,1024', 'first_slot=7'));
     assert.notEqual(numberOf('/dev/kfd'), before);
-    await node.restartKubelet('SIGTERM');
+    // Before a kubelet hears of the plugin: it would give away what it has heard of first.
     plugin.offer(1);
+    await node.restartKubelet('SIGTERM');
     const annotations = restoreFrom(image);
     kubelet.add({ name: 'there', control, command: ['false'], annotations });
     const root = `/proc/${await firstPid(await kubelet.running('there-lab'))}/root/dev`;
