@@ -1,7 +1,9 @@
 /** CRI-O in the guest, set up as an administrator of a node would. It has podman's store of images. */
 
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { attempt, run, until } from '../../e2e/support/command.js';
+import { promisify } from 'node:util';
+import { Client, credentials } from '@grpc/grpc-js';
+import { run, until } from '../../e2e/support/command.js';
 import { Daemon } from '../../kubelet/support/daemon.js';
 
 /** What test/crio.sh has put where the guest sees it. */
@@ -43,12 +45,25 @@ export function writeConfiguration(): void {
   writeFileSync('/etc/crio/crio.conf', configuration);
 }
 
+/** Whether somebody serves there. CRI-O listens before it knows whether it can start. */
+async function isServed(): Promise<boolean> {
+  const client = new Client(socket, credentials.createInsecure());
+  try {
+    await promisify(client.waitForReady.bind(client))(Date.now() + 1000);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    client.close();
+  }
+}
+
 /** Returns when it answers. */
 export async function startCrio(): Promise<Daemon> {
   const daemon = new Daemon(program, []);
-  const answers = async () => {
+  const answers = () => {
     daemon.assertAlive();
-    return (await attempt('test', '-S', listen)).status === 0;
+    return isServed();
   };
   try {
     await until('CRI-O', answers, 60);
