@@ -124,7 +124,7 @@ for (const runtime of engines) {
       await keepEvidence(`pods (${runtime})`, daemonLogs);
       throw error;
     } finally {
-      await crio.end('SIGTERM');
+      await crio.end();
       await loadGpu();
     }
   });
