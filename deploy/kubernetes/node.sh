@@ -5,6 +5,8 @@
 #   POD_ANNOTATIONS   (no) yes: pods may name the image that they are restored from
 #   CONTAINERD_UNIT   (containerd.service) what is restarted when its configuration has changed
 set -eu
+# Of the node's commands: the image may have set another one.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 prefix=${PREFIX:-/usr/local} unit=${CONTAINERD_UNIT:-containerd.service}
 own=$prefix/lib/kfd-checkpoint program=$prefix/bin/kfd-checkpoint
 payload=${0%/*}/payload

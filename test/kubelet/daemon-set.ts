@@ -1,8 +1,17 @@
 /** deploy/kubernetes in a cluster with a scheduler and controllers: it sets a node up, and undoes that at its end. */
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { run, until } from '../e2e/support/command.js';
+import { nextRelease } from '../e2e/support/containerd.js';
 import { noControllers } from './support/binaries.js';
 import { emptyConfig, saved, sound, unpacked } from './support/node.js';
 import { onNode } from './support/on-node.js';
@@ -17,8 +26,12 @@ const ownConfig = '/etc/containerd/config.toml';
 const systemctl = '/usr/local/bin/systemctl';
 const asked = '/run/asked-of-systemctl';
 
-function standInForSystemd(): void {
+/** The one that this node runs is not in PATH, but an older one is, whose release decides what is written. */
+const containerd = '/usr/local/bin/containerd';
+
+function standIn(): void {
   mkdirSync('/usr/local/bin', { recursive: true });
+  symlinkSync(`${nextRelease}/containerd`, containerd);
   writeFileSync(systemctl, `#!/bin/sh\necho "$*" >>${asked}\n`);
   chmodSync(systemctl, 0o755);
 }
@@ -38,7 +51,7 @@ onNode('the DaemonSet', { bare: true, skip: noControllers }, async (node, step) 
     await node.restartContainerd();
   };
   try {
-    standInForSystemd();
+    standIn();
     await step('it sets the node up, and containerd is restarted once', async () => {
       await importDaemonImage();
       await api.apply(...objects);
@@ -80,7 +93,7 @@ onNode('the DaemonSet', { bare: true, skip: noControllers }, async (node, step) 
       assert.equal(readFileSync(ownConfig, 'utf8'), emptyConfig);
     });
   } finally {
-    rmSync(systemctl, { force: true });
+    for (const path of [systemctl, containerd]) rmSync(path, { force: true });
     rmSync('/var/lib/kfd-images', { recursive: true, force: true });
   }
 });
