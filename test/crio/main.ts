@@ -25,4 +25,4 @@ console.log(
     .map((pair) => pair.join(' '))
     .join(', ')}`,
 );
-await load('pods', 'crio');
+for (const part of ['pods', 'kubelet']) await load(part, 'crio');

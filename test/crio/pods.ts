@@ -1,48 +1,16 @@
 /** A container with a GPU in a pod of CRI-O: saved while it goes on, and restored in another pod. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { attempt, run } from '../e2e/support/command.js';
-import { Control, counter, type Engine, engines } from '../e2e/support/container.js';
+import { counter, type Engine, engines } from '../e2e/support/container.js';
 import { Pod } from '../e2e/support/cri.js';
 import { loadGpu } from '../e2e/support/gpu.js';
 import { partTest } from '../e2e/support/part.js';
 import { stepsOf } from '../e2e/support/steps.js';
 import { assertNothingLeft, keepEvidence } from '../e2e/support/suite.js';
 import { daemonLogs } from '../kubelet/support/daemon.js';
-import {
-  devicesAnnotation,
-  imageOf,
-  socket,
-  startCrio,
-  writeConfiguration,
-} from './support/crio.js';
-
-const hook = '/usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
-const worker = ['gpu-worker', '--vram-mib', '16', '--pending-barrier'];
-const sound = /^verified .*barrier=completed/;
-const node = '/dev/dri/renderD128';
-/** CRI-O gives a restored container no devices of its pod, so the pod has to name them. CRIU makes the nodes. */
-const devices = {
-  [devicesAnnotation]: ['/dev/kfd', node].map((one) => `${one}:${one}:rwm`).join(','),
-};
-
-/** Whether the rules for devices let the only worker open `path`, asked by a process in the same cgroup. */
-async function mayOpen(path: string): Promise<boolean> {
-  const pid = await run('pgrep', '-x', 'gpu-worker');
-  const [, cgroup = ''] = /^0::(.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, 'utf8')) ?? [];
-  const script = 'echo $$ >"$0" && exec 3<>"$1"';
-  const { status, stderr } = await attempt(
-    'sh',
-    '-c',
-    script,
-    `/sys/fs/cgroup${cgroup}/cgroup.procs`,
-    path,
-  );
-  assert.ok(status === 0 || /Operation not permitted/.test(stderr), stderr);
-  return status === 0;
-}
+import { newControl, worker } from '../kubelet/support/pod.js';
+import { imageOf, setUp, socket, startCrio } from './support/crio.js';
+import { devices, mayOpen, node, readers, sound } from './support/restored.js';
 
 /**
  * runc restores into the cgroup that the container had where it was saved, and finds nothing to freeze in that of the
@@ -53,40 +21,11 @@ const savesAgain = (runtime: Engine) => runtime !== 'runc';
 /** A kubelet always gives it. CRI-O adds it by itself, and wants it for a restore then. */
 const mounts = [{ container_path: '/etc/hosts', host_path: '/etc/hosts' }];
 
-/** What administrators look with; the annotation that makes an image of it one of a checkpoint. */
-async function readers(archive: string, runtime: string): Promise<string> {
-  const inspected = JSON.parse(await run('kfd-checkpoint', 'inspect', '--format', 'json', archive));
-  assert.deepEqual(
-    [inspected.gpu_state, inspected.engine, inspected.container_name, inspected.runtime],
-    ['sealed', 'CRI-O', 'job', runtime],
-  );
-  await run('kfd-checkpoint', 'verify', '--quiet', archive);
-  const refused = await attempt('kfd-checkpoint', 'restore', archive);
-  assert.match(`${refused.status} ${refused.stderr}`, /^2 .*podman cannot restore it/);
-  const checked = await attempt('kfd-checkpoint', 'check', '--format', 'json', archive);
-  const report = JSON.parse(checked.stdout);
-  assert.equal(report.restorable, true, checked.stdout);
-  const [annotation] = report.steps
-    .flat()
-    .filter((word: string) => word.startsWith('--annotation'));
-  return annotation.replace('--annotation=', '');
-}
-
 for (const runtime of engines) {
   partTest(`a pod is saved and comes back (${runtime})`, {}, async (suite) => {
-    if (!existsSync('/etc/crio')) {
-      assert.ok(existsSync(hook), 'podman has its hook, with which CRI-O does not start');
-      writeConfiguration();
-      await assert.rejects(startCrio(), /has ended/);
-      assert.match(
-        readFileSync(join(daemonLogs, 'crio.log'), 'utf8'),
-        /unknown stage \W*precreate/,
-      );
-      await run('kfd-checkpoint', 'configure');
-    }
+    await setUp();
     const crio = await startCrio();
-    const control = new Control(`crio-${runtime}`);
-    mkdirSync(control.folder, { recursive: true });
+    const control = newControl(`crio-${runtime}`);
     const archive = `/tmp/crio-${runtime}.tar`;
     const image = `localhost/saved-${runtime}:latest`;
     const start = (name: string, annotations = {}) => Pod.start(name, runtime, annotations, socket);

@@ -1,10 +1,12 @@
 /** CRI-O in the guest, set up as an administrator of a node would. It has podman's store of images. */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, credentials } from '@grpc/grpc-js';
 import { run, until } from '../../e2e/support/command.js';
-import { Daemon } from '../../kubelet/support/daemon.js';
+import { Daemon, daemonLogs } from '../../kubelet/support/daemon.js';
 
 /** What test/crio.sh has put where the guest sees it. */
 const given = '/repo/build/crio';
@@ -39,10 +41,17 @@ pause_image = "${pauseImage}"
 container_level_enabled = "checkpoint_restore"
 `;
 
-/** The file alone: the host has CRI-O then, and nothing runs. */
-export function writeConfiguration(): void {
+const hook = '/usr/share/containers/oci/hooks.d/50-kfd-checkpoint.json';
+
+/** CRI-O comes to a host that is set up for podman, and does not start before that has been done again. */
+export async function setUp(): Promise<void> {
+  if (existsSync('/etc/crio')) return;
+  assert.ok(existsSync(hook), 'podman has its hook, with which CRI-O does not start');
   mkdirSync('/etc/crio', { recursive: true });
   writeFileSync('/etc/crio/crio.conf', configuration);
+  await assert.rejects(startCrio(), /has ended/);
+  assert.match(readFileSync(join(daemonLogs, 'crio.log'), 'utf8'), /unknown stage \W*precreate/);
+  await run('kfd-checkpoint', 'configure');
 }
 
 /** Whether somebody serves there. CRI-O listens before it knows whether it can start. */

@@ -20,17 +20,19 @@ export function forgetStaticPods(): void {
   rmSync(staticPods, { recursive: true, force: true });
 }
 
-/** Of every call of containerd, where a test needs no other limit: programs are slow in the guest. */
+/** Of every call of the runtime, where a test needs no other limit: programs are slow in the guest. */
 export const usualLimitS = 900;
 
+const containerdSocket = 'unix:///run/containerd/containerd.sock';
+
 /** Everybody may do everything, no pod is ever evicted, and nothing waits for a second. */
-const settings = (limitS: number) => ({
+const settings = ({ limitS = usualLimitS, runtime = containerdSocket }: KubeletOptions) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   address: '127.0.0.1',
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
-  containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
+  containerRuntimeEndpoint: runtime,
   runtimeRequestTimeout: `${limitS}s`,
   cgroupDriver: 'cgroupfs',
   staticPodPath: staticPods,
@@ -68,8 +70,10 @@ export interface PodStatus {
 }
 
 export interface KubeletOptions {
-  /** Of each call of containerd. */
+  /** Of each call of the runtime. */
   readonly limitS?: number;
+  /** Where that listens; without it containerd. */
+  readonly runtime?: string;
   /** How it finds the API server; without it there is none. */
   readonly kubeconfig?: string;
   /** Of its node. */
@@ -136,7 +140,7 @@ export class Kubelet {
       seen = await this.pod(name).catch(() => undefined);
       if (seen?.status.phase === 'Failed') throw new Error(JSON.stringify(seen.status));
       const [container] = seen?.status.containerStatuses ?? [];
-      const id = container?.containerID?.replace('containerd://', '');
+      const id = container?.containerID?.replace(/^[a-z-]+:\/\//, '');
       const runs = container?.state !== undefined && 'running' in container.state;
       return runs && id !== last ? id : undefined;
     };
@@ -168,8 +172,9 @@ export class Kubelet {
   }
 }
 
-function spawnKubelet({ limitS = usualLimitS, kubeconfig, label }: KubeletOptions): Daemon {
-  writeFileSync(configFile, JSON.stringify(settings(limitS)));
+function spawnKubelet(options: KubeletOptions): Daemon {
+  const { kubeconfig, label } = options;
+  writeFileSync(configFile, JSON.stringify(settings(options)));
   const cluster = [
     ...(kubeconfig === undefined ? [] : ['--kubeconfig', kubeconfig]),
     ...(label === undefined ? [] : ['--node-labels', label]),
