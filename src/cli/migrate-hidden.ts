@@ -3,7 +3,7 @@
 import { text } from 'node:stream/consumers';
 import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
-import { receiveFolder } from '../migrate/ahead.js';
+import { receiveRound } from '../migrate/ahead.js';
 import { targetVerb } from '../migrate/connection.js';
 import { taskVerb } from '../migrate/containerd-engine.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
@@ -50,14 +50,12 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
     withRoot(new Command(contentsVerb))
       .addArgument(idArgument())
       .option('--stream', 'take GPU contents while they are made, not the archive')
-      .option('--whole', 'take a folder that is sent as it is')
       .option('--previous', 'take the archive with the memory that is sent ahead')
       .addOption(new Option('--round <n>', 'take GPU contents of a round ahead').argParser(roundOf))
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root, stream, round, whole, previous }: ContentsOptions) => {
+      .action((id: string, { root, stream, round, previous }: ContentsOptions) => {
         const places = placesBelow(root);
-        const kind = whole === true ? 'whole' : round;
-        if (kind !== undefined) return receiveFolder(id, kind, places);
+        if (round !== undefined) return receiveRound(id, round, places);
         const { unpackContents, receiveFile } = context.native;
         if (stream === true) return receiveStream(id, places, unpackContents, context.out);
         const archive = previous === true ? 'previous' : 'checkpoint';
@@ -100,7 +98,6 @@ interface ContentsOptions {
   readonly root: string;
   readonly stream?: boolean;
   readonly previous?: boolean;
-  readonly whole?: boolean;
   readonly round?: number;
 }
 

@@ -134,7 +134,7 @@ export async function movingOf(
     rounds: precopy,
     sendsMemory: task === undefined && precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
-      ...(task ? [] : [{ folder: archiveFolder(), gets: 'memory' } as const]),
+      { folder: archiveFolder(), gets: task ? 'task' : 'memory' },
       { folder: placesBelow(root).kept, gets: task ? 'whole' : 'contents' },
       ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'images' } as const]),
     ]),

@@ -209,15 +209,16 @@ export class TargetEnd {
     const begin = this.#begin;
     const folder = dirname(this.#archive);
     if (begin === undefined) return;
-    const image = engineOf(begin, this.#setting()).image?.(folder);
-    if (image === undefined) return;
+    const { arrived } = engineOf(begin, this.#setting());
+    if (arrived === undefined) return;
+    await arrived.unpack(folder);
     const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = begin;
     const folders = await realFolders(contentsFolders(folder, this.#services.native.listPages));
     const options = { root: this.#root, gpuMap, ignoreMismatch, folders, mayChange: true };
-    const verdict = await restorabilityOf(image, this.#services, options);
+    const verdict = await restorabilityOf(arrived.image(folder), this.#services, options);
     const refused = refusal('contents', verdict.reasons);
     if (refused !== undefined) throw refused;
-    await fitTask(image, this.#archive, verdict);
+    await fitTask(arrived.image(folder), arrived.record(folder), verdict);
   }
 }
 

@@ -1,6 +1,5 @@
 /** The hidden verb that a migration runs for a task of containerd, on either host. It outlives whoever has begun it. */
 
-import { promises } from 'node:fs';
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { namePattern } from '../containerd/ctr.js';
@@ -28,8 +27,8 @@ interface Options {
   readonly namespace: string;
 }
 
-/** `run`: of the host; `document`: the file for the container's record, another one in tests. */
-export function taskCommand(run: Host['run'], document = ownFile): Command {
+/** `run`: of the host; `archive`: the file for all of a checkpoint, another one in tests. */
+export function taskCommand(run: Host['run'], archive = ownFile): Command {
   const verb = new Command(taskVerb)
     .option('--root <dir>', 'read the system below this folder', '/')
     .option('--namespace <name>', 'of containerd', checkedName, usualNamespace)
@@ -44,9 +43,9 @@ export function taskCommand(run: Host['run'], document = ownFile): Command {
     for (const arg of args) command.argument(`<${arg}>`);
     return command;
   };
-  own('save', 'folder').action(async (id: string, folder: string) => {
-    await promises.writeFile(document, await saveTask(named(id), folder, host()));
-  });
+  own('save', 'folder').action((id: string, folder: string) =>
+    saveTask(named(id), folder, archive, host()),
+  );
   own('round', 'folder').action((id: string, folder: string) =>
     roundOfTask(named(id), folder, host()),
   );
@@ -55,13 +54,11 @@ export function taskCommand(run: Host['run'], document = ownFile): Command {
     .action((id: string, folder: string, { contents }: Contents) =>
       whileAsked(folder, contents, host(), () => restoreTask(named(id), folder, host())),
     );
-  own('start', 'document', 'folder', 'room')
+  own('start', 'folder', 'room')
     .addOption(contentsOption())
-    .action(async (id: string, record: string, folder: string, room: string, options: Contents) => {
-      const document = await promises.readFile(record, 'utf8');
-      const start = () => startTask(named(id), document, folder, room, host());
-      await whileAsked(folder, options.contents, host(), start);
-    });
+    .action((id: string, folder: string, room: string, { contents }: Contents) =>
+      whileAsked(folder, contents, host(), () => startTask(named(id), folder, room, host())),
+    );
   return verb;
 }
 

@@ -1,7 +1,7 @@
 /**
  * A task of containerd that moves: its checkpoints, its way back, and its start on another host. The folder of a
- * checkpoint has the image directory and the changes of the root file system; the container's record is a document. GPU
- * contents are elsewhere: sessions have been asked for that (src/criu/contents-request.ts).
+ * checkpoint has the image directory, the changes of the root file system and the container's record; an archive has
+ * the same on its way. GPU contents are elsewhere: sessions have been asked for that (src/criu/contents-request.ts).
  */
 
 import { spawn } from 'node:child_process';
@@ -9,14 +9,22 @@ import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { join } from 'node:path';
 import { type TaskName, withLinkedImage } from '../criu/task-link.js';
-import { KfdError } from '../errors.js';
+import { KfdError, printable } from '../errors.js';
 import { missing, type Run } from '../os/exec.js';
+import { readBounded } from '../os/files.js';
 import { Ctr, recordIn, type TaskRecord } from './ctr.js';
 import { recordImageName, writeRecordImage } from './record-image.js';
 import { checkpointTask, shimSocket } from './shim-call.js';
 
 /** Names in the folder of a checkpoint. */
-export const taskFiles = { image: 'checkpoint', changes: 'changes.tar.gz' } as const;
+export const taskFiles = {
+  image: 'checkpoint',
+  changes: 'changes.tar.gz',
+  record: 'record.json',
+} as const;
+
+/** The longest record, bytes: most of it is a spec. */
+export const maxRecordBytes = 4 << 20;
 
 /** A start of a large container takes this long at most. The lease is shorter. */
 const startMs = 24 * 3600_000;
@@ -29,16 +37,37 @@ export interface Host {
 }
 
 /**
- * Checkpoints the task to `folder`, and ends it. The container stays. Returns the document of its record. Throws
+ * Checkpoints the task to `folder`, and ends it. The container stays. The file `archive` gets all of the folder. Throws
  * E_NOT_FOUND, E_IO, E_HOST.
  */
-export async function saveTask(task: TaskName, folder: string, host: Host): Promise<string> {
+export async function saveTask(
+  task: TaskName,
+  folder: string,
+  archive: string,
+  host: Host,
+): Promise<void> {
   const ctr = new Ctr(host.run, task.namespace);
   const record = await ctr.record(task.id);
   if (record === undefined) throw gone(task);
   await checkpointTo(folder, task, true, host);
   await writeChanges(ctr, record, join(folder, taskFiles.changes));
-  return JSON.stringify(record);
+  await promises.writeFile(join(folder, taskFiles.record), JSON.stringify(record), { mode: 0o600 });
+  const words = ['-C', folder, '-cf', '-', ...Object.values(taskFiles)];
+  await writtenBy('tar', words, archive, 'w', `make room for ${folder} once more`);
+}
+
+/** Takes such an archive apart, into a new folder, and removes it. Throws E_IO, Node's error. */
+export async function unpackTask(archive: string, folder: string, { run }: Host): Promise<void> {
+  await promises.mkdir(folder, { mode: 0o700 });
+  const words = ['-C', folder, '--no-same-owner', '-xf', archive, ...Object.values(taskFiles)];
+  const unpacked = await run('tar', words, { timeoutMs: startMs });
+  if (unpacked?.status !== 0) {
+    const reason = unpacked?.stderr.trim().split('\n')[0] ?? 'there is no tar';
+    throw new KfdError('E_IO', `what has arrived cannot be unpacked: ${printable(reason)}`, {
+      hint: 'make room on the target, or name another folder with --store',
+    });
+  }
+  await promises.rm(archive);
 }
 
 /** A checkpoint for its GPU contents alone, after which the task goes on. `folder` goes, too. Throws as saveTask. */
@@ -62,16 +91,26 @@ async function checkpointTo(folder: string, task: TaskName, ends: boolean, { roo
 async function writeChanges(ctr: Ctr, record: TaskRecord, path: string): Promise<void> {
   const { Snapshotter: snapshotter, SnapshotKey: key } = record;
   const [program, ...words] = ctr.words('snapshot', '--snapshotter', snapshotter, 'diff', key);
-  const file = await promises.open(path, 'wx', 0o600);
+  await writtenBy(program, words, path, 'wx', 'see "journalctl --unit containerd"');
+}
+
+/** The file `path` gets what the program writes. Throws E_IO with the hint, Node's error. */
+async function writtenBy(
+  program: string,
+  words: readonly string[],
+  path: string,
+  flags: 'w' | 'wx',
+  hint: string,
+): Promise<void> {
+  const file = await promises.open(path, flags, 0o600);
   try {
     const child = spawn(program, words, { stdio: ['ignore', file.fd, 'inherit'] });
     const [status] = (await once(child, 'close').catch((error: Error) => {
       throw missing(program, error);
     })) as [number | null];
-    if (status === 0) return;
-    throw new KfdError('E_IO', `ctr snapshot diff: ended with status ${status}`, {
-      hint: 'see "journalctl --unit containerd"',
-    });
+    if (status !== 0) {
+      throw new KfdError('E_IO', `${program}: ended with status ${status}`, { hint });
+    }
   } finally {
     await file.close();
   }
@@ -91,18 +130,18 @@ export async function restoreTask(
 }
 
 /**
- * Makes the container that `document` describes, and starts it from the folder of its checkpoint. `room`: a folder for
- * an image of containerd with the record alone. Throws E_HOST, E_IMAGE_CORRUPT, E_TIMEOUT, Node's error. Part of the
+ * Makes the container of the record, and starts it from the folder of its checkpoint. `room`: a folder for an image of
+ * containerd with the record alone. Throws E_HOST, E_IMAGE_CORRUPT, E_IO, E_TIMEOUT, Node's error. Part of the
  * container may be left then.
  */
 export async function startTask(
   task: TaskName,
-  document: string,
   folder: string,
   room: string,
   { root, run, runFolder }: Host,
 ): Promise<void> {
   const ctr = new Ctr(run, task.namespace);
+  const document = (await readBounded(join(folder, taskFiles.record), maxRecordBytes)).toString();
   const record = recordIn(document, `${task.id}: its record`);
   const name = recordImageName(task.id);
   const layout = join(room, 'record');

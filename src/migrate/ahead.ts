@@ -1,4 +1,4 @@
-/** Folders on their way, as GPU contents that are sent ahead: tar here, a second ssh, tar there. */
+/** GPU contents of a round ahead on their way: tar here, a second ssh, tar there. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,21 +9,18 @@ import { KfdError } from '../errors.js';
 import { missing } from '../os/exec.js';
 import { stage } from '../stages.js';
 import { awaitedArchive, contentsVerb, roomHint } from './contents.js';
-import { roundFolder, wholeFolder } from './gpu-folders.js';
+import { roundFolder } from './gpu-folders.js';
 import type { Places } from './places.js';
 import { Ssh } from './ssh.js';
 import { type Way, watched } from './watched.js';
 
-/** What a folder has: GPU contents of a round, or what an engine sends as it is. */
-export type FolderKind = number | 'whole';
-
 /**
- * Sends the files of a folder. Throws the reason of the other side, E_HOST, E_IO for a file that cannot be read,
+ * Sends the files of a round. Throws the reason of the other side, E_HOST, E_IO for a file that cannot be read,
  * E_TIMEOUT where nothing goes on, E_CANCELLED after `signal`.
  */
-export async function sendFolder(
+export async function sendRound(
   folder: string,
-  kind: FolderKind,
+  round: number,
   { host, id, now, signal, onProgress }: Way,
 ): Promise<void> {
   const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], {
@@ -35,8 +32,7 @@ export async function sendFolder(
   const packed = once(tar, 'exit') as Promise<[number | null]>;
   const output = tar.stdout as Readable;
   try {
-    const option = kind === 'whole' ? ['--whole'] : ['--round', `${kind}`];
-    const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
+    const words = ['kfd-checkpoint', contentsVerb, '--round', `${round}`, '--format', 'json', id];
     const ssh = await Ssh.open(host, words, output);
     // ssh has it now, alone.
     output.destroy();
@@ -60,13 +56,12 @@ function bytesRead({ pid }: ChildProcess): number {
   }
 }
 
-/** Takes the files of a folder from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
-export async function receiveFolder(id: string, kind: FolderKind, places: Places): Promise<void> {
+/** Takes the files of a round from standard input. Throws E_NOT_FOUND, E_IO, Node's error. */
+export async function receiveRound(id: string, round: number, places: Places): Promise<void> {
   const path = await awaitedArchive(id, places);
-  const top = dirname(path);
-  const folder = kind === 'whole' ? wholeFolder(top) : roundFolder(top, kind);
+  const folder = roundFolder(dirname(path), round);
   await promises.mkdir(folder, { mode: 0o700 });
-  stage('migrate-target', kind === 'whole' ? 'taking' : 'ahead');
+  stage('migrate-target', 'ahead');
   const child = spawn('tar', ['-C', folder, '-xf', '-', '--no-same-owner'], {
     stdio: ['inherit', 'ignore', 'inherit'],
   });

@@ -3,10 +3,9 @@
 import { join } from 'node:path';
 import { ContainerdContainer } from '../containerd/container.js';
 import { namePattern } from '../containerd/ctr.js';
-import { taskFiles } from '../containerd/moving.js';
+import { taskFiles, unpackTask } from '../containerd/moving.js';
 import { KfdError, printable } from '../errors.js';
 import type { Command, Engine, EngineSetting } from './engine.js';
-import { wholeFolder } from './gpu-folders.js';
 import type { JournalRecord } from './journal.js';
 import { archiveName, placesBelow } from './places.js';
 
@@ -16,7 +15,7 @@ export const taskVerb = 'migrate-task';
 /** The namespace of `ctr` without the option. */
 export const usualNamespace = 'default';
 
-/** What the source keeps: the folder of the checkpoint. */
+/** The folder of the checkpoint, in that of the migration on either host. */
 const folderName = 'task';
 
 /** `record`: `container` is the id in its namespace. Throws E_PROTOCOL for what is no name of containerd. */
@@ -36,29 +35,32 @@ export function containerdEngine(
     );
   }
   const [node, ...before] = self;
-  const whole = join(placesBelow(root).keptOf(id), folderName);
+  const kept = join(placesBelow(root).keptOf(id), folderName);
+  const there = (folder: string) => join(folder, folderName);
   const words = (...own: string[]): Command => {
     const usual = ['--root', root, '--namespace', namespace, '--format', 'json'];
     return [node, ...before, taskVerb, ...usual, ...own];
   };
   return {
     checkpointName: `checkpoint of ${container}`,
-    whole,
-    dumpImage: join(whole, taskFiles.image),
+    kept,
+    dumpImage: join(kept, taskFiles.image),
     container: new ContainerdContainer({ namespace, id: container }, run, root),
-    checkpoint: () => words('save', container, whole),
-    round: () => words('round', container, whole),
+    checkpoint: () => words('save', container, kept),
+    round: () => words('round', container, kept),
     memoryAhead: () => {
       throw new KfdError('E_INTERNAL', 'containerd: no memory is sent ahead');
     },
     removeMemoryAhead: async () => undefined,
-    bringBack: (contents) => words('restore', ...contents, container, whole),
+    bringBack: (contents) => words('restore', ...contents, container, kept),
     start: {
-      command: ({ folder, contents }) => {
-        const document = join(folder, archiveName);
-        return words('start', ...contents, container, document, wholeFolder(folder), folder);
-      },
+      command: ({ folder, contents }) =>
+        words('start', ...contents, container, there(folder), folder),
     },
-    image: (folder) => join(wholeFolder(folder), taskFiles.image),
+    arrived: {
+      unpack: (folder) => unpackTask(join(folder, archiveName), there(folder), { root, run }),
+      image: (folder) => join(there(folder), taskFiles.image),
+      record: (folder) => join(there(folder), taskFiles.record),
+    },
   };
 }

@@ -44,11 +44,21 @@ export type Start =
   | { readonly words: (arrived: Arrived) => readonly string[] }
   | { readonly command: (arrived: Arrived) => Command };
 
+/** What has arrived in the folder of a migration. */
+export interface ArrivedTask {
+  /** Takes the archive apart, which goes. Throws E_IO, Node's error. */
+  readonly unpack: (folder: string) => Promise<void>;
+  /** The image directory. */
+  readonly image: (folder: string) => string;
+  /** The file of the container's record. */
+  readonly record: (folder: string) => string;
+}
+
 export interface Engine {
   /** Of a failure. */
   readonly checkpointName: string;
-  /** What goes to the target as it is, beside the archive: the folder of a checkpoint, without GPU contents. */
-  readonly whole?: string;
+  /** The folder of a checkpoint, in that of the migration on the source: the archive has all of it, too. */
+  readonly kept?: string;
   /** The image directory of its checkpoints, where their sessions do not descend from this process. */
   readonly dumpImage?: string;
   readonly container: EngineContainer;
@@ -64,6 +74,6 @@ export interface Engine {
   readonly bringBack: (contents: readonly string[]) => Command;
   /** Starts the container from what has arrived. */
   readonly start: Start;
-  /** The image directory in the folder of a migration, of an engine whose start does not look at it. */
-  readonly image?: (folder: string) => string;
+  /** Of an engine whose start does not look at what has arrived. */
+  readonly arrived?: ArrivedTask;
 }

@@ -11,9 +11,6 @@ import type { ListPages } from '../manifest/ancestors.js';
 /** Of the checkpoint from which the container is restored. */
 export const lastFolder = (folder: string) => join(folder, 'contents');
 
-/** Of what an engine sends as it is. */
-export const wholeFolder = (folder: string) => join(folder, 'whole');
-
 /** Of a round before it, from 0 on. */
 export const roundFolder = (folder: string, round: number) => join(folder, `before.${round}`);
 

@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
 import type { ListPages } from '../manifest/ancestors.js';
 import { unnamedFile } from '../os/temporary.js';
-import { sendFolder } from './ahead.js';
+import { sendRound } from './ahead.js';
 import { momentNow } from './clock.js';
 import { ArchiveStream, type SendFile } from './contents.js';
 import type { Command, Engine } from './engine.js';
@@ -172,7 +172,7 @@ export class Leaving {
     if (status !== 0) throw await this.#failure();
     const bytes = bytesBelow(folder);
     if (bytes > 0)
-      await sendFolder(folder, round, { ...this.#way, onProgress: (sent) => this.#tell(sent) });
+      await sendRound(folder, round, { ...this.#way, onProgress: (sent) => this.#tell(sent) });
     return bytes;
   }
 
@@ -223,14 +223,11 @@ export class Leaving {
     this.#setting.onProgress(bytes, Math.max(bytes, this.#total));
   }
 
-  /** Bytes that the target has when the archive comes, or what is sent as it is. */
+  /** Bytes that the target has when the archive comes. */
   get #before(): number {
-    return this.#memoryBytes + bytesBelow(this.#folder) - this.#wholeBytes;
-  }
-
-  get #wholeBytes(): number {
-    const { whole } = this.#engine;
-    return whole === undefined ? 0 : bytesBelow(whole);
+    const { kept } = this.#engine;
+    const inArchive = kept === undefined ? 0 : bytesBelow(kept);
+    return this.#memoryBytes + bytesBelow(this.#folder) - inArchive;
   }
 
   /** Waits for what is still on its way. Returns the bytes of the archive. Throws as `sendContents`. */
@@ -245,10 +242,9 @@ export class Leaving {
     if (signal.aborted) cancel();
     try {
       const { size } = await file.stat();
-      this.#total = this.#before + this.#wholeBytes + size;
+      this.#total = this.#before + size;
       link.say({ type: 'coming', id: this.#record.id, bytes: this.#total });
       await this.#stream?.arrived;
-      if (this.#engine.whole !== undefined) await this.#sendWhole(this.#engine.whole);
       await this.#sending?.arrived;
       this.#tell(this.#total);
       return size;
@@ -256,12 +252,6 @@ export class Leaving {
       signal.removeEventListener('abort', cancel);
       await file.close();
     }
-  }
-
-  async #sendWhole(folder: string): Promise<void> {
-    const before = this.#before;
-    const onProgress = (bytes: number) => this.#tell(Math.min(before + bytes, this.#total));
-    await sendFolder(folder, 'whole', { ...this.#way, onProgress });
   }
 
   /** Ends a wait for the target, and a round. The last checkpoint has another end: its session is cancelled. */

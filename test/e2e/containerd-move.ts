@@ -20,13 +20,13 @@ import {
 const folder = '/tmp/task-moves';
 const program = 'kfd-checkpoint migrate-task';
 
-/** Descriptor 4 gets the record. */
-async function save(task: Task, name: string): Promise<{ saved: string; record: string }> {
-  const [saved, record] = [join(folder, name), join(folder, `${name}.json`)];
-  await run('sh', '-c', `${program} save ${task.id} ${saved} 4>${record}`);
+/** Descriptor 4 gets the archive. */
+async function save(task: Task, name: string): Promise<{ saved: string; archive: string }> {
+  const [saved, archive] = [join(folder, name), join(folder, `${name}.tar`)];
+  await run('sh', '-c', `${program} save ${task.id} ${saved} 4>${archive}`);
   assert.equal(await task.status(), 'STOPPED');
   await run('kfd-checkpoint', 'verify', '--quiet', join(saved, 'checkpoint'));
-  return { saved, record };
+  return { saved, archive };
 }
 
 async function moves(id: string): Promise<void> {
@@ -39,12 +39,13 @@ async function moves(id: string): Promise<void> {
   assert.equal(await task.status(), 'RUNNING');
   assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
 
-  const { saved, record } = await save(task, 'second');
+  const { archive } = await save(task, 'second');
   await task.end();
   assert.notEqual((await ctr('container', 'info', id)).status, 0);
-  const room = join(folder, 'room');
-  mkdirSync(room);
-  await run('sh', '-c', `${program} start ${id} ${record} ${saved} ${room}`);
+  const [room, arrived] = [join(folder, 'room'), join(folder, 'arrived')];
+  for (const one of [room, arrived]) mkdirSync(one);
+  await run('tar', '-C', arrived, '-xf', archive);
+  await run('sh', '-c', `${program} start ${id} ${arrived} ${room}`);
   assert.equal(await task.status(), 'RUNNING');
   assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
   const words = ['task', 'exec', '--exec-id', 'two', id, 'cat', '/written'];

@@ -72,7 +72,7 @@ test('containerd: a verb of ours does each step, and no memory goes ahead', () =
     'json',
   ];
   const kept = `/r/var/lib/kfd-checkpoint/kept/${record.id}/task`;
-  assert.deepEqual([engine.whole, engine.dumpImage], [kept, `${kept}/checkpoint`]);
+  assert.deepEqual([engine.kept, engine.dumpImage], [kept, `${kept}/checkpoint`]);
   assert.deepEqual(engine.checkpoint(false), [...words, 'save', 'job', kept]);
   assert.deepEqual(engine.round(), [...words, 'round', 'job', kept]);
   const contents = ['--contents', '/x/contents'];
@@ -83,8 +83,7 @@ test('containerd: a verb of ours does each step, and no memory goes ahead', () =
     'start',
     ...contents,
     'job',
-    '/x/checkpoint.tar',
-    '/x/whole',
+    '/x/task',
     '/x',
   ]);
   const hostile = { ...record, container: '--force', engine: 'containerd' } as const;

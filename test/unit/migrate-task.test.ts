@@ -60,8 +60,7 @@ test('a restore and a start: sessions find the contents by their digests meanwhi
   const folder = join(root, 'kept');
   const { image, contents, roots } = await detached(folder);
   await writeFile(join(folder, 'changes.tar.gz'), 'layer');
-  const document = join(root, 'checkpoint.tar');
-  await writeFile(document, JSON.stringify(record));
+  await writeFile(join(folder, 'record.json'), JSON.stringify(record));
   const found: unknown[] = [];
   const { run: ctr } = ctrThat(() => '');
   const verb = (...words: string[]) =>
@@ -79,7 +78,7 @@ test('a restore and a start: sessions find the contents by their digests meanwhi
     });
   for (const words of [
     ['restore', '--contents', contents, 'job', folder],
-    ['start', '--contents', contents, 'job', document, folder, root],
+    ['start', '--contents', contents, 'job', folder, root],
   ]) {
     const done = await verb(...words);
     assert.equal(done.code, 0, done.stderr);

@@ -48,6 +48,7 @@ export function roomReasonsHere(load: Load) {
     memory: memoryBytes,
     images: (sendsMemory ? 2 : 1) * memoryBytes,
     contents: (rounds + 1) * contentBytes,
+    task: memoryBytes + changedBytes,
     whole: memoryBytes + (rounds + 1) * contentBytes + changedBytes,
   };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {

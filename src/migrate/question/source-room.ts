@@ -8,8 +8,11 @@ import { roomAt } from './target-facts.js';
 /** A folder that a checkpoint writes to. */
 export interface Destination {
   readonly folder: string;
-  /** What it gets: memory of the processes, all images of podman, GPU contents, or all of a task of containerd. */
-  readonly gets: 'memory' | 'images' | 'contents' | 'whole';
+  /**
+   * What it gets: memory of the processes, all images of podman, GPU contents, or of a task of containerd memory and
+   * changes, alone or with the GPU contents.
+   */
+  readonly gets: 'memory' | 'images' | 'contents' | 'task' | 'whole';
 }
 
 /** A file system of the source, with the folders on it. */
