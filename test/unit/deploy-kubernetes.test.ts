@@ -167,6 +167,19 @@ async function filesTar(world: string, archive: string): Promise<void> {
   execFileSync('tar', ['-C', stage, '-cf', archive, '.']);
 }
 
+/** Another command line of the installation. */
+async function packed({ root }: Node, text: string): Promise<void> {
+  const world = dirname(root);
+  await writeFile(join(world, 'stage/libexec/kfd-checkpoint'), text, { mode: 0o755 });
+  execFileSync('tar', [
+    '-C',
+    join(world, 'stage'),
+    '-cf',
+    join(world, 'image/payload/files.tar'),
+    '.',
+  ]);
+}
+
 const cleared = async ({ root }: Node) => readdir(join(dirname(root), 'work'));
 
 test('node.sh install puts the packages on the node, configures and restarts containerd once', async (t) => {
@@ -186,16 +199,7 @@ test('node.sh install puts the packages on the node, configures and restarts con
 test('a containerd whose configuration stays is not restarted', async (t) => {
   const one = await node(t);
   const path = join(one.root, 'etc/containerd/config.toml');
-  await writeFile(join(dirname(one.root), 'stage/libexec/kfd-checkpoint'), '#!/bin/sh\n', {
-    mode: 0o755,
-  });
-  execFileSync('tar', [
-    '-C',
-    join(dirname(one.root), 'stage'),
-    '-cf',
-    join(dirname(one.root), 'image/payload/files.tar'),
-    '.',
-  ]);
+  await packed(one, '#!/bin/sh\n');
   assert.equal(one.run(['install']).status, 0);
   assert.deepEqual([one.calls(), readFileSync(path, 'utf8')], [[], 'version = 3\n']);
   // An attempt before this one has ended between the change and the restart.
@@ -206,6 +210,14 @@ test('a containerd whose configuration stays is not restarted', async (t) => {
   assert.equal(one.run(['install']).status, 0);
   assert.deepEqual(one.calls(), ['systemctl restart --no-block containerd.service']);
   assert.equal(existsSync(mark), false);
+});
+
+test('programs of the node are found, whatever PATH the image has', async (t) => {
+  const one = await node(t);
+  await packed(one, '#!/bin/sh\necho "$PATH" >>"$CALLS"\n');
+  assert.equal(one.run(['install'], { PATH: '/usr/bin:/bin' }).status, 0);
+  const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  assert.deepEqual(one.calls(), [path, path]);
 });
 
 test('node.sh remove undoes it, but not under containers that run behind the shim', async (t) => {
