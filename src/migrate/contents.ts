@@ -25,7 +25,7 @@ export type ArchiveKind = 'checkpoint' | 'previous';
 /** The addon's: sends a file while it is still written. Its errors are KfdErrors. Throws E_IO. */
 export type SendFile = (descriptor: number) => SendFileJob;
 
-/** An archive that leaves this host, compressed, while podman still writes it. */
+/** An archive that leaves this host, compressed, while the engine still writes it. */
 export class ArchiveStream {
   readonly #job: SendFileJob;
   /** Resolves when the target has all of it. Rejects with the reason why it has not. */

@@ -1,4 +1,4 @@
-/** A checkpoint that leaves this host: rounds ahead, GPU contents while it is made, the archive of podman after it. */
+/** A checkpoint that leaves this host: rounds ahead, GPU contents while it is made, the archive of the engine after it. */
 
 import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
@@ -90,9 +90,9 @@ export class Leaving {
   }
 
   /**
-   * Checkpoints the container by podman, after the rounds, when the target waits for the contents. Podman leaves the
-   * image in the bundle, and the session the contents in a folder: both bring the container back. The archive is sent
-   * while podman writes it. `mark` hears when podman begins, and since when the container stands still. Throws why it
+   * Checkpoints the container by its engine, after the rounds, when the target waits for the contents. The engine leaves
+   * the image on this host, and the session the contents in a folder: both bring the container back. The archive is sent
+   * while the engine writes it. `mark` hears when that begins, and since when the container stands still. Throws why it
    * cannot be.
    */
   async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
