@@ -1,4 +1,4 @@
-/** A checkpoint that leaves this host: rounds ahead, GPU contents while it is made, the archive of the engine after it. */
+/** A checkpoint that leaves this host: rounds ahead, GPU contents while it is made, the engine's archive after it. */
 
 import { type FileHandle, mkdir, realpath, rm } from 'node:fs/promises';
 import { KfdError } from '../errors.js';
@@ -90,10 +90,10 @@ export class Leaving {
   }
 
   /**
-   * Checkpoints the container by its engine, after the rounds, when the target waits for the contents. The engine leaves
-   * the image on this host, and the session the contents in a folder: both bring the container back. The archive is sent
-   * while the engine writes it. `mark` hears when that begins, and since when the container stands still. Throws why it
-   * cannot be.
+   * Checkpoints the container by its engine, after the rounds, when the target waits for the contents. The engine
+   * leaves the image on this host, and the session the contents in a folder: both bring the container back. The archive
+   * is sent while the engine writes it. `mark` hears when that begins, and since when the container stands still. Throws
+   * why it cannot be.
    */
   async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
     const { rounds, onRound, beforeStop, self } = this.#setting;
@@ -158,7 +158,7 @@ export class Leaving {
     const { done: status, frozenAt } = await made;
     if (frozenAt !== undefined) mark('frozen', frozenAt);
     if (status === 0) return this.#sending?.end();
-    // Where the target was the reason, podman knows only that the checkpoint failed.
+    // Where the target was the reason, the engine knows only that the checkpoint failed.
     const { failure } = stream;
     stream.stop();
     throw failure ?? (await this.#failure());
@@ -195,7 +195,7 @@ export class Leaving {
     return typeof sent === 'number';
   }
 
-  /** `onBegin`: what the round before has is known, and podman begins. */
+  /** `onBegin`: what the round before has is known, and the engine begins. */
   #checkpoint(
     command: Command,
     outlet: Outlet,
