@@ -92,8 +92,8 @@ export class Leaving {
   /**
    * Checkpoints the container by its engine, after the rounds, when the target waits for the contents. The engine
    * leaves the image on this host, and the session the contents in a folder: both bring the container back. The archive
-   * is sent while the engine writes it. `mark` hears when that begins, and since when the container stands still. Throws
-   * why it cannot be.
+   * is sent while the engine writes it. `mark` hears when that begins, and since when the container stands still.
+   * Throws why it cannot be.
    */
   async make(mark: Mark, link: Pick<Link, 'say'>): Promise<void> {
     const { rounds, onRound, beforeStop, self } = this.#setting;
