@@ -89,34 +89,6 @@ test('configure writes five files, a second run changes none', async (t) => {
   assert.deepEqual(await snapshot(root), files);
 });
 
-test('where CRI-O reads the folder of hooks, podman gets none, because CRI-O would not start', async (t) => {
-  const elsewhere = '[crio.runtime]\nhooks_dir = ["/etc/crio/hooks"]\n';
-  const both =
-    '[crio.runtime]\nhooks_dir = ["/etc/crio/hooks", "/usr/share/containers/oci/hooks.d/"]\n';
-  const cases: [Record<string, string>, boolean][] = [
-    [{ 'usr/bin/crio': '' }, false],
-    [{ 'etc/crio/crio.conf': '' }, false],
-    [{ 'etc/crio/crio.conf': both }, false],
-    [{ 'etc/crio/crio.conf': '[crio' }, false],
-    [{ 'etc/crio/crio.conf': elsewhere }, true],
-    [{ 'etc/crio/crio.conf': both, 'etc/crio/crio.conf.d/10.conf': elsewhere }, true],
-  ];
-  for (const [files, hasHook] of cases) {
-    const root = await system(t, files);
-    const { code, stdout, stderr } = await cli(['configure', '--root', root]);
-    const said = JSON.stringify([files, stdout, stderr]);
-    assert.equal(code, 0, said);
-    assert.equal(existsSync(join(root, hook)), hasHook, said);
-    assert.equal(/^Note: podman gets no hook, because CRI-O /m.test(stderr), !hasHook, said);
-    assert.ok(existsSync(join(root, conf)) && existsSync(join(root, plugin)), said);
-  }
-  const later = await system(t);
-  await cli(['configure', '--root', later]);
-  await mkdir(join(later, 'etc/crio'));
-  await writeFile(join(later, 'etc/crio/crio.conf'), '');
-  assert.match((await cli(['configure', '--root', later])).stdout, /^removed .*50-kfd/m);
-});
-
 test('undo gives the system back, with all that was there before', async (t) => {
   const before = { [conf]: Buffer.from('ghost-limit 2M\n# caf\xe9', 'latin1'), 'etc/other': 'x' };
   const root = await system(t, before);
