@@ -1,7 +1,7 @@
 /** A node of Kubernetes in the guest: containerd with our runtime, a device plugin and a kubelet. */
 
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt, run, until } from '../../e2e/support/command.js';
 import {
@@ -13,7 +13,7 @@ import {
 import { importPodImages, pinnedPause } from '../../e2e/support/containerd-cri.js';
 import { type Gpu, loadGpu } from '../../e2e/support/gpu.js';
 import { install, uninstall } from '../../e2e/support/product.js';
-import { assertNothingLeft } from '../../e2e/support/suite.js';
+import { assertNothingLeft, keepEvidence as keepWith } from '../../e2e/support/suite.js';
 import { ApiServer, kubeconfig } from './api-server.js';
 import { daemonLogs } from './daemon.js';
 import { DevicePlugin, type Means } from './device-plugin.js';
@@ -179,11 +179,6 @@ export async function unpacked(archive: string, folder: string): Promise<string>
   return join(folder, 'checkpoint');
 }
 
-/** What daemons and sessions have told goes to the host's share. */
-export async function keepEvidence(name: string): Promise<void> {
-  const folder = join('/share', name.replaceAll(/[^\w]+/g, '-'));
-  mkdirSync(folder, { recursive: true });
-  const logs = [daemonLogs, '/tmp/containerd.log', '/var/log/kfd-checkpoint', '/var/log/pods'];
-  await attempt('cp', '-r', ...logs, folder);
-  appendFileSync(join(folder, 'dmesg'), (await attempt('dmesg')).stdout);
-}
+/** What a failure left, with what containerd and its pods have logged. */
+export const keepEvidence = (name: string): Promise<void> =>
+  keepWith(name, daemonLogs, '/tmp/containerd.log', '/var/log/pods');
