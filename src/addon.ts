@@ -26,6 +26,7 @@ import type { Delivery, Descriptor, Listener } from './addon/messages.js';
 import type {
   ContentsSender,
   DrainOptions,
+  ForwardFileJob,
   ImageFrames,
   ReceivedContents,
   ReceiveJob,
@@ -141,6 +142,8 @@ export interface Native {
    * Rejects with KFD_CORRUPT for what is no whole stream, KFD_UNSUPPORTED beyond the limit, KFD_IO, KFD_CANCELLED.
    */
   receiveFile(pipe: number, file: number, limit: number): AddonJob<number>;
+  /** The same for a program that takes the file while it arrives. Throws KFD_IO without a pipe. */
+  forwardFile(pipe: number, limit: number): ForwardFileJob;
   listPages(path: string): PagesListing;
   /**
    * Checks by the indexes that all frames of the first file are stored: in it, in its parent, which is the next one,

@@ -55,6 +55,17 @@ Napi::Value receive(const Napi::CallbackInfo& info) {
   return job;
 }
 
+struct Pipe {
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+Pipe new_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
+  return {.reader = UniqueFd(ends[0]), .writer = UniqueFd(ends[1])};
+}
+
 /// JS: sendFile(descriptor number): {pipe, end, bytes, done, cancel}.
 Napi::Value send_file(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -64,10 +75,9 @@ Napi::Value send_file(const Napi::CallbackInfo& info) {
   guarded(env, [&] {
     UniqueFd file(::fcntl(number, F_DUPFD_CLOEXEC, 0));
     if (!file) throw io_error("file");
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
-    reader = UniqueFd(ends[0]);
-    sender = std::make_shared<FileSender>(std::move(file), UniqueFd(ends[1]));
+    Pipe pipe = new_pipe();
+    reader = std::move(pipe.reader);
+    sender = std::make_shared<FileSender>(std::move(file), std::move(pipe.writer));
   });
   Napi::Object job = PromiseWorker<std::uint64_t>::start_job(
       env, [sender](const std::stop_token& stop) { return sender->run(stop); },
@@ -89,6 +99,24 @@ Napi::Value receive_sent_file(const Napi::CallbackInfo& info) {
       info.Env(),
       [=](const std::stop_token& stop) { return receive_file(pipe, file, limit, stop); },
       [](Napi::Env env, const std::uint64_t& bytes) { return to_number(env, bytes); });
+}
+
+/// JS: forwardFile(descriptor number, limit): {pipe, done, cancel}.
+Napi::Value forward_sent_file(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const int number = static_cast<int>(to_uint32(info[0], "descriptor"));
+  const std::uint64_t limit = to_uint64(info[1], "limit");
+  const auto pipe = std::make_shared<Pipe>();
+  guarded(env, [&] { *pipe = new_pipe(); });
+  UniqueFd reader = std::move(pipe->reader);
+  Napi::Object job = PromiseWorker<std::uint64_t>::start_job(
+      env,
+      [=](const std::stop_token& stop) {
+        return forward_file(number, std::move(pipe->writer), limit, stop);
+      },
+      [](Napi::Env env, const std::uint64_t& bytes) { return to_number(env, bytes); });
+  job.Set("pipe", Descriptor::wrap(env, std::move(reader)));
+  return job;
 }
 
 }  // namespace
@@ -149,6 +177,7 @@ void init_contents(Napi::Env env, Napi::Object exports) {
   exports.Set("receiveContents", Napi::Function::New(env, receive, "receiveContents"));
   exports.Set("sendFile", Napi::Function::New(env, send_file, "sendFile"));
   exports.Set("receiveFile", Napi::Function::New(env, receive_sent_file, "receiveFile"));
+  exports.Set("forwardFile", Napi::Function::New(env, forward_sent_file, "forwardFile"));
 }
 
 }  // namespace kfdcp::addon

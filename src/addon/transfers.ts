@@ -84,6 +84,18 @@ export interface SendFileJob {
   cancel(): void;
 }
 
+/** A file that arrives, on its way to a program that takes it meanwhile. */
+export interface ForwardFileJob {
+  /** The end for that program. Close it once it has it: what is left shows that nobody reads any more. */
+  readonly pipe: Descriptor;
+  /**
+   * Bytes of the file. Rejects with KFD_CORRUPT for what is no whole stream, KFD_UNSUPPORTED beyond the limit, KFD_IO
+   * when the reader has gone, KFD_CANCELLED. The reader sees an end then, too.
+   */
+  readonly done: Promise<number>;
+  cancel(): void;
+}
+
 /** The frames stored by the pages files of one image. All jobs that write them share it. */
 export type ImageFrames = object;
 

@@ -5,6 +5,7 @@ import type { FlattenPages } from '../archive/flatten.js';
 import type { StoreMaker } from '../archive/stores.js';
 import type { ImageVerifier, ZstdDecoderFactory } from '../archive/verifier.js';
 import type { ListPages } from '../manifest/ancestors.js';
+import type { ForwardFile } from '../migrate/arriving-task.js';
 import type { ReceiveFile, SendFile, Unpack } from '../migrate/contents.js';
 import type { Run, RunThrough } from '../os/exec.js';
 
@@ -44,6 +45,8 @@ export interface NativeServices {
   readonly sendFile: SendFile;
   /** Rejects with E_IMAGE_CORRUPT, E_UNSUPPORTED_STATE beyond the limit, E_IO. */
   readonly receiveFile: ReceiveFile;
+  /** As receiveFile. */
+  readonly forwardFile: ForwardFile;
   /** "major.minor" of AMDKFD_IOC_GET_VERSION. Throws E_IO or E_GPU_IO without a usable KFD. */
   readonly kfdVersion: () => string;
   /** Bytes that XSAVE writes at most; undefined without XSAVE. */

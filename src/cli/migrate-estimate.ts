@@ -63,11 +63,9 @@ export async function assertShort(
   throw new KfdError(code, message, { hint });
 }
 
-/** Of containerd all is sent after the checkpoint. */
-export function loadOf({ question, memoryBytes = 0, contentBytes, changedBytes }: Moving): Load {
-  return question.engine === 'podman'
-    ? { memory: memoryBytes, contents: contentBytes }
-    : { memory: memoryBytes + contentBytes + changedBytes, contents: 0 };
+/** Changes of the root file system are sent as the memory is. */
+export function loadOf({ memoryBytes = 0, contentBytes, changedBytes }: Moving): Load {
+  return { memory: memoryBytes + changedBytes, contents: contentBytes };
 }
 
 function withMismatch(asked: Asked, one: Mismatch, isReason: boolean): Asked {

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { Argument, Command, Option } from 'commander';
 import { KfdError } from '../errors.js';
 import { receiveRound } from '../migrate/ahead.js';
+import { receiveTask } from '../migrate/arriving-task.js';
 import { targetVerb } from '../migrate/connection.js';
 import { taskVerb } from '../migrate/containerd-engine.js';
 import { contentsVerb, receiveContents, receiveStream } from '../migrate/contents.js';
@@ -51,13 +52,15 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
       .addArgument(idArgument())
       .option('--stream', 'take GPU contents while they are made, not the archive')
       .option('--previous', 'take the archive with the memory that is sent ahead')
+      .option('--task', 'take the archive of a task of containerd apart')
       .addOption(new Option('--round <n>', 'take GPU contents of a round ahead').argParser(roundOf))
       .addOption(formatOption('text', 'json'))
-      .action((id: string, { root, stream, round, previous }: ContentsOptions) => {
+      .action((id: string, { root, stream, round, previous, task }: ContentsOptions) => {
         const places = placesBelow(root);
         if (round !== undefined) return receiveRound(id, round, places);
-        const { unpackContents, receiveFile } = context.native;
+        const { unpackContents, receiveFile, forwardFile } = context.native;
         if (stream === true) return receiveStream(id, places, unpackContents, context.out);
+        if (task === true) return receiveTask(id, places, forwardFile);
         const archive = previous === true ? 'previous' : 'checkpoint';
         return receiveContents(id, places, receiveFile, archive);
       }),
@@ -98,6 +101,7 @@ interface ContentsOptions {
   readonly root: string;
   readonly stream?: boolean;
   readonly previous?: boolean;
+  readonly task?: boolean;
   readonly round?: number;
 }
 

@@ -1,9 +1,11 @@
 /** What the target does with the words of a source: one migration, from its begin or as it was recorded. */
 
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asKfdError, KfdError } from '../errors.js';
 import { Control } from '../migrate/control.js';
+import type { ArrivedTask } from '../migrate/engine.js';
 import { engineOf } from '../migrate/engines.js';
 import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
@@ -194,32 +196,35 @@ export class TargetEnd {
 
   /** All of it is there, and this host can restore it. */
   async #check(bytes: number): Promise<void> {
-    const { size } = await stat(this.#archive);
-    if (size !== bytes) {
-      throw new KfdError('E_IMAGE_CORRUPT', `contents: ${size} bytes of ${bytes} have arrived`, {
-        hint: 'run the migration again',
-      });
+    const arrived = this.#begin && engineOf(this.#begin, this.#setting()).arrived;
+    if (arrived === undefined) {
+      const { size } = await stat(this.#archive);
+      if (size !== bytes) throw incomplete(`${size} bytes of ${bytes} have arrived`);
+    } else {
+      await this.#fitTask(arrived);
     }
-    await this.#fitImage();
     await this.#ready?.look();
   }
 
   /** Of an engine whose start neither looks nor changes anything. */
-  async #fitImage(): Promise<void> {
-    const begin = this.#begin;
+  async #fitTask({ image: imageIn, record }: ArrivedTask): Promise<void> {
     const folder = dirname(this.#archive);
-    if (begin === undefined) return;
-    const { arrived } = engineOf(begin, this.#setting());
-    if (arrived === undefined) return;
-    await arrived.unpack(folder);
-    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = begin;
+    const image = imageIn(folder);
+    if (!existsSync(image)) throw incomplete('the archive has not arrived');
+    const { gpu_map: gpuMap, ignore_mismatch: ignoreMismatch } = this.#begin ?? {};
     const folders = await realFolders(contentsFolders(folder, this.#services.native.listPages));
     const options = { root: this.#root, gpuMap, ignoreMismatch, folders, mayChange: true };
-    const verdict = await restorabilityOf(arrived.image(folder), this.#services, options);
+    const verdict = await restorabilityOf(image, this.#services, options);
     const refused = refusal('contents', verdict.reasons);
     if (refused !== undefined) throw refused;
-    await fitTask(arrived.image(folder), arrived.record(folder), verdict);
+    await fitTask(image, record(folder), verdict);
   }
+}
+
+function incomplete(what: string): KfdError {
+  return new KfdError('E_IMAGE_CORRUPT', `contents: ${what}`, {
+    hint: 'run the migration again',
+  });
 }
 
 /** Options of `kfd-checkpoint restore`. */

@@ -52,17 +52,10 @@ export const nativeServices: NativeServices = {
   }),
   unpackContents: (fd, folder, limits) =>
     ended(native().receiveContents(fd, folder, limits), folder, undefined),
-  sendFile: (fd) => {
-    try {
-      const job = native().sendFile(fd);
-      const done = ended(job, 'archive', undefined);
-      return { ...job, done };
-    } catch (error) {
-      throw fromNative(error, 'archive');
-    }
-  },
+  sendFile: (fd) => ofArchive(() => native().sendFile(fd)),
   receiveFile: (pipe, file, limit) =>
     ended(native().receiveFile(pipe, file, limit), 'archive', undefined),
+  forwardFile: (pipe, limit) => ofArchive(() => native().forwardFile(pipe, limit)),
   kfdVersion: () => {
     const addon = native();
     try {
@@ -92,6 +85,17 @@ export const nativeServices: NativeServices = {
 };
 
 /** Waits for a job. `signal` cancels it. Its errors become ours, with `subject` in front. */
+function ofArchive<Job extends { readonly done: Promise<number>; cancel(): void }>(
+  begin: () => Job,
+): Job {
+  try {
+    const job = begin();
+    return { ...job, done: ended(job, 'archive', undefined) };
+  } catch (error) {
+    throw fromNative(error, 'archive');
+  }
+}
+
 async function ended<Result>(
   job: { readonly done: Promise<Result>; cancel(): void },
   subject: string,

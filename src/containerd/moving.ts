@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { join } from 'node:path';
+import type { Descriptor } from '../addon.js';
 import { type TaskName, withLinkedImage } from '../criu/task-link.js';
 import { KfdError, printable } from '../errors.js';
 import { missing, type Run } from '../os/exec.js';
@@ -25,6 +26,9 @@ export const taskFiles = {
 
 /** The longest record, bytes: most of it is a spec. */
 export const maxRecordBytes = 4 << 20;
+
+/** Of what tar says, characters. */
+const maxReason = 1000;
 
 /** A start of a large container takes this long at most. The lease is shorter. */
 const startMs = 24 * 3600_000;
@@ -56,18 +60,27 @@ export async function saveTask(
   await writtenBy('tar', words, archive, 'w', `make room for ${folder} once more`);
 }
 
-/** Takes such an archive apart, into a new folder, and removes it. Throws E_IO, Node's error. */
-export async function unpackTask(archive: string, folder: string, { run }: Host): Promise<void> {
-  await promises.mkdir(folder, { mode: 0o700 });
-  const words = ['-C', folder, '--no-same-owner', '-xf', archive, ...Object.values(taskFiles)];
-  const unpacked = await run('tar', words, { timeoutMs: startMs });
-  if (unpacked?.status !== 0) {
-    const reason = unpacked?.stderr.trim().split('\n')[0] ?? 'there is no tar';
-    throw new KfdError('E_IO', `what has arrived cannot be unpacked: ${printable(reason)}`, {
-      hint: 'make room on the target, or name another folder with --store',
-    });
-  }
-  await promises.rm(archive);
+/**
+ * Takes such an archive apart while it comes, into the folder. `archive` is closed when tar has it. What else is in the
+ * archive stays out. Throws E_IO, E_HOST without tar.
+ */
+export async function unpackTask(
+  archive: Pick<Descriptor, 'fd' | 'close'>,
+  folder: string,
+): Promise<void> {
+  const words = ['-C', folder, '--no-same-owner', '-xf', '-', ...Object.values(taskFiles)];
+  const tar = spawn('tar', words, { stdio: [archive.fd, 'ignore', 'pipe'] });
+  archive.close();
+  let said = '';
+  tar.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(0, maxReason);
+  });
+  const [status] = (await once(tar, 'close').catch((error: Error) => {
+    throw missing('tar', error);
+  })) as [number | null];
+  if (status === 0) return;
+  const reason = said.trim().split('\n')[0] || `tar ended with status ${status}`;
+  throw new KfdError('E_IO', `what arrives cannot be unpacked: ${printable(reason)}`);
 }
 
 /** A checkpoint for its GPU contents alone, after which the task goes on. `folder` goes, too. Throws as saveTask. */

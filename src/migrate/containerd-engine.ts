@@ -3,11 +3,11 @@
 import { join } from 'node:path';
 import { ContainerdContainer } from '../containerd/container.js';
 import { namePattern } from '../containerd/ctr.js';
-import { taskFiles, unpackTask } from '../containerd/moving.js';
+import { taskFiles } from '../containerd/moving.js';
 import { KfdError, printable } from '../errors.js';
 import type { Command, Engine, EngineSetting } from './engine.js';
 import type { JournalRecord } from './journal.js';
-import { archiveName, placesBelow } from './places.js';
+import { placesBelow } from './places.js';
 
 /** The hidden verb. */
 export const taskVerb = 'migrate-task';
@@ -16,7 +16,7 @@ export const taskVerb = 'migrate-task';
 export const usualNamespace = 'default';
 
 /** The folder of the checkpoint, in that of the migration on either host. */
-const folderName = 'task';
+export const taskFolder = (folder: string) => join(folder, 'task');
 
 /** `record`: `container` is the id in its namespace. Throws E_PROTOCOL for what is no name of containerd. */
 export function containerdEngine(
@@ -35,8 +35,7 @@ export function containerdEngine(
     );
   }
   const [node, ...before] = self;
-  const kept = join(placesBelow(root).keptOf(id), folderName);
-  const there = (folder: string) => join(folder, folderName);
+  const kept = taskFolder(placesBelow(root).keptOf(id));
   const words = (...own: string[]): Command => {
     const usual = ['--root', root, '--namespace', namespace, '--format', 'json'];
     return [node, ...before, taskVerb, ...usual, ...own];
@@ -46,6 +45,7 @@ export function containerdEngine(
     kept,
     dumpImage: join(kept, taskFiles.image),
     container: new ContainerdContainer({ namespace, id: container }, run, root),
+    archive: 'task',
     checkpoint: () => words('save', container, kept),
     round: () => words('round', container, kept),
     memoryAhead: () => {
@@ -55,12 +55,11 @@ export function containerdEngine(
     bringBack: (contents) => words('restore', ...contents, container, kept),
     start: {
       command: ({ folder, contents }) =>
-        words('start', ...contents, container, there(folder), folder),
+        words('start', ...contents, container, taskFolder(folder), folder),
     },
     arrived: {
-      unpack: (folder) => unpackTask(join(folder, archiveName), there(folder), { root, run }),
-      image: (folder) => join(there(folder), taskFiles.image),
-      record: (folder) => join(there(folder), taskFiles.record),
+      image: (folder) => join(taskFolder(folder), taskFiles.image),
+      record: (folder) => join(taskFolder(folder), taskFiles.record),
     },
   };
 }

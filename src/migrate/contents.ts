@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import type { SendFileJob } from '../addon.js';
 import { asKfdError, isMissing, KfdError } from '../errors.js';
 import { stage } from '../stages.js';
+import type { ArchiveKind } from './engine.js';
 import { lastFolder } from './gpu-folders.js';
 import { type Places, previousName } from './places.js';
 import { Ssh } from './ssh.js';
@@ -16,11 +17,12 @@ import { type Way, watched } from './watched.js';
 /** The hidden verb that takes them. */
 export const contentsVerb = 'migrate-contents';
 
-/** Option of that verb: the archive is one of memory that is sent ahead. */
-const previousOption = '--previous';
-
-/** Which archive it is. */
-export type ArchiveKind = 'checkpoint' | 'previous';
+/** Options of that verb. */
+const optionsOf: Readonly<Record<ArchiveKind, readonly string[]>> = {
+  checkpoint: [],
+  previous: ['--previous'],
+  task: ['--task'],
+};
 
 /** The addon's: sends a file while it is still written. Its errors are KfdErrors. Throws E_IO. */
 export type SendFile = (descriptor: number) => SendFileJob;
@@ -39,11 +41,10 @@ export class ArchiveStream {
     fd: number,
     way: Way,
     sendFile: SendFile,
-    kind: ArchiveKind = 'checkpoint',
+    kind: ArchiveKind,
   ): Promise<ArchiveStream> {
     const { host, id } = way;
-    const option = kind === 'previous' ? [previousOption] : [];
-    const words = ['kfd-checkpoint', contentsVerb, ...option, '--format', 'json', id];
+    const words = ['kfd-checkpoint', contentsVerb, ...optionsOf[kind], '--format', 'json', id];
     const job = sendFile(fd);
     // Where nobody waits for it any more, ssh has said why.
     job.done.catch(() => undefined);
@@ -79,7 +80,7 @@ export async function sendContents(
   fd: number,
   way: Way,
   sendFile: SendFile,
-  kind: ArchiveKind = 'checkpoint',
+  kind: ArchiveKind,
 ): Promise<void> {
   const stream = await ArchiveStream.open(fd, way, sendFile, kind);
   stream.end();
@@ -104,7 +105,7 @@ export async function receiveContents(
   id: string,
   places: Places,
   receive: ReceiveFile,
-  kind: ArchiveKind = 'checkpoint',
+  kind: Exclude<ArchiveKind, 'task'>,
 ): Promise<void> {
   const awaited = await awaitedArchive(id, places);
   const path = kind === 'previous' ? join(dirname(awaited), previousName) : awaited;
@@ -118,13 +119,13 @@ export async function receiveContents(
 }
 
 /** Bytes that fit in. Throws Node's error. */
-async function roomIn(folder: string): Promise<number> {
+export async function roomIn(folder: string): Promise<number> {
   const { bavail, bsize } = await promises.statfs(folder);
   return bavail * bsize;
 }
 
 /** More than there is room for is refused before it is written. `path`: what is written. */
-async function orNoRoom(
+export async function orNoRoom(
   path: string,
   id: string,
   places: Places,

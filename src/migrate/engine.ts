@@ -10,6 +10,9 @@ export interface EngineSetting {
   readonly self: readonly [string, ...string[]];
 }
 
+/** What becomes of an archive on the target: a file, another file for memory ahead, or what is in it. */
+export type ArchiveKind = 'checkpoint' | 'previous' | 'task';
+
 export type ContainerState = 'runs' | 'paused' | 'stopped' | 'none';
 
 /** A program and its words. `Work` runs it, so it outlives the process that has begun it. */
@@ -44,10 +47,8 @@ export type Start =
   | { readonly words: (arrived: Arrived) => readonly string[] }
   | { readonly command: (arrived: Arrived) => Command };
 
-/** What has arrived in the folder of a migration. */
+/** Where an archive that was taken apart has what is in it, by the folder of a migration. */
 export interface ArrivedTask {
-  /** Takes the archive apart, which goes. Throws E_IO, Node's error. */
-  readonly unpack: (folder: string) => Promise<void>;
   /** The image directory. */
   readonly image: (folder: string) => string;
   /** The file of the container's record. */
@@ -62,6 +63,8 @@ export interface Engine {
   /** The image directory of its checkpoints, where their sessions do not descend from this process. */
   readonly dumpImage?: string;
   readonly container: EngineContainer;
+  /** How the target takes the archive. */
+  readonly archive: ArchiveKind;
   /** A checkpoint that ends the container and keeps it restorable here. Its archive goes to descriptor 4. */
   readonly checkpoint: (hasMemoryAhead: boolean) => Command;
   /** A checkpoint after which the container goes on. */

@@ -33,6 +33,7 @@ export function podmanEngine(id: string, { root, run, self }: EngineSetting): En
   return {
     checkpointName: 'podman container checkpoint',
     container,
+    archive: 'checkpoint',
     checkpoint: (hasMemoryAhead) => {
       const previous = hasMemoryAhead ? ['--with-previous'] : [];
       return saved(...previous, '--compress', 'none', ...exportFlags);

@@ -70,7 +70,8 @@ export async function removeContents(
 ): Promise<void> {
   await promises.rm(places.contents(id), { force: true });
   if (folder === places.memory(id)) await releaseMemory(folder, run);
-  else await promises.rm(folder, { recursive: true, force: true });
+  // A tar that still writes there has lost its input, and ends.
+  else await promises.rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }
 
 /** The hidden verb that removes what is left. */

@@ -24,6 +24,9 @@ export const fakeNative: NativeServices = {
   receiveFile: async () => {
     throw new Error('no test of this takes a file');
   },
+  forwardFile: () => {
+    throw new Error('no test of this takes a task');
+  },
   kfdVersion: () => '1.17',
   listPages: () => {
     throw new Error('no test of this lists a pages file');

@@ -1,18 +1,17 @@
 /** Tasks of containerd that move: the image of a record, our shim's checkpoint, the link for a restore. */
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { containerdImage, documentsOf } from '../../src/archive/containerd-image.js';
-import { restoreTask, startTask, unpackTask } from '../../src/containerd/moving.js';
+import { restoreTask, startTask } from '../../src/containerd/moving.js';
 import { writeRecordImage } from '../../src/containerd/record-image.js';
 import { checkpointTask, stockShim } from '../../src/containerd/shim-call.js';
 import { linkedImage, withLinkedImage } from '../../src/criu/task-link.js';
-import { type Run, run } from '../../src/os/exec.js';
+import type { Run } from '../../src/os/exec.js';
 import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
 import { ctrThat, record, task } from './containerd-world.js';
 import { temporaryFolder } from './paths.js';
@@ -63,36 +62,6 @@ test('an image of the record has what containerd makes a container of', async (t
   assert.equal(image.hasChanges, true);
   const documents = documentsOf(image, blob(spec?.digest ?? ''), 'x');
   assert.deepEqual(JSON.parse(String(documents['spec.dump'])), record.Spec);
-});
-
-test('an archive of a checkpoint is taken apart, and what else is in it stays out', async (t) => {
-  const folder = await temporaryFolder(t);
-  const [from, to] = [join(folder, 'from'), join(folder, 'to')];
-  await mkdir(join(from, 'checkpoint'), { recursive: true });
-  for (const name of ['checkpoint/pages-1.img', 'changes.tar.gz', 'record.json', 'other']) {
-    await writeFile(join(from, name), name);
-  }
-  const archive = join(folder, 'checkpoint.tar');
-  const host = { root: folder, run };
-  execFileSync('tar', [
-    '-C',
-    from,
-    '-cf',
-    archive,
-    'checkpoint',
-    'changes.tar.gz',
-    'record.json',
-    'other',
-  ]);
-  await unpackTask(archive, to, host);
-  assert.deepEqual(readdirSync(to).sort(), ['changes.tar.gz', 'checkpoint', 'record.json']);
-  assert.equal(readFileSync(join(to, 'checkpoint/pages-1.img'), 'utf8'), 'checkpoint/pages-1.img');
-  assert.equal(existsSync(archive), false);
-  await writeFile(archive, 'no archive');
-  await assert.rejects(unpackTask(archive, join(folder, 'again'), host), {
-    code: 'E_IO',
-    message: /^what has arrived cannot be unpacked: tar: /,
-  });
 });
 
 /** A host whose shim answers so to either version of the service. */

@@ -15,7 +15,7 @@ const self = [process.execPath, process.argv[1] ?? ''] as const;
 /** Memory is a folder here. */
 const others = fakeRun({ ...programs, 'mount -t': '' });
 /** Contents on their way are real. */
-const { unpackContents, sendFile, receiveFile } = nativeServices;
+const { unpackContents, sendFile, receiveFile, forwardFile } = nativeServices;
 const interrupted = new AbortController();
 process.once('SIGINT', () => interrupted.abort());
 
@@ -33,7 +33,7 @@ const context = {
   run: someRun,
   runThrough,
   prefix: '/usr/lib/kfd-checkpoint',
-  native: { ...services, unpackContents, sendFile, receiveFile },
+  native: { ...services, unpackContents, sendFile, receiveFile, forwardFile },
   whyNotRoot: async () => undefined,
   signal: interrupted.signal,
 };

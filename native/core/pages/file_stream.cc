@@ -60,6 +60,12 @@ void put(int fd, std::span<const char> bytes, const std::stop_token& stop) {
   }
 }
 
+/// So that a stop ends a wait for the reader.
+void unblock(int pipe) {
+  const int flags = ::fcntl(pipe, F_GETFL);
+  if (flags < 0 || ::fcntl(pipe, F_SETFL, flags | O_NONBLOCK) != 0) throw io_error(kSubject);
+}
+
 class Encoder {
  public:
   Encoder(int fd, const std::stop_token& stop)
@@ -98,8 +104,7 @@ class Encoder {
 
 FileSender::FileSender(UniqueFd file, UniqueFd pipe)
     : file_(std::move(file)), pipe_(std::move(pipe)) {
-  const int flags = ::fcntl(pipe_.get(), F_GETFL);
-  if (flags < 0 || ::fcntl(pipe_.get(), F_SETFL, flags | O_NONBLOCK) != 0) throw io_error(kSubject);
+  unblock(pipe_.get());
 }
 
 std::uint64_t FileSender::run(const std::stop_token& stop) {
@@ -135,8 +140,12 @@ namespace {
 
 class Decoder {
  public:
-  Decoder(int file, std::uint64_t limit)
-      : file_(file), limit_(limit), context_(ZSTD_createDCtx(), ZSTD_freeDCtx), out_(kRoomBytes) {
+  Decoder(int file, std::uint64_t limit, const std::stop_token& stop)
+      : file_(file),
+        limit_(limit),
+        stop_(stop),
+        context_(ZSTD_createDCtx(), ZSTD_freeDCtx),
+        out_(kRoomBytes) {
     if (!context_) throw Error(ErrorCode::io, "zstd: no memory", ENOMEM);
     checked(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kWindowLogMax),
             ErrorCode::io);
@@ -153,7 +162,8 @@ class Decoder {
         throw Error(ErrorCode::unsupported,
                     std::string(kSubject) + ": more than there is room for");
       }
-      write({out_.data(), out.pos});
+      put(file_, {out_.data(), out.pos}, stop_);
+      bytes_ += out.pos;
     }
   }
 
@@ -163,18 +173,9 @@ class Decoder {
   }
 
  private:
-  void write(std::span<const char> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) throw io_error(kSubject);
-      if (written <= 0) continue;
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      bytes_ += static_cast<std::uint64_t>(written);
-    }
-  }
-
   const int file_;
   const std::uint64_t limit_;
+  const std::stop_token stop_;
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
   std::vector<char> out_;
   std::uint64_t bytes_ = 0;
@@ -184,7 +185,7 @@ class Decoder {
 }  // namespace
 
 std::uint64_t receive_file(int pipe, int file, std::uint64_t limit, const std::stop_token& stop) {
-  Decoder decoder(file, limit);
+  Decoder decoder(file, limit, stop);
   std::vector<char> room(kRoomBytes);
   for (;;) {
     if (stop.stop_requested()) throw cancelled();
@@ -197,6 +198,13 @@ std::uint64_t receive_file(int pipe, int file, std::uint64_t limit, const std::s
       throw io_error(kSubject);
     }
   }
+}
+
+std::uint64_t forward_file(int pipe, UniqueFd out, std::uint64_t limit,
+                           const std::stop_token& stop) {
+  const UniqueFd end = std::move(out);
+  unblock(end.get());
+  return receive_file(pipe, end.get(), limit, stop);
 }
 
 }  // namespace kfdcp

@@ -37,4 +37,10 @@ class FileSender {
 /// a file of more than `limit` bytes, Error{io} (ENOSPC), Error{cancelled}. What has arrived stays.
 std::uint64_t receive_file(int pipe, int file, std::uint64_t limit, const std::stop_token& stop);
 
+/// The same into the pipe `out`, for a reader that takes the file while it arrives. It is closed
+/// when this returns or throws: the reader sees an end in either case. Throws Error{io} (EPIPE)
+/// when the reader has gone.
+std::uint64_t forward_file(int pipe, UniqueFd out, std::uint64_t limit,
+                           const std::stop_token& stop);
+
 }  // namespace kfdcp

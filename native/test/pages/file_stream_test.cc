@@ -152,5 +152,55 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("file stream: a reader takes it while it arrives, and sees its end or that it is cut") {
+  const Bytes bytes = noise(3'000'000, 4);
+  const Bytes stream = stream_of(bytes);
+  for (const std::size_t size : {stream.size(), stream.size() / 2}) {
+    auto [reader, writer] = pipe_of_two();
+    auto [out, in] = pipe_of_two();
+    auto put = std::async(std::launch::async, [&stream, size, &whole = writer] {
+      const UniqueFd end = std::move(whole);
+      return ::write(end.get(), stream.data(), size) == static_cast<ssize_t>(size);
+    });
+    auto forwarded = std::async(std::launch::async, [fd = reader.get(), &end = in] {
+      return forward_file(fd, std::move(end), kAmple, {});
+    });
+    Bytes got;
+    std::array<std::byte, 65536> room{};
+    for (ssize_t some = 0; (some = ::read(out.get(), room.data(), room.size())) > 0;) {
+      got.insert(got.end(), room.begin(), room.begin() + some);
+    }
+    CHECK(put.get());
+    if (size == stream.size()) {
+      CHECK(forwarded.get() == bytes.size());
+      CHECK(got == bytes);
+    } else {
+      CHECK(code_of([&] { forwarded.get(); }) == ErrorCode::corrupt);
+      CHECK(got.size() < bytes.size());
+    }
+  }
+}
+
+TEST_CASE("file stream: a reader that goes or takes nothing does not hold the target") {
+  const Bytes stream = stream_of(noise(3'000'000, 5));
+  const UniqueFd file = memory_file();
+  add(file.get(), stream);
+  {
+    auto [out, in] = pipe_of_two();
+    out = UniqueFd();
+    REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+    CHECK(code_of([&, &end = in] { forward_file(file.get(), std::move(end), kAmple, {}); }) ==
+          ErrorCode::io);
+  }
+  auto [out, in] = pipe_of_two();
+  REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+  std::stop_source stop;
+  auto ended = std::async(std::launch::async, [&, &end = in] {
+    return code_of([&] { forward_file(file.get(), std::move(end), kAmple, stop.get_token()); });
+  });
+  stop.request_stop();
+  CHECK(ended.get() == ErrorCode::cancelled);
+}
+
 }  // namespace
 }  // namespace kfdcp::test
