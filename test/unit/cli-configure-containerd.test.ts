@@ -6,11 +6,13 @@ import { cli } from './cli-context.js';
 import { configure, copies, dropIn, imports, main, system } from './containerd-system.js';
 
 test('the drop-in is in the words of the release that is there', async (t) => {
-  for (const [release, version, plugin] of [
-    ['1.7.24~ds1', 2, 'io.containerd.grpc.v1.cri'],
-    ['v2.1.9', 3, 'io.containerd.cri.v1.runtime'],
+  // A file of version 4 takes a drop-in of version 3: `containerd config dump` of 2.3.4 has both.
+  for (const [release, own, version, plugin] of [
+    ['1.7.24~ds1', 2, 2, 'io.containerd.grpc.v1.cri'],
+    ['v2.1.9', 3, 3, 'io.containerd.cri.v1.runtime'],
+    ['v2.3.4', 4, 3, 'io.containerd.cri.v1.runtime'],
   ] as const) {
-    const root = await system(t, imports.replace('version = 2', `version = ${version}`));
+    const root = await system(t, imports.replace('version = 2', `version = ${own}`));
     const { code, stderr, stdout } = await configure(root, release);
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(stdout.match(/^wrote/gm)?.length, 4);
