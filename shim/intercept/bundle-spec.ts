@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { libdir, loadedPlugin } from '../../src/criu/state-folder.js';
 import { readTextIfAny, replaceFile } from '../../src/os/files.js';
 import { withMember } from '../../src/runtime/json-text.js';
-import { restoreAnnotation } from '../../src/runtime/shim-names.js';
+import { criuConfigFile, restoreAnnotation } from '../../src/runtime/shim-names.js';
 
 /** Of every container that containerd runs for a kubelet (containerd: internal/cri/annotations/annotations.go). */
 const podPart = {
@@ -101,7 +101,7 @@ export async function useOurPlugin(
   { plugin = loadedPlugin, hostConfig = hostCriuConfig }: Places = {},
 ): Promise<void> {
   if (criuConfigAnnotation in spec.annotations || !existsSync(plugin)) return;
-  const config = join(bundle, 'kfd-criu.conf');
+  const config = join(bundle, criuConfigFile);
   const before = (await readTextIfAny(hostConfig)) ?? '';
   const root = cgroup === undefined ? '' : `cgroup-root ${cgroup}\n`;
   await replaceFile(config, `${before}\nlibdir ${libdir}\n${root}`);

@@ -1,9 +1,8 @@
 /** The calls that the shim does not simply forward, for all containers of one stock shim. */
 
-import { readdirSync, rm } from 'node:fs';
+import { rm } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { linkedImage } from '../../src/criu/task-link.js';
-import { imageFilePattern, manifestName } from '../../src/manifest/names.js';
 import { restoreAnnotation } from '../../src/runtime/shim-names.js';
 import { stage } from '../../src/stages.js';
 import { type Call, decodeResponse, type Response, statusCode } from '../../src/ttrpc/envelope.js';
@@ -20,10 +19,13 @@ import { type CheckpointContext, Checkpoints } from './checkpoints.js';
 import { crunRefusal, isCrun } from './crun.js';
 import type { Helper } from './helper.js';
 import type { Upstream } from './interception.js';
+import { hasOurImage } from './own-image.js';
+import { withParentImage } from './parent-image.js';
 import { Restore } from './restore.js';
 import {
   type CreateRequest,
   createRequest,
+  hasParent,
   isSigkill,
   isTaskService,
   processOf,
@@ -223,13 +225,17 @@ export class Interceptor {
     const published = this.#helper(['publish'], event).catch(this.#report);
     const none = Buffer.alloc(0);
     const checkpoints = container?.checkpoints ?? new Checkpoints(id, this.#context);
-    const answer = checkpoints.run(call, upstream, async (response) => {
-      stage('shim', 'saved');
-      setEvent(response.code === statusCode.ok ? call.payload : none);
-      await published;
-      if (response.code === statusCode.ok) return response;
-      return this.#explained('dump', container?.bundle ?? '', begun, call.payload, response);
-    });
+    const bundle = container?.bundle ?? '';
+    const run = () =>
+      checkpoints.run(call, upstream, async (response) => {
+        stage('shim', 'saved');
+        setEvent(response.code === statusCode.ok ? call.payload : none);
+        await published;
+        if (response.code === statusCode.ok) return response;
+        return this.#explained('dump', bundle, begun, call.payload, response);
+      });
+    const isPart = container !== undefined && hasParent(call.payload);
+    const answer = isPart ? withParentImage(bundle, this.#report, run) : run();
     return answer.finally(() => setEvent(none));
   }
 
@@ -284,15 +290,5 @@ export class Interceptor {
       this.#report(error);
       return undefined;
     }
-  }
-}
-
-function hasOurImage(directory: string): boolean {
-  try {
-    return readdirSync(directory).some(
-      (name) => name === manifestName || imageFilePattern.test(name),
-    );
-  } catch {
-    return false;
   }
 }

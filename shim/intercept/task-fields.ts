@@ -2,6 +2,7 @@
 
 import { constants } from 'node:os';
 import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
+import { hasParentField } from '../../src/runtime/shim-names.js';
 
 /** Both versions of the service. Calls of other services are never intercepted. */
 export function isTaskService(service: string): boolean {
@@ -68,6 +69,11 @@ export function createRequest(message: Buffer): CreateRequest {
 export function checkpointPath(message: Buffer): string {
   const [path = ''] = strings(message, 2);
   return path;
+}
+
+/** Whether this CheckpointTaskRequest is for an image with a parent. Throws E_PROTOCOL. */
+export function hasParent(checkpoint: Buffer): boolean {
+  return numberIn(checkpoint, hasParentField) !== 0n;
 }
 
 /** A CreateTaskRequest that restores from `directory`. Of two fields with one number, the last one counts. */

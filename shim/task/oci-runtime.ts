@@ -4,12 +4,11 @@ import { execFile as execFileWithCallback } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { usualRuncRoot } from '../../src/runtime/shim-names.js';
 import { type CreateTaskRequest, runcOptionsOf } from './codec.js';
 
 const execFile = promisify(execFileWithCallback);
 
-/** RuncRoot of containerd's stock shim, when the options do not name another one. */
-const usualRoot = '/run/containerd/runc';
 /** Longest time for each command, milliseconds. runc waits ten seconds for the end of the tasks. */
 const limits = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
 
@@ -44,5 +43,5 @@ export async function pauseAgain(create: CreateTaskRequest, namespace: string): 
 
 function runtimeOf(create: CreateTaskRequest, namespace: string) {
   const { binary_name: binary, root } = runcOptionsOf(create.options);
-  return { runtime: binary || 'runc', containers: join(root || usualRoot, namespace) };
+  return { runtime: binary || 'runc', containers: join(root || usualRuncRoot, namespace) };
 }

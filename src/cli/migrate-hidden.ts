@@ -60,9 +60,8 @@ export function hiddenProgram(context: CommandContext, self = selfProgram()): Co
         if (round !== undefined) return receiveRound(id, round, places);
         const { unpackContents, receiveFile, forwardFile } = context.native;
         if (stream === true) return receiveStream(id, places, unpackContents, context.out);
-        if (task === true) return receiveTask(id, places, forwardFile);
-        const archive = previous === true ? 'previous' : 'checkpoint';
-        return receiveContents(id, places, receiveFile, archive);
+        if (task === true) return receiveTask(id, places, forwardFile, previous === true);
+        return receiveContents(id, places, receiveFile, previous === true);
       }),
   );
   program.addCommand(taskCommand(run));

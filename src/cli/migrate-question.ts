@@ -132,7 +132,7 @@ export async function movingOf(
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
     changedBytes: found?.changedBytes ?? 0,
     rounds: precopy,
-    sendsMemory: task === undefined && precopy > 0 && (await tracksMemory(run)),
+    sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
       { folder: archiveFolder(), gets: task ? 'task' : 'memory' },
       { folder: placesBelow(root).kept, gets: task ? 'whole' : 'contents' },

@@ -3,20 +3,15 @@
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
 import { namePattern } from '../containerd/ctr.js';
-import {
-  type Host,
-  restoreTask,
-  roundOfTask,
-  saveTask,
-  startTask,
-  taskFiles,
-} from '../containerd/moving.js';
+import { type Host, restoreTask, roundOfTask, saveTask, startTask } from '../containerd/moving.js';
+import { taskFiles } from '../containerd/task-archive.js';
+import { saveMemory } from '../containerd/task-memory.js';
 import { runFolder } from '../criu/state-folder.js';
 import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { rootsOf } from '../manifest/elsewhere.js';
 import { readManifest } from '../manifest/image.js';
-import { taskVerb, usualNamespace } from '../migrate/containerd-engine.js';
+import { previousOption, taskVerb, usualNamespace } from '../migrate/containerd-engine.js';
 import { ownFile } from '../migrate/work.js';
 import { withRequest } from './command-request.js';
 import { contentsOption, realFolders } from './contents-folders.js';
@@ -27,7 +22,7 @@ interface Options {
   readonly namespace: string;
 }
 
-/** `run`: of the host; `archive`: the file for all of a checkpoint, another one in tests. */
+/** `run`: of the host; `archive`: the file for what is saved, another one in tests. */
 export function taskCommand(run: Host['run'], archive = ownFile): Command {
   const verb = new Command(taskVerb)
     .option('--root <dir>', 'read the system below this folder', '/')
@@ -43,9 +38,14 @@ export function taskCommand(run: Host['run'], archive = ownFile): Command {
     for (const arg of args) command.argument(`<${arg}>`);
     return command;
   };
-  own('save', 'folder').action((id: string, folder: string) =>
-    saveTask(named(id), folder, archive, host()),
+  own('memory', 'folder').action((id: string, folder: string) =>
+    saveMemory(named(id), folder, archive, host()),
   );
+  own('save', 'folder')
+    .option(previousOption, 'save what has changed since "memory"')
+    .action((id: string, folder: string, { previous }: { previous?: boolean }) =>
+      saveTask(named(id), folder, { archive, hasMemory: previous === true }, host()),
+    );
   own('round', 'folder').action((id: string, folder: string) =>
     roundOfTask(named(id), folder, host()),
   );

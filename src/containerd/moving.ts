@@ -4,31 +4,19 @@
  * the same on its way. GPU contents are elsewhere: sessions have been asked for that (src/criu/contents-request.ts).
  */
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { join } from 'node:path';
-import type { Descriptor } from '../addon.js';
 import { type TaskName, withLinkedImage } from '../criu/task-link.js';
-import { KfdError, printable } from '../errors.js';
-import { missing, type Run } from '../os/exec.js';
+import { KfdError } from '../errors.js';
+import type { Run } from '../os/exec.js';
 import { readBounded } from '../os/files.js';
 import { Ctr, recordIn, type TaskRecord } from './ctr.js';
 import { recordImageName, writeRecordImage } from './record-image.js';
-import { checkpointTask, shimSocket } from './shim-call.js';
-
-/** Names in the folder of a checkpoint. */
-export const taskFiles = {
-  image: 'checkpoint',
-  changes: 'changes.tar.gz',
-  record: 'record.json',
-} as const;
+import { checkpointTask, shimSocket, type TaskCheckpoint } from './shim-call.js';
+import { packTask, taskFiles, writtenBy } from './task-archive.js';
 
 /** The longest record, bytes: most of it is a spec. */
 export const maxRecordBytes = 4 << 20;
-
-/** Of what tar says, characters. */
-const maxReason = 1000;
 
 /** A start of a large container takes this long at most. The lease is shorter. */
 const startMs = 24 * 3600_000;
@@ -40,63 +28,50 @@ export interface Host {
   readonly runFolder?: string;
 }
 
-/**
- * Checkpoints the task to `folder`, and ends it. The container stays. The file `archive` gets all of the folder. Throws
- * E_NOT_FOUND, E_IO, E_HOST.
- */
+/** A checkpoint that ends its task. */
+export interface Saving {
+  /** The file that gets all of it. */
+  readonly archive: string;
+  /** The folder has the memory of a moment ago (task-memory.ts), and the checkpoint is to need it. */
+  readonly hasMemory: boolean;
+}
+
+/** Checkpoints the task to `folder`, and ends it. The container stays. Throws E_NOT_FOUND, E_IO, E_HOST. */
 export async function saveTask(
   task: TaskName,
   folder: string,
-  archive: string,
+  { archive, hasMemory }: Saving,
   host: Host,
 ): Promise<void> {
   const ctr = new Ctr(host.run, task.namespace);
   const record = await ctr.record(task.id);
   if (record === undefined) throw gone(task);
-  await checkpointTo(folder, task, true, host);
+  await checkpointTo(folder, task, { ends: true, hasParent: hasMemory }, host);
   await writeChanges(ctr, record, join(folder, taskFiles.changes));
   await promises.writeFile(join(folder, taskFiles.record), JSON.stringify(record), { mode: 0o600 });
-  const words = ['-C', folder, '-cf', '-', ...Object.values(taskFiles)];
-  await writtenBy('tar', words, archive, 'w', `make room for ${folder} once more`);
-}
-
-/**
- * Takes such an archive apart while it comes, into the folder. `archive` is closed when tar has it. What else is in the
- * archive stays out. Throws E_IO, E_HOST without tar.
- */
-export async function unpackTask(
-  archive: Pick<Descriptor, 'fd' | 'close'>,
-  folder: string,
-): Promise<void> {
-  const words = ['-C', folder, '--no-same-owner', '-xf', '-', ...Object.values(taskFiles)];
-  const tar = spawn('tar', words, { stdio: [archive.fd, 'ignore', 'pipe'] });
-  archive.close();
-  let said = '';
-  tar.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(0, maxReason);
-  });
-  const [status] = (await once(tar, 'close').catch((error: Error) => {
-    throw missing('tar', error);
-  })) as [number | null];
-  if (status === 0) return;
-  const reason = said.trim().split('\n')[0] || `tar ended with status ${status}`;
-  throw new KfdError('E_IO', `what arrives cannot be unpacked: ${printable(reason)}`);
+  await packTask(folder, Object.values(taskFiles), archive);
 }
 
 /** A checkpoint for its GPU contents alone, after which the task goes on. `folder` goes, too. Throws as saveTask. */
 export async function roundOfTask(task: TaskName, folder: string, host: Host): Promise<void> {
   try {
-    await checkpointTo(folder, task, false, host);
+    await checkpointTo(folder, task, { ends: false }, host);
   } finally {
     await promises.rm(folder, { recursive: true, force: true });
   }
 }
 
-async function checkpointTo(folder: string, task: TaskName, ends: boolean, { root }: Host) {
+async function checkpointTo(
+  folder: string,
+  task: TaskName,
+  kind: Pick<TaskCheckpoint, 'ends' | 'hasParent'>,
+  { root }: Host,
+) {
   const image = join(folder, taskFiles.image);
   const work = join(folder, 'work');
-  for (const one of [folder, image, work]) await promises.mkdir(one, { mode: 0o700 });
-  await checkpointTask(task, { image, work, ends }, root);
+  await promises.mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const one of [image, work]) await promises.mkdir(one, { mode: 0o700 });
+  await checkpointTask(task, { image, work, ...kind }, root);
   await promises.rm(work, { recursive: true, force: true });
 }
 
@@ -105,28 +80,6 @@ async function writeChanges(ctr: Ctr, record: TaskRecord, path: string): Promise
   const { Snapshotter: snapshotter, SnapshotKey: key } = record;
   const [program, ...words] = ctr.words('snapshot', '--snapshotter', snapshotter, 'diff', key);
   await writtenBy(program, words, path, 'wx', 'see "journalctl --unit containerd"');
-}
-
-/** The file `path` gets what the program writes. Throws E_IO with the hint, Node's error. */
-async function writtenBy(
-  program: string,
-  words: readonly string[],
-  path: string,
-  flags: 'w' | 'wx',
-  hint: string,
-): Promise<void> {
-  const file = await promises.open(path, flags, 0o600);
-  try {
-    const child = spawn(program, words, { stdio: ['ignore', file.fd, 'inherit'] });
-    const [status] = (await once(child, 'close').catch((error: Error) => {
-      throw missing(program, error);
-    })) as [number | null];
-    if (status !== 0) {
-      throw new KfdError('E_IO', `${program}: ended with status ${status}`, { hint });
-    }
-  } finally {
-    await file.close();
-  }
 }
 
 /** Starts the task of a stopped container again, from the folder of its checkpoint. Throws E_HOST, E_TIMEOUT. */

@@ -8,7 +8,7 @@ import type { TaskName } from '../criu/task-link.js';
 import { KfdError } from '../errors.js';
 import { readTextIfAny } from '../os/files.js';
 import { bytesField, numberField } from '../protobuf.js';
-import { bundleFile, processesFile } from '../runtime/shim-names.js';
+import { bundleFile, hasParentField, processesFile } from '../runtime/shim-names.js';
 import { connectTo } from '../ttrpc/client.js';
 import { statusCode } from '../ttrpc/envelope.js';
 
@@ -47,6 +47,8 @@ export interface TaskCheckpoint {
   readonly work: string;
   /** Whether the task ends with it. */
   readonly ends: boolean;
+  /** Beside the image is one with the memory of a moment ago, and it needs that one. */
+  readonly hasParent?: boolean;
 }
 
 /**
@@ -55,7 +57,7 @@ export interface TaskCheckpoint {
  */
 export async function checkpointTask(
   task: TaskName,
-  { image, work, ends }: TaskCheckpoint,
+  { image, work, ends, hasParent }: TaskCheckpoint,
   root: string,
 ): Promise<void> {
   const socket = await shimSocket(task, root);
@@ -77,6 +79,7 @@ export async function checkpointTask(
       bytesField(1, task.id),
       bytesField(2, image),
       bytesField(3, any),
+      ...(hasParent === true ? [numberField(hasParentField, 1)] : []),
     ]);
     for (const service of ['containerd.task.v3.Task', 'containerd.task.v2.Task']) {
       const request = { service, method: 'Checkpoint', payload };

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { ContainerdContainer } from '../containerd/container.js';
 import { namePattern } from '../containerd/ctr.js';
-import { taskFiles } from '../containerd/moving.js';
+import { taskFiles } from '../containerd/task-archive.js';
 import { KfdError, printable } from '../errors.js';
 import type { Command, Engine, EngineSetting } from './engine.js';
 import type { JournalRecord } from './journal.js';
@@ -11,6 +11,9 @@ import { placesBelow } from './places.js';
 
 /** The hidden verb. */
 export const taskVerb = 'migrate-task';
+
+/** Its option for a checkpoint after memory was saved. */
+export const previousOption = '--previous';
 
 /** The namespace of `ctr` without the option. */
 export const usualNamespace = 'default';
@@ -45,12 +48,13 @@ export function containerdEngine(
     kept,
     dumpImage: join(kept, taskFiles.image),
     container: new ContainerdContainer({ namespace, id: container }, run, root),
-    archive: 'task',
-    checkpoint: () => words('save', container, kept),
+    form: 'task',
+    memoryAheadName: `memory of ${container}`,
+    checkpoint: (hasMemoryAhead) =>
+      words('save', ...(hasMemoryAhead ? [previousOption] : []), container, kept),
     round: () => words('round', container, kept),
-    memoryAhead: () => {
-      throw new KfdError('E_INTERNAL', 'containerd: no memory is sent ahead');
-    },
+    memoryAhead: () => words('memory', container, kept),
+    // It goes with the folder.
     removeMemoryAhead: async () => undefined,
     bringBack: (contents) => words('restore', ...contents, container, kept),
     start: {

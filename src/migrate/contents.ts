@@ -18,11 +18,10 @@ import { type Way, watched } from './watched.js';
 export const contentsVerb = 'migrate-contents';
 
 /** Options of that verb. */
-const optionsOf: Readonly<Record<ArchiveKind, readonly string[]>> = {
-  checkpoint: [],
-  previous: ['--previous'],
-  task: ['--task'],
-};
+const optionsOf = ({ form, isPrevious }: ArchiveKind): string[] => [
+  ...(form === 'task' ? ['--task'] : []),
+  ...(isPrevious === true ? ['--previous'] : []),
+];
 
 /** The addon's: sends a file while it is still written. Its errors are KfdErrors. Throws E_IO. */
 export type SendFile = (descriptor: number) => SendFileJob;
@@ -44,7 +43,7 @@ export class ArchiveStream {
     kind: ArchiveKind,
   ): Promise<ArchiveStream> {
     const { host, id } = way;
-    const words = ['kfd-checkpoint', contentsVerb, ...optionsOf[kind], '--format', 'json', id];
+    const words = ['kfd-checkpoint', contentsVerb, ...optionsOf(kind), '--format', 'json', id];
     const job = sendFile(fd);
     // Where nobody waits for it any more, ssh has said why.
     job.done.catch(() => undefined);
@@ -105,12 +104,12 @@ export async function receiveContents(
   id: string,
   places: Places,
   receive: ReceiveFile,
-  kind: Exclude<ArchiveKind, 'task'>,
+  isPrevious: boolean,
 ): Promise<void> {
   const awaited = await awaitedArchive(id, places);
-  const path = kind === 'previous' ? join(dirname(awaited), previousName) : awaited;
+  const path = isPrevious ? join(dirname(awaited), previousName) : awaited;
   const file = await promises.open(path, 'wx', 0o600);
-  stage('migrate-target', kind === 'previous' ? 'memory' : 'taking');
+  stage('migrate-target', isPrevious ? 'memory' : 'taking');
   try {
     await orNoRoom(path, id, places, async () => receive(0, file.fd, await roomIn(dirname(path))));
   } finally {

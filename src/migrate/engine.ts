@@ -10,8 +10,13 @@ export interface EngineSetting {
   readonly self: readonly [string, ...string[]];
 }
 
-/** What becomes of an archive on the target: a file, another file for memory ahead, or what is in it. */
-export type ArchiveKind = 'checkpoint' | 'previous' | 'task';
+/** An archive on its way. */
+export interface ArchiveKind {
+  /** What it becomes on the target: a file, or the task that is in it. */
+  readonly form: 'file' | 'task';
+  /** It has memory that is sent ahead, and not the checkpoint. */
+  readonly isPrevious?: boolean;
+}
 
 export type ContainerState = 'runs' | 'paused' | 'stopped' | 'none';
 
@@ -63,12 +68,14 @@ export interface Engine {
   /** The image directory of its checkpoints, where their sessions do not descend from this process. */
   readonly dumpImage?: string;
   readonly container: EngineContainer;
-  /** How the target takes the archive. */
-  readonly archive: ArchiveKind;
+  /** Of its archives. */
+  readonly form: ArchiveKind['form'];
   /** A checkpoint that ends the container and keeps it restorable here. Its archive goes to descriptor 4. */
   readonly checkpoint: (hasMemoryAhead: boolean) => Command;
   /** A checkpoint after which the container goes on. */
   readonly round: () => Command;
+  /** Of a failure to save memory ahead. */
+  readonly memoryAheadName: string;
   /** Host memory of the container, which goes on, to descriptor 4. */
   readonly memoryAhead: () => Command;
   /** Removes what is kept of that, where the container runs here again. Never throws. */

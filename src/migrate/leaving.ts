@@ -135,7 +135,7 @@ export class Leaving {
     this.#stream = await ContentsStream.open(outlet, { ...this.#way, onProgress: onContents });
     try {
       const way = { ...this.#way, onProgress: onArchive };
-      this.#sending = await ArchiveStream.open(archive.fd, way, sendFile, this.#engine.archive);
+      this.#sending = await ArchiveStream.open(archive.fd, way, sendFile, this.#engine);
     } catch (error) {
       this.#stream.stop();
       this.#stream.close();

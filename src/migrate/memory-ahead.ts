@@ -1,6 +1,7 @@
 /**
- * Host memory that is sent ahead: podman's pre-checkpoint, after the last round. The checkpoint then has only what has
- * changed since. podman keeps the folder of a pre-checkpoint in the bundle of a container that runs on.
+ * Host memory that is sent ahead, after the last round: podman's pre-checkpoint, or the same by runc for a task of
+ * containerd. The checkpoint then has only what has changed since. podman keeps the folder of a pre-checkpoint in the
+ * bundle of a container that runs on.
  */
 
 import { existsSync, promises } from 'node:fs';
@@ -14,7 +15,7 @@ import type { Way } from './watched.js';
 import { lastLines, type Work } from './work.js';
 
 export interface MemoryAheadSetting {
-  readonly engine: Pick<Engine, 'memoryAhead'>;
+  readonly engine: Pick<Engine, 'form' | 'memoryAhead' | 'memoryAheadName'>;
   /** Folder for the archive on its way. It has no name there. */
   readonly store: string;
   /** The folder of what this source keeps. */
@@ -26,7 +27,7 @@ export interface MemoryAheadSetting {
 }
 
 /**
- * Resolves with the bytes that the target has, or with the reason why podman has made none: the container runs on, and
+ * Resolves with the bytes that the target has, or with the reason why the engine has made none: the container runs on, and
  * all its memory comes with the checkpoint. Throws as `sendContents`.
  */
 export async function sendMemory(
@@ -38,9 +39,8 @@ export async function sendMemory(
     await promises.writeFile(markIn(kept), '', { mode: 0o600 });
     const status = await work.run(engine.memoryAhead(), { descriptor: file.fd, log });
     if (way.signal.aborted) throw new KfdError('E_CANCELLED', 'migrate: interrupted');
-    if (status !== 0)
-      return failureIn(await lastLines(log), 'podman container checkpoint --pre-checkpoint');
-    await sendContents(file.fd, way, sendFile, 'previous');
+    if (status !== 0) return failureIn(await lastLines(log), engine.memoryAheadName);
+    await sendContents(file.fd, way, sendFile, { form: engine.form, isPrevious: true });
     return (await file.stat()).size;
   } finally {
     await file.close();

@@ -33,7 +33,8 @@ export function podmanEngine(id: string, { root, run, self }: EngineSetting): En
   return {
     checkpointName: 'podman container checkpoint',
     container,
-    archive: 'checkpoint',
+    form: 'file',
+    memoryAheadName: 'podman container checkpoint --pre-checkpoint',
     checkpoint: (hasMemoryAhead) => {
       const previous = hasMemoryAhead ? ['--with-previous'] : [];
       return saved(...previous, '--compress', 'none', ...exportFlags);

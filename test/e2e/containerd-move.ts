@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { run, until } from './support/command.js';
@@ -20,18 +20,32 @@ import {
 const folder = '/tmp/task-moves';
 const program = 'kfd-checkpoint migrate-task';
 
-/** Descriptor 4 gets the archive. */
-async function save(task: Task, name: string): Promise<{ saved: string; archive: string }> {
-  const [saved, archive] = [join(folder, name), join(folder, `${name}.tar`)];
-  await run('sh', '-c', `${program} save ${task.id} ${saved} 4>${archive}`);
+/** Descriptor 4 gets the archive. With memory that is saved before, the image has what has changed since. */
+async function save(
+  task: Task,
+  name: string,
+  { ahead = false } = {},
+): Promise<{ saved: string; archive: string; memory: string }> {
+  const [saved, archive, memory] = ['', '.tar', '.memory.tar'].map((end) =>
+    join(folder, `${name}${end}`),
+  ) as [string, string, string];
+  if (ahead) {
+    await run('sh', '-c', `${program} memory ${task.id} ${saved} 4>${memory}`);
+    assert.equal(await task.status(), 'RUNNING');
+    assert.match(await task.control.ask('verify'), /^verified /);
+  }
+  const option = ahead ? '--previous' : '';
+  await run('sh', '-c', `${program} save ${option} ${task.id} ${saved} 4>${archive}`);
   assert.equal(await task.status(), 'STOPPED');
+  assert.equal(existsSync(join(saved, 'checkpoint/parent/inventory.img')), ahead);
   await run('kfd-checkpoint', 'verify', '--quiet', join(saved, 'checkpoint'));
-  return { saved, archive };
+  return { saved, archive, memory };
 }
 
 async function moves(id: string): Promise<void> {
   mkdirSync(folder);
-  const task = await Task.startWithGpu(id, '--vram-mib', '16', '--pending-barrier');
+  const worker = ['--vram-mib', '16', '--host-mib', '64', '--pending-barrier'];
+  const task = await Task.startWithGpu(id, ...worker);
   await run('ctr', 'task', 'exec', '--exec-id', 'one', id, 'sh', '-c', 'echo kept >/written');
 
   const first = await save(task, 'first');
@@ -39,12 +53,18 @@ async function moves(id: string): Promise<void> {
   assert.equal(await task.status(), 'RUNNING');
   assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
 
-  const { archive } = await save(task, 'second');
+  const ahead = await save(task, 'ahead', { ahead: true });
+  await run('sh', '-c', `${program} restore ${id} ${ahead.saved}`);
+  assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);
+
+  const { archive, memory } = await save(task, 'second', { ahead: true });
+  const [whole, changed] = [statSync(memory).size, statSync(archive).size];
+  assert.ok(whole > 64 << 20 && changed < whole / 2, `${changed} bytes after ${whole} ahead`);
   await task.end();
   assert.notEqual((await ctr('container', 'info', id)).status, 0);
   const [room, arrived] = [join(folder, 'room'), join(folder, 'arrived')];
   for (const one of [room, arrived]) mkdirSync(one);
-  await run('tar', '-C', arrived, '-xf', archive);
+  for (const one of [memory, archive]) await run('tar', '-C', arrived, '-xf', one);
   await run('sh', '-c', `${program} start ${id} ${arrived} ${room}`);
   assert.equal(await task.status(), 'RUNNING');
   assert.match(await task.control.ask('verify'), /^verified .*barrier=completed/);

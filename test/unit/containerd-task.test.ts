@@ -1,15 +1,18 @@
 /** Tasks of containerd that move: the image of a record, our shim's checkpoint, the link for a restore. */
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { hasParent } from '../../shim/intercept/task-fields.js';
 import { containerdImage, documentsOf } from '../../src/archive/containerd-image.js';
 import { restoreTask, startTask } from '../../src/containerd/moving.js';
 import { writeRecordImage } from '../../src/containerd/record-image.js';
 import { checkpointTask, stockShim } from '../../src/containerd/shim-call.js';
+import { saveMemory } from '../../src/containerd/task-memory.js';
 import { linkedImage, withLinkedImage } from '../../src/criu/task-link.js';
 import type { Run } from '../../src/os/exec.js';
 import { bytesField, fieldsOf, numberField } from '../../src/protobuf.js';
@@ -95,6 +98,41 @@ test('our shim is asked for a checkpoint that ends the task', async (t) => {
   assert.equal(String(type), 'containerd.runc.v1.CheckpointOptions');
   assert.deepEqual(value, options);
   assert.equal(await stockShim(task, root), '13-14');
+});
+
+test('our shim is told that an image has a parent', async (t) => {
+  const { root, seen } = await hostWith(t, () => 0);
+  const how = { image: '/image', work: '/work', ends: true };
+  await checkpointTask(task, { ...how, hasParent: false }, root);
+  await checkpointTask(task, { ...how, hasParent: true }, root);
+  assert.deepEqual(seen.map(hasParent), [false, true]);
+});
+
+test('memory is saved by runc, and packed', async (t) => {
+  const { root } = await hostWith(t, () => 0);
+  const folder = join(root, 'kept');
+  const archive = join(root, 'archive.tar');
+  const asked: string[] = [];
+  const saves = (status?: number) => {
+    const run: Run = async (command, args) => {
+      asked.push([command, ...args].join(' '));
+      const stderr = 'time="1" level=info\nMemory tracking is not supported\n';
+      return status === undefined ? undefined : { status, stdout: '', stderr };
+    };
+    return saveMemory(task, folder, archive, { root, run });
+  };
+  await assert.rejects(saves(0), { code: 'E_UNSUPPORTED_STATE', message: /another configuration/ });
+  assert.deepEqual(asked, []);
+  const bundle = join(root, 'run/containerd/io.containerd.runtime.v2.task/default/job');
+  await writeFile(join(bundle, 'kfd-criu.conf'), '');
+  await assert.rejects(saves(), { code: 'E_HOST', message: 'runc: is not there' });
+  await assert.rejects(saves(1), { code: 'E_IO', message: /its memory: Memory tracking is not/ });
+  await saves(0);
+  const places = `--image-path ${folder}/previous --work-path ${folder}/work`;
+  const words = `--root ${root}/run/containerd/runc/default checkpoint --pre-dump ${places} job`;
+  assert.equal(asked.at(-1), `runc ${words}`);
+  assert.equal(execFileSync('tar', ['-tf', archive]).toString(), 'previous/\n');
+  assert.deepEqual(readdirSync(folder), ['previous']);
 });
 
 test('why our shim makes no checkpoint', async (t) => {

@@ -26,12 +26,13 @@ async function waiting(t: TestContext) {
 
 async function archiveOf(folder: string, ...names: string[]): Promise<string> {
   const from = join(folder, 'from');
-  await mkdir(join(from, 'checkpoint'), { recursive: true });
+  for (const name of ['checkpoint', 'previous']) await mkdir(join(from, name), { recursive: true });
   const memory = 'memory of the container '.repeat(200_000);
   for (const [name, text] of [
     ['checkpoint/pages-1.img', memory],
     ['changes.tar.gz', 'changes'],
     ['record.json', '{}'],
+    ['previous/pages-1.img', 'memory of a moment ago'],
     ['other', 'no part of a checkpoint'],
   ] as const) {
     await writeFile(join(from, name), text);
@@ -58,12 +59,18 @@ function wireOf(path: string): Buffer {
 }
 
 /** Takes a stream; `limit`: another one than the room that there is. */
-async function takes(places: Places, stream: Buffer, root: string, limit?: number): Promise<void> {
+async function takes(
+  places: Places,
+  stream: Buffer,
+  root: string,
+  { limit, isPrevious = false }: { readonly limit?: number; readonly isPrevious?: boolean } = {},
+): Promise<void> {
   const path = join(root, 'wire');
   await writeFile(path, stream);
   const fd = openSync(path, 'r');
   try {
-    await receiveTask(id, places, (_, room) => nativeServices.forwardFile(fd, limit ?? room));
+    const forward = (_: number, room: number) => nativeServices.forwardFile(fd, limit ?? room);
+    await receiveTask(id, places, forward, isPrevious);
   } finally {
     closeSync(fd);
   }
@@ -77,6 +84,18 @@ test('what a task needs is taken out, and what else is in the archive is not', a
   assert.deepEqual(readdirSync(join(store, 'task')).sort(), members.toSorted());
   const image = join(store, 'task/checkpoint/pages-1.img');
   assert.deepEqual(readFileSync(image), readFileSync(join(root, 'from/checkpoint/pages-1.img')));
+});
+
+test('memory that comes first is beside the image, which refers to it', async (t) => {
+  const { root, places, store } = await waiting(t);
+  const previous = await archiveOf(root, 'previous');
+  await takes(places, wireOf(previous), root, { isPrevious: true });
+  assert.deepEqual(readdirSync(store), ['task.part']);
+  await symlink('../previous', join(root, 'from/checkpoint/parent'));
+  await takes(places, wireOf(await archiveOf(root, ...members)), root);
+  assert.deepEqual(readdirSync(store), ['task']);
+  const parent = join(store, 'task/checkpoint/parent/pages-1.img');
+  assert.equal(readFileSync(parent, 'utf8'), 'memory of a moment ago');
 });
 
 test('the folder has no name before all of it is there, and tells why it is not', async (t) => {
@@ -117,7 +136,8 @@ test('the folder has no name before all of it is there, and tells why it is not'
     await t.test(name, async (one) => {
       const { root, places, store } = await waiting(one);
       const [stream, limit] = await make(root);
-      await assert.rejects(takes(places, stream, root, limit), { code, message });
+      const options = limit === undefined ? {} : { limit };
+      await assert.rejects(takes(places, stream, root, options), { code, message });
       assert.deepEqual(readdirSync(store), ['task.part']);
     });
   }
@@ -127,7 +147,10 @@ test('where there is no room, the folder is named', async (t) => {
   const { root, places, store } = await waiting(t);
   const archive = await archiveOf(root, ...members);
   const hint = `make room in ${dirname(store)}, or name another folder with --store`;
-  await assert.rejects(takes(places, wireOf(archive), root, 1_000_000), { code: 'E_IO', hint });
+  await assert.rejects(takes(places, wireOf(archive), root, { limit: 1_000_000 }), {
+    code: 'E_IO',
+    hint,
+  });
 });
 
 test('an archive that nobody waits for is refused', async (t) => {

@@ -123,11 +123,6 @@ test('memory there has to do for what arrives and for the container', () => {
   const round = 3000 + 375 + (64 << 20);
   const ahead = 'memory: is not sent ahead: the kernel here does not track what has changed';
   assert.deepEqual(kept(round + 999, { rounds: 1 }), [why(round, round + 999), ahead]);
-  const ofContainerd = {
-    rounds: 1,
-    question: { ...moving.question, engine: 'containerd' as const },
-  };
-  assert.deepEqual(kept(round + 1000, ofContainerd), [], 'no kernel is the reason');
   const both = 4000 + 500 + (64 << 20);
   const sends = { rounds: 1, sendsMemory: true };
   assert.deepEqual(kept(both + 999, sends), [why(both, both + 999)]);

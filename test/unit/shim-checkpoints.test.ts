@@ -1,6 +1,8 @@
 /** Checkpoints through the shim: what State says meanwhile, and what a failure is told with. */
 
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pausedState } from '../../shim/intercept/task-fields.js';
@@ -74,6 +76,38 @@ test('of two checkpoints at once, the end of the first does not end the pause of
   assert.equal(await status(), '2');
   const states = seen.filter(({ method }) => method === 'State');
   assert.equal(states.length, 2, 'before the first, and after both');
+});
+
+test('an image with a parent: CRIU reads of it during that checkpoint, whatever comes of it', async (t) => {
+  let code = 0;
+  const read: string[] = [];
+  let config = '';
+  const { bundle, call } = await world(t, {
+    answering: ({ method }) => {
+      if (method !== 'Checkpoint') return {};
+      read.push(existsSync(config) ? readFileSync(config, 'utf8') : '');
+      return { code, message: 'criu failed' };
+    },
+  });
+  config = join(bundle, 'kfd-criu.conf');
+  writeFileSync(config, 'libdir /x\n');
+  const withParent = numberField(100, 1);
+  await call('Create', id, bytesField(2, bundle));
+  for (code of [0, 2]) {
+    assert.equal((await call('Checkpoint', id, withParent)).code, code);
+    assert.equal(readFileSync(config, 'utf8'), 'libdir /x\n');
+  }
+  await call('Checkpoint', id);
+  // What a shim that was killed has left is not added to.
+  writeFileSync(config, read[0] ?? '');
+  await call('Checkpoint', id, withParent);
+  const parent = 'libdir /x\nprev-images-dir ../previous\ntrack-mem\n';
+  assert.deepEqual(read, [parent, parent, 'libdir /x\n', parent]);
+  // A container with a configuration of its own has none of ours.
+  rmSync(config);
+  await call('Checkpoint', id, withParent);
+  assert.equal(read.at(-1), '');
+  assert.equal(existsSync(config), false);
 });
 
 test('a failed checkpoint is told with what the helper finds; without a helper as it is', async (t) => {

@@ -162,9 +162,8 @@ function containerReasons({ question }: Moving, facts: Facts): Mismatch[] {
 
 const short = (id: string) => id.slice(0, 12);
 
-function aheadWarnings({ question, rounds, sendsMemory }: Moving): Mismatch[] {
-  // Memory of a container of containerd never goes ahead, whatever the kernel tracks.
-  if (rounds === 0 || sendsMemory || question.engine === 'containerd') return [];
+function aheadWarnings({ rounds, sendsMemory }: Moving): Mismatch[] {
+  if (rounds === 0 || sendsMemory) return [];
   return [
     {
       code: 'E_HOST',

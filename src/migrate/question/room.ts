@@ -41,15 +41,16 @@ export function promisedBytes(load: Sizes): number {
   return bytes + Math.ceil(bytes / spare.part) + spare.bytes;
 }
 
-/** Podman writes memory into its images and into archives; sessions write the GPU contents once for each round. */
+/** Engines write memory into their images and into archives; sessions write the GPU contents once for each round. */
 export function roomReasonsHere(load: Load) {
   const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes, sendsMemory } = load;
+  const images = (sendsMemory ? 2 : 1) * memoryBytes;
   const bytesOf = {
     memory: memoryBytes,
-    images: (sendsMemory ? 2 : 1) * memoryBytes,
+    images,
     contents: (rounds + 1) * contentBytes,
     task: memoryBytes + changedBytes,
-    whole: memoryBytes + (rounds + 1) * contentBytes + changedBytes,
+    whole: images + (rounds + 1) * contentBytes + changedBytes,
   };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
