@@ -33,8 +33,8 @@ export async function packTask(
 }
 
 /**
- * Takes such an archive apart while it comes, into the folder. `archive` is closed when tar has it. What has other names
- * stays out. Throws E_IO where one is not there, E_HOST without tar.
+ * Takes such an archive apart while it comes, into the folder. `archive` is closed when tar has it. What has other
+ * names stays out. Throws E_IO where one is not there, E_HOST without tar.
  */
 export async function unpackTask(
   archive: Pick<Descriptor, 'fd' | 'close'>,

@@ -16,8 +16,8 @@ import { packTask, previousFolder } from './task-archive.js';
 const saveMs = 24 * 3600_000;
 
 /**
- * Saves it to `folder`, where `saveTask` finds it. The file `archive` gets it, too. Throws E_UNSUPPORTED_STATE where the
- * checkpoint could not leave it out, E_HOST without runc, E_IO.
+ * Saves it to `folder`, where `saveTask` finds it. The file `archive` gets it, too. Throws E_UNSUPPORTED_STATE where
+ * the checkpoint could not leave it out, E_HOST without runc, E_IO.
  */
 export async function saveMemory(
   { namespace, id }: TaskName,

@@ -27,8 +27,8 @@ export interface MemoryAheadSetting {
 }
 
 /**
- * Resolves with the bytes that the target has, or with the reason why the engine has made none: the container runs on, and
- * all its memory comes with the checkpoint. Throws as `sendContents`.
+ * Resolves with the bytes that the target has, or with the reason why the engine has made none: the container runs on,
+ * and all its memory comes with the checkpoint. Throws as `sendContents`.
  */
 export async function sendMemory(
   { engine, store, kept, log, work, sendFile }: MemoryAheadSetting,
