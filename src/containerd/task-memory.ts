@@ -32,9 +32,11 @@ export async function saveMemory(
   const places = ['--image-path', image, '--work-path', work];
   const words = ['--root', join(root, usualRuncRoot, namespace), 'checkpoint', '--pre-dump'];
   const done = await run('runc', [...words, ...places, id], { timeoutMs: saveMs });
-  if (done?.status !== 0) throw refused(id, done?.stderr);
-  await promises.rm(work, { recursive: true, force: true });
-  await packTask(folder, [previousFolder], archive);
+  await promises.rm(work, { recursive: true });
+  if (done?.status === 0) return packTask(folder, [previousFolder], archive);
+  // The checkpoint has all memory then.
+  await promises.rm(image, { recursive: true });
+  throw refused(id, done?.stderr);
 }
 
 /** `said`: nothing without runc. */

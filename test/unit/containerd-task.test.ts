@@ -127,6 +127,7 @@ test('memory is saved by runc, and packed', async (t) => {
   await writeFile(join(bundle, 'kfd-criu.conf'), '');
   await assert.rejects(saves(), { code: 'E_HOST', message: 'runc: is not there' });
   await assert.rejects(saves(1), { code: 'E_IO', message: /its memory: Memory tracking is not/ });
+  assert.deepEqual(readdirSync(folder), [], 'the checkpoint makes folders of its own there');
   await saves(0);
   const places = `--image-path ${folder}/previous --work-path ${folder}/work`;
   const words = `--root ${root}/run/containerd/runc/default checkpoint --pre-dump ${places} job`;
