@@ -1,6 +1,6 @@
 /**
- * A second host in the same guest: another storage of podman, and an `ssh` that leads there. Both hosts have one
- * kernel, one GPU and one /run, so that a container's id is free only while it runs on neither of them.
+ * A second host in the same guest: another storage of podman, other folders of crun and runc, and an `ssh` that leads
+ * there. Both hosts have one kernel, one GPU, and one folder of migrations in /run.
  */
 
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,9 +40,19 @@ export class SecondHost {
     for (const part of ['bin', 'there']) mkdirSync(join(this.folder, part), { recursive: true });
     const { folder } = this;
     const roots = ['root', 'runroot', 'tmpdir'].map((one) => `--${one} ${folder}/${one}`).join(' ');
+    const runtimes = ['crun', 'runc'];
+    const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+    for (const one of runtimes)
+      this.#write(`there/${one}`, `PATH=${path} exec ${one} --root ${folder}/run-${one} "$@"`);
+    const paths = runtimes.map((one) => `${one} = ["${folder}/there/${one}"]`);
+    writeFileSync(
+      join(folder, 'there/containers.conf'),
+      `[engine.runtimes]\n${paths.join('\n')}\n`,
+    );
     this.#write(
       'there/podman',
-      `case "$1 $2" in
+      `export CONTAINERS_CONF_OVERRIDE=${folder}/there/containers.conf
+case "$1 $2" in
 'container restore')
   while [ -e ${folder}/hold-restore ]; do : >${folder}/hold-restore.reached; sleep 0.2; done
   if [ -e ${folder}/fail-restore ]; then echo 'Error: asked to fail' >&2; exit 125; fi ;;
