@@ -80,6 +80,8 @@ export interface Engine {
   readonly memoryAhead: () => Command;
   /** Removes what is kept of that, where the container runs here again. Never throws. */
   readonly removeMemoryAhead: () => Promise<void>;
+  /** Before `bringBack`: ends what a killed one has left. Throws E_HOST, Node's error. */
+  readonly clearWay?: () => Promise<void>;
   /** Starts the stopped container from its checkpoint. `contents`: options of `restore`. */
   readonly bringBack: (contents: readonly string[]) => Command;
   /** Starts the container from what has arrived. */

@@ -48,6 +48,7 @@ export function podmanEngine(id: string, { root, run, self }: EngineSetting): En
         .rm(join(bundle, 'pre-checkpoint'), { recursive: true, force: true })
         .catch(() => undefined);
     },
+    clearWay: () => container.endLeftover(),
     bringBack: (contents) => [node, ...before, 'restore', ...quietly, ...contents, id],
     start: {
       words: ({ folder, contents, choices }) => [

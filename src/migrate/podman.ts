@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { missing, type Run, type RunResult } from '../os/exec.js';
 import type { ContainerState, EngineContainer } from './engine.js';
+import { endLeftover } from './oci-leftover.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
@@ -83,7 +84,13 @@ export class PodmanContainer implements EngineContainer {
     } finally {
       // A podman that was killed in the middle of a restore may not know of the processes.
       await this.#killProcesses();
+      await this.endLeftover();
     }
+  }
+
+  /** What a killed restore has left of the stopped container. Throws E_HOST, Node's error. */
+  endLeftover(): Promise<void> {
+    return endLeftover(this.id, this.#run, this.#root);
   }
 
   async forget(): Promise<void> {

@@ -62,6 +62,7 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       const state = await container.state();
       if (state === 'runs') return;
       if (state === 'paused') return container.unpause();
+      await engine.clearWay?.();
       const status = await work.run(engine.bringBack(leaving.options), { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');
       if ((await container.state()) === 'runs') return;

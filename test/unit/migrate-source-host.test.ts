@@ -111,3 +111,20 @@ test('the archive is not kept open when it cannot be announced', async (t) => {
   await assert.rejects(host.send(), /it cannot be said/);
   await until('it is closed', () => openBelow(store).length === 0);
 });
+
+test('what a killed restore has left is ended before the next one', async (t) => {
+  const root = await temporaryFolder(t);
+  const calls: string[] = [];
+  const setting: SourceSetting = {
+    ...settingIn(root, root),
+    self: ['sh', '-c', `test -e ${root}/cleared`],
+    run: async (command, args) => {
+      calls.push([command, args[0]].join(' '));
+      if (command === 'runc') await writeFile(join(root, 'cleared'), '');
+      return { status: 0, stdout: calls.length === 1 ? 'exited\n' : 'running\n', stderr: '' };
+    },
+  };
+  await sourceHost(firstRecords.source, {} as Link, setting).bringBack();
+  const inspect = 'podman container';
+  assert.deepEqual(calls, [inspect, 'crun delete', 'runc delete', inspect]);
+});

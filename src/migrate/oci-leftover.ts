@@ -1,0 +1,49 @@
+/**
+ * What podman leaves of a container at its OCI runtime where it is killed in a restore. podman does not know of it, and
+ * the runtime refuses another restore of that id: "already exists".
+ */
+
+import { readFile, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing, KfdError } from '../errors.js';
+import type { Run } from '../os/exec.js';
+
+/** Those that restore containers of podman. One that has no such container says so, and nothing else. */
+const runtimes = ['crun', 'runc'] as const;
+/** runc waits ten seconds for the end of the tasks. */
+const endMs = 15_000;
+
+/** Ends it, with the processes that it may have. Throws E_HOST where a mount stays, Node's error. */
+export async function endLeftover(id: string, run: Run, root: string): Promise<void> {
+  for (const path of await mountsOf(id, root)) {
+    const done = await run('umount', ['-l', path]);
+    if (done?.status !== 0) throw stays(path);
+    await rmdir(path).catch(() => undefined);
+  }
+  for (const runtime of runtimes)
+    await run(runtime, ['delete', '--force', id], { timeoutMs: endMs });
+}
+
+/**
+ * The root file system, which crun and runc mount in their folder of the container for CRIU. With that mount in it, the
+ * end of the folder would be that of the files.
+ */
+async function mountsOf(id: string, root: string): Promise<string[]> {
+  const text = await readFile(join(root, 'proc/self/mountinfo'), 'utf8').catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    return '';
+  });
+  // proc_pid_mountinfo(5): the fifth field is the mount point. Octal numbers stand for white space.
+  const points = text.split('\n').map((line) => line.split(' ')[4] ?? '');
+  return points
+    .filter((point) => point.endsWith(`/${id}/criu-root`))
+    .map((point) => point.replace(/\\([0-7]{3})/g, (_, octal) => byte(octal)));
+}
+
+const byte = (octal: string) => String.fromCharCode(Number.parseInt(octal, 8));
+
+function stays(path: string): KfdError {
+  return new KfdError('E_HOST', `${path}: a killed restore has left this mount, and it stays`, {
+    hint: `umount ${path}`,
+  });
+}
