@@ -20,9 +20,12 @@ export function withNextRocr(command: string): string {
   return `/next/ld-linux-x86-64.so.2 --library-path /next /usr/bin/${command}`;
 }
 
+/** Where the next CRIU is mounted for a whole run. */
+export const installedCriu = '/usr/sbin/criu';
+
 /** The CRIU of the whole run is then the next one. */
 export async function useNextCriu(): Promise<void> {
-  await run('mount', '--bind', nextCriu, '/usr/sbin/criu');
+  await run('mount', '--bind', nextCriu, installedCriu);
 }
 
 /** A build of containerd that the user names; test/given.sh has put it there. */

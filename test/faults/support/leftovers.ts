@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sessionCgroups } from '../../e2e/support/cgroups.js';
 import { attempt, run, until } from '../../e2e/support/command.js';
 import { dangerousCalls, gpuObjects } from '../../e2e/support/gpu.js';
+import { installedCriu } from '../../e2e/support/releases.js';
 import { tasks, workers } from './victims.js';
 
 const sockets = '/run/kfd-checkpoint';
@@ -17,11 +18,13 @@ function namesIn(folder: string): string[] {
   return names.filter((name) => name !== 'migrations').map((name) => `${folder}/${name}`);
 }
 
+/** Without those of the tests. */
 function mounts(): string[] {
   return readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
-    .filter((point) => /kfd|criu/.test(point) && !point.startsWith('/run/kfd-checkpoint-stages'));
+    .filter((point) => /kfd|criu/.test(point) && !point.startsWith('/run/kfd-checkpoint-stages'))
+    .filter((point) => point !== installedCriu);
 }
 
 /** Whatever of an operation is there: processes, sockets, cgroups, mounts, dangerous calls. */
