@@ -68,12 +68,20 @@ function processes(): Process[] {
     });
 }
 
+/**
+ * The next CRIU has the name of the loader that starts it (test/lab/next-criu). CRIU changes its own part of the
+ * command line to "criu: dump --rpc ..." (criu/cr-service.c).
+ */
+function isCriu({ name, command }: Process): boolean {
+  return name === 'criu' || /^\S+\/ld-linux\S+ --library-path \S+ (\S*\/)?criu[ :]/.test(command);
+}
+
 /** Finds who plays `victim` now. `started`: what was started for the operation. */
 export function find(victim: Victim, started: number): number | undefined {
   const all = processes();
   const one = (test: (process: Process) => boolean) => all.find(test)?.pid;
   const parentOf = (pid: number | undefined) => all.find((process) => process.pid === pid)?.parent;
-  const criu = one(({ name, pids }) => name === 'criu' && pids.length === 1);
+  const criu = one((process) => isCriu(process) && process.pids.length === 1);
   const launcher = one(({ command }) => /^\S*kfd-checkpoint-launch /.test(command));
   switch (victim) {
     case 'session':
@@ -147,9 +155,9 @@ export function workers(): string[] {
   const ours =
     /dist\/src\/session|kfd-checkpoint-launch |criu-action|dist\/shim\/task\/|(crun|runc) .*(checkpoint|restore) /;
   return processes()
-    .filter(
-      ({ name, command, pids }) =>
-        name === 'criu' || (pids.length === 1 && name !== 'conmon' && ours.test(command)),
-    )
+    .filter((process) => {
+      const { name, command, pids } = process;
+      return isCriu(process) || (pids.length === 1 && name !== 'conmon' && ours.test(command));
+    })
     .map(described);
 }
