@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "core/drm/device_info.h"
 #include "core/drm/gem.h"
@@ -26,7 +28,8 @@ constexpr std::uint32_t kCountedErrors =
     AMDGPU_CTX_QUERY2_FLAGS_RAS_CE | AMDGPU_CTX_QUERY2_FLAGS_RAS_UE;
 // The highest number but for ~0, which means the latest.
 constexpr std::uint64_t kNeverSubmitted = ~std::uint64_t{0} - 1;
-constexpr std::uint64_t kIdleTimeoutNs = 10'000'000'000;
+/// How often it is asked whether work is over.
+constexpr std::chrono::milliseconds kLook{1};
 
 std::string context_text(const char* call, std::uint32_t id) {
   return std::string(call) + " of context " + std::to_string(id);
@@ -181,10 +184,17 @@ std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
 
 bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
                std::uint64_t deadline_ns) {
-  bool busy;
-  // ~0 is the latest submission. Its result may be an error, which concerns the application only.
-  (void)wait_for(fd, context, ip, ring, ~std::uint64_t{0}, deadline_ns, busy);
-  return !busy;
+  // The driver compares a deadline with the host's clock (amdgpu_gem.c:amdgpu_gem_timeout@6.12). A
+  // restored task has another clock, in its time namespace. So the driver is asked, and never
+  // waits.
+  for (;;) {
+    bool busy;
+    // ~0 is the latest submission. Its result may be an error, which concerns the application only.
+    (void)wait_for(fd, context, ip, ring, ~std::uint64_t{0}, 0, busy);
+    if (!busy) return true;
+    if (now_ns() >= deadline_ns) return false;
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 std::uint32_t create_context(int fd) {
@@ -215,7 +225,8 @@ bool any_syncobj(int fd) {
   return false;
 }
 
-void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times) {
+void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times,
+                    std::chrono::nanoseconds limit) {
   const Nothing nothing(fd);
   drm_amdgpu_cs_chunk_ib ib{};
   ib.va_start = nothing.address();
@@ -242,7 +253,8 @@ void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint
     must_call(fd, DRM_IOCTL_AMDGPU_CS, &args, context_text("CS", context));
   }
   // Its memory is freed on return.
-  if (!wait_idle(fd, context, AMDGPU_HW_IP_DMA, ring, now_ns() + kIdleTimeoutNs)) {
+  const std::uint64_t deadline_ns = now_ns() + static_cast<std::uint64_t>(limit.count());
+  if (!wait_idle(fd, context, AMDGPU_HW_IP_DMA, ring, deadline_ns)) {
     throw call_error(context_text("CS", context), ETIME);
   }
 }

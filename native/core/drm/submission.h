@@ -2,6 +2,7 @@
 // core/drm/gem.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -30,8 +31,8 @@ int ring_error(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ri
 std::uint64_t count_submissions(int fd, std::uint32_t context, std::uint32_t ip,
                                 std::uint32_t ring);
 
-/// True when everything submitted to the ring is over, at the latest at `deadline_ns` of
-/// CLOCK_MONOTONIC.
+/// True when everything submitted to the ring is over, at the latest at `deadline_ns` of this
+/// process's CLOCK_MONOTONIC.
 bool wait_idle(int fd, std::uint32_t context, std::uint32_t ip, std::uint32_t ring,
                std::uint64_t deadline_ns);
 
@@ -43,7 +44,9 @@ void free_context(int fd, std::uint32_t id);
 /// looked at.
 bool any_syncobj(int fd);
 
-/// Submits work that does nothing, `times` times, to a ring of SDMA.
-void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times);
+/// Submits work that does nothing, `times` times, to a ring of SDMA. Throws Error{gpu} (ETIME)
+/// where that is not over after `limit`.
+void submit_nothing(int fd, std::uint32_t context, std::uint32_t ring, std::uint64_t times,
+                    std::chrono::nanoseconds limit = std::chrono::seconds(10));
 
 }  // namespace kfdcp::drm

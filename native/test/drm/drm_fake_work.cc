@@ -97,7 +97,10 @@ int FakeDrm::work_call(File& file, unsigned long request, void* argument) {
       if (failed != found->second.failed.end()) return failed->second;
       const std::uint64_t made = ring == submitted.end() ? 0 : ring->second;
       if (args.in.handle != ~0ull && args.in.handle > made) return EINVAL;
-      args.out.status = found->second.busy && args.in.handle >= made ? 1 : 0;
+      const bool is_latest = args.in.handle >= made;
+      int& left = found->second.busy_answers;
+      const bool is_busy = is_latest && left > 0 ? left-- > 0 : found->second.busy;
+      args.out.status = is_busy && is_latest ? 1 : 0;
       return 0;
     }
   }

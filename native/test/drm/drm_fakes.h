@@ -47,6 +47,7 @@ class FakeDrm {
       std::map<Ring, std::uint64_t> submitted;
       std::map<Ring, int> failed;  // errno of a ring whose last submission failed
       bool busy = false;
+      int busy_answers = 0;  // to the next questions, as a driver whose clock is ahead gives them
     };
     std::map<std::uint32_t, Context> contexts;
     std::map<std::uint32_t, std::set<std::uint32_t>> bo_lists;  // handles of each

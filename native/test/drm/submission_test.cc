@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 
 #include "core/drm/render_read.h"
@@ -61,10 +62,19 @@ TEST_CASE("context: empty submissions that do not end are an error, and their me
   FakeDrm drm;
   FakeDrm::File& file = drm.file(kOther);
   file.contexts[1].busy = true;
-  CHECK(code_of([] { drm::submit_nothing(kOther, 1, 0, 2); }) == ErrorCode::gpu);
+  const auto limit = std::chrono::milliseconds(20);
+  CHECK(code_of([=] { drm::submit_nothing(kOther, 1, 0, 2, limit); }) == ErrorCode::gpu);
   CHECK(file.handles.empty());
   file.contexts[1].busy = false;
   CHECK(code_of([] { drm::submit_nothing(kOther, 1, 0, 2); }) == std::nullopt);
+}
+
+TEST_CASE(
+    "context: a driver with another clock, as under a time namespace, does not shorten a wait") {
+  FakeDrm drm;
+  drm.file(kOther).contexts[1].busy_answers = 3;
+  CHECK(code_of([] { drm::submit_nothing(kOther, 1, 0, 2); }) == std::nullopt);
+  CHECK(drm.file(kOther).contexts[1].busy_answers == 0);
 }
 
 TEST_CASE("context: a ring that only repeats an error is named, and its submissions not counted") {
