@@ -32,6 +32,15 @@ export async function packTask(
   await writtenBy('tar', words, archive, 'w', `make room for ${folder} once more`);
 }
 
+/** Where it does not start, the writer must see that nobody reads, too. */
+function started(words: readonly string[], input: Pick<Descriptor, 'fd' | 'close'>) {
+  try {
+    return spawn('tar', words, { stdio: [input.fd, 'ignore', 'pipe'] });
+  } finally {
+    input.close();
+  }
+}
+
 /**
  * Takes such an archive apart while it comes, into the folder. `archive` is closed when tar has it. What has other
  * names stays out. Throws E_IO where one is not there, E_HOST without tar.
@@ -42,8 +51,7 @@ export async function unpackTask(
   names: readonly string[],
 ): Promise<void> {
   const words = ['-C', folder, '--no-same-owner', '-xf', '-', ...names];
-  const tar = spawn('tar', words, { stdio: [archive.fd, 'ignore', 'pipe'] });
-  archive.close();
+  const tar = started(words, archive);
   let said = '';
   tar.stderr?.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(0, maxReason);
