@@ -30,11 +30,11 @@ export const containerd: Check = async (context) => [
 async function releaseFinding({ run, mend }: CheckContext): Promise<Finding> {
   const name = 'containerd';
   const version = await askVersion(run, name);
-  const hint = mend.install('containerd', '1.7, or 2.1 to 2.4');
+  const hint = mend.install('containerd', '1.7, or 2.1 to 2.3');
   if (typeof version === 'string') return warn(name, version, hint);
   if (isOlder(version, '1.7')) return warn(name, `${version.text}: older than any tested`, hint);
-  if (!/^(1\.7|2\.[1-4])\./.test(`${version.text}.`)) {
-    return warn(name, `${version.text}: only 1.7 and 2.1 to 2.4 were tried`, hint);
+  if (!/^(1\.7|2\.[1-3])\./.test(`${version.text}.`)) {
+    return warn(name, `${version.text}: only 1.7 and 2.1 to 2.3 were tried`, hint);
   }
   return ok(name, version.text);
 }
