@@ -3,8 +3,10 @@
  * the runtime refuses another restore of that id: "already exists".
  */
 
+import { existsSync } from 'node:fs';
 import { readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as v from 'valibot';
 import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
 
@@ -12,6 +14,29 @@ import type { Run } from '../os/exec.js';
 const runtimes = ['crun', 'runc'] as const;
 /** runc waits ten seconds for the end of the tasks. */
 const endMs = 15_000;
+
+/** `runs`: it has processes. */
+export interface Leftover {
+  readonly runtime: (typeof runtimes)[number];
+  readonly runs: boolean;
+}
+
+/** What a runtime's `state` prints (OCI runtime specification, "Query State"). */
+const state = v.object({ status: v.string() });
+
+/** The container at crun or runc, in the folder that each one has by default; undefined: none has it. */
+export async function leftoverOf(
+  id: string,
+  run: Run,
+  root: string,
+): Promise<Leftover | undefined> {
+  const runtime = runtimes.find((name) => existsSync(join(root, 'run', name, id)));
+  if (runtime === undefined) return undefined;
+  const said = await run(runtime, ['state', id]);
+  // A runtime that was killed, too, may have left a folder without a state.
+  const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), state), said?.stdout);
+  return { runtime, runs: success && output.status !== 'stopped' };
+}
 
 /** Ends it, with the processes that it may have. Throws E_HOST where a mount stays, Node's error. */
 export async function endLeftover(id: string, run: Run, root: string): Promise<void> {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isMissing, KfdError } from '../errors.js';
 import { missing, type Run, type RunResult } from '../os/exec.js';
 import type { ContainerState, EngineContainer } from './engine.js';
-import { endLeftover } from './oci-leftover.js';
+import { endLeftover, type Leftover, leftoverOf } from './oci-leftover.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
@@ -86,6 +86,15 @@ export class PodmanContainer implements EngineContainer {
       await this.#killProcesses();
       await this.endLeftover();
     }
+  }
+
+  /**
+   * What its runtime has of it where podman says that it has stopped: a killed restore has left that. Throws E_HOST,
+   * E_TIMEOUT.
+   */
+  async leftover(): Promise<Leftover | undefined> {
+    if ((await this.state()) !== 'stopped') return undefined;
+    return leftoverOf(this.id, this.#run, this.#root);
   }
 
   /** What a killed restore has left of the stopped container. Throws E_HOST, Node's error. */

@@ -1,10 +1,20 @@
-/** Twenty rows by name: faults that once lost something. Ten of them, with each operation, are for `npm test`. */
+/** Rows by name: faults that once lost something. Ten of them, with each operation, are for `npm test`. */
 
 import type { PodmanOperation } from './operations.js';
 import { type ContainerdOperation, type Row, type RowEngine, type Step, struck } from './row.js';
 
 /** The last one: `npm test` tries it. */
 type Line = readonly [PodmanOperation | ContainerdOperation, RowEngine, Step, 'always'?];
+
+/** podman is killed in a restore in place, and then what it had started: the runtime keeps a container. */
+const struckWithRuntime: readonly Row[] = (['crun', 'runc'] as const).map((engine) => ({
+  operation: 'restore-place',
+  engine,
+  steps: [
+    struck('engine', 'plugin-restore.restoring'),
+    struck('runtime', 'plugin-restore.restored'),
+  ],
+}));
 
 const lines: readonly Line[] = [
   ['export', 'crun', struck('session', 'transfer.drain'), 'always'],
@@ -31,7 +41,7 @@ const lines: readonly Line[] = [
 
 const rowOf = ([operation, engine, step]: Line): Row => ({ operation, engine, steps: [step] });
 
-export const namedRows: readonly Row[] = lines.map(rowOf);
+export const namedRows: readonly Row[] = [...lines.map(rowOf), ...struckWithRuntime];
 
 /** What `npm test` tries of the table. */
 export const crossSection: readonly Row[] = lines.filter(([, , , always]) => always).map(rowOf);

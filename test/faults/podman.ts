@@ -196,8 +196,14 @@ export class Podman implements Subject {
       if (problems.length === 0) return { outcome: 'failed, runs', problems };
     }
     if (operation.to !== 'place') await job.remove();
-    if (await job.runsUnknown()) {
+    if (await job.isUnknown()) {
+      const told = operation.to === 'place' ? await this.#restoreUnknown(job) : undefined;
+      if (told === 'restored') {
+        push(problems, await job.wrong());
+        return { outcome: 'failed, kfd-checkpoint restores', problems };
+      }
       problems.push('it runs on, and podman does not know it');
+      push(problems, told);
       await job.endUnknown();
     }
     problems.push(...(await objectsLeft()));
@@ -207,6 +213,24 @@ export class Podman implements Subject {
       problems.push(`a retry fails: ${reasonOf(job, 'restore', again.stderr)}`);
     else push(problems, await job.wrong());
     return { outcome: 'failed, a retry restores', problems };
+  }
+
+  /**
+   * What is left at the runtime does not block our own verb, which names it where it runs. Returns "restored", or what
+   * is wrong.
+   */
+  async #restoreUnknown(job: Job): Promise<string | undefined> {
+    const { name } = job.container;
+    const runs = await job.runsUnknown();
+    const { status, stderr } = await attempt(
+      'kfd-checkpoint',
+      'restore',
+      '--quiet',
+      name,
+      '--keep',
+    );
+    if (runs) return /podman does not know it/.test(stderr) ? undefined : `not named: ${stderr}`;
+    return status === 0 ? 'restored' : `stays in the way: ${reasonOf(job, 'restore', stderr)}`;
   }
 
   /** `image`: from the container's own folder, whatever the operation was to make. */

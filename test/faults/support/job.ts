@@ -1,6 +1,6 @@
 /** The container that podman's operations work on: small, and what it holds can be judged. */
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { archivePath } from '../../e2e/support/archive.js';
 import { attempt, run, until } from '../../e2e/support/command.js';
@@ -110,10 +110,16 @@ export class Job {
   }
 
   /** The runtime has the container, and podman says that it has stopped or is not there. */
-  async runsUnknown(): Promise<boolean> {
+  async isUnknown(): Promise<boolean> {
     const { engine } = this.container;
     if ((await this.status()) === 'running') return false;
-    return (await run(engine, 'list', '-q')).split('\n').includes(this.#id);
+    return existsSync(join('/run', engine, this.#id));
+  }
+
+  /** It has processes there. */
+  async runsUnknown(): Promise<boolean> {
+    const { status, stdout } = await attempt(this.container.engine, 'state', this.#id);
+    return status === 0 && /"status": ?"running"/.test(stdout);
   }
 
   /** The way out that docs/troubleshooting.md has. */
