@@ -130,11 +130,11 @@ export async function movingOf(
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(task ? `${namespace}/${name}` : container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
-    changedBytes: found?.changedBytes ?? 0,
+    changedBytes: container.changedBytes ?? 0,
     rounds: precopy,
     sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([
-      { folder: archiveFolder(), gets: task ? 'task' : 'memory' },
+      { folder: archiveFolder(), gets: 'archive' },
       { folder: placesBelow(root).kept, gets: task ? 'whole' : 'contents' },
       ...(bundle === undefined ? [] : [{ folder: bundle, gets: 'images' } as const]),
     ]),

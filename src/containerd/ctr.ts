@@ -104,6 +104,12 @@ export class Ctr {
     return /\ssha256:([0-9a-f]{64})\s/.exec(line ?? '')?.[1];
   }
 
+  /** The folder of its content store, which is beside those of its snapshots. undefined: it is not told. */
+  async contentFolder(): Promise<string | undefined> {
+    const { stdout } = await this.ask(['plugins', 'ls', '--detailed', 'id==content']);
+    return /^\s+root\s+(\/.*\S)\s*$/m.exec(stdout)?.[1];
+  }
+
   /** Bytes that a container's snapshot has beside its image. undefined: it is not told. Throws E_HOST, E_TIMEOUT. */
   async changedBytes({
     Snapshotter: snapshotter,

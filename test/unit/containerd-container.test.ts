@@ -102,6 +102,18 @@ test('what a root file system has beside its image', async () => {
   assert.equal(await of(1), undefined);
 });
 
+test('where it has its contents', async () => {
+  const of = (answer: string | number) =>
+    new Ctr(ctrThat(() => answer).run, 'default').contentFolder();
+  const plugin = (exports: string) =>
+    `Type:       io.containerd.content.v1\nID:         content\n${exports}`;
+  const root =
+    'Exports:    \n             root     /var/lib/c d/io.containerd.content.v1.content\n';
+  assert.equal(await of(plugin(root)), '/var/lib/c d/io.containerd.content.v1.content');
+  assert.equal(await of(plugin('')), undefined);
+  assert.equal(await of(1), undefined);
+});
+
 test('a "ctr run --rm" that waits for its task is seen', async (t) => {
   const root = await temporaryFolder(t);
   const command = async (...words: string[]) => {

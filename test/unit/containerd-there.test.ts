@@ -27,6 +27,8 @@ const containerd =
     assert.equal(namespace, 'work');
     if (!runs) return { status: 1, stdout: '', stderr: 'ctr: failed to dial\n' };
     if (words[0] === 'container') return { status: 1, stdout: '', stderr: 'ctr: not found\n' };
+    if (words[0] === 'plugins')
+      return { status: 0, stdout: '   root    /var/lib/c/content\n', stderr: '' };
     return { status: 0, stdout: `REF TYPE DIGEST\njob:1 x sha256:${digest} 3 MiB\n`, stderr: '' };
   };
 
@@ -38,6 +40,7 @@ test('containerd of the target answers, and has our shim', async (t) => {
     failures: [],
     name_taken: false,
     image_id: digest,
+    folder: '/var/lib/c/content',
   });
 });
 

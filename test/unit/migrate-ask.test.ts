@@ -80,6 +80,26 @@ test('every reason at once, each with code, cause and next step', async (t) => {
   assert.match(error?.message ?? '', /would not move to root@host-b: .* \(and \d+ more\)$/);
 });
 
+test('what a container has written to its root file system needs room on both hosts', async (t) => {
+  const source = await sourceHost(t);
+  const target = await targetHost(t);
+  await mkdir(join(target, 'var/lib/containers'), { recursive: true });
+  await sshTo(t, target, { ...targetPrograms, 'podman info': '/var/lib/containers/storage\n' });
+  const [container] = JSON.parse(sourcePrograms['podman container']) as object[];
+  const inspected = JSON.stringify([{ ...container, SizeRw: 2 ** 50, StaticDir: source }]);
+  const asked = await migrate(source, dryRun, { ...sourcePrograms, 'podman container': inspected });
+  const { reasons } = JSON.parse(asked.stdout) as Report;
+  const told = reasons.map(({ message }) => message).join('\n');
+  assert.match(told, /^memory: up to \d{16} bytes arrive there/m);
+  assert.match(
+    told,
+    /^\/var\/lib\/containers\/storage: a restore writes about \d{16} bytes there/m,
+  );
+  assert.match(told, /^\S+( and \S+)+ here: a checkpoint writes about \d{16} bytes/m);
+  const without = await migrate(source, dryRun);
+  assert.deepEqual((JSON.parse(without.stdout) as Report).reasons, []);
+});
+
 test('a kernel that does not track memory is a warning, unless nothing is sent ahead', async (t) => {
   const source = await sourceHost(t);
   await sshTo(t, await targetHost(t));

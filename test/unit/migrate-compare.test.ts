@@ -23,7 +23,7 @@ const moving: Moving = {
   changedBytes: 0,
   rounds: 0,
   sendsMemory: false,
-  rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'memory' }], freeBytes: 1500 }],
+  rooms: [{ destinations: [{ folder: '/var/tmp', gets: 'archive' }], freeBytes: 1500 }],
 };
 
 function facts(over: Partial<Facts> = {}, host: Host = hostWith({}, {})): Facts {
@@ -147,10 +147,37 @@ test('changes of a root file system need room on both hosts', () => {
   assert.equal(against([{ ...room, freeBytes: 1800 }]), '');
 });
 
+/** The reasons of the engine's folder there. */
+function engineReasons(over: Partial<Moving>, freeBytes: number, storeBytes = 1e9): string {
+  const engine_store = { path: '/e', free_bytes: freeBytes, with_store: storeBytes < 1e9 };
+  const there = facts({ engine_store, store: { ...store, free_bytes: storeBytes } });
+  const { reasons } = compare({ ...moving, rooms: [], ...over }, there);
+  return reasons.map(({ message }) => message.replace('restore writes about', '')).join();
+}
+
+test('the engine there needs room for memory and changes of the root file system', () => {
+  const changes = { changedBytes: 300 };
+  const why = (bytes: number, free: number) => `/e: a  ${bytes} bytes there, ${free} are free`;
+  // The memory, the changes in its folder, and applied.
+  assert.equal(engineReasons(changes, 1599), why(1600, 1599));
+  assert.equal(engineReasons(changes, 1600), '');
+  const ahead = { ...changes, sendsMemory: true };
+  assert.equal(engineReasons(ahead, 2599), why(2600, 2599));
+  // What arrives is on the same file system.
+  assert.equal(engineReasons(changes, 4699, 4699), why(4700, 4699));
+  assert.equal(engineReasons(changes, 4700, 4700), '');
+});
+
 const ofContainerd: Moving = {
   ...moving,
   question: { ...moving.question, engine: 'containerd', runtime: 'io.containerd.runc.kfd.v2' },
 };
+
+test('containerd there has the changes as a layer, and reads the memory elsewhere', () => {
+  const load = { ...ofContainerd, rooms: [], changedBytes: 300 };
+  assert.match(engineReasons(load, 599), /\/e: a {2}600 bytes there, 599 are free$/);
+  assert.doesNotMatch(engineReasons(load, 600), /\/e: /);
+});
 
 test('a containerd that does not answer is told as that, and its image is not known', () => {
   const { image_id: _, ...rest } = facts({ engine_silent: 'it is not there' });
@@ -193,13 +220,13 @@ test('memory that is not known is a warning', () => {
 });
 
 test('a checkpoint needs room here for archive and image, and for the contents', () => {
-  const memory = (folder: string) => ({ folder, gets: 'memory' }) as const;
+  const archive = (folder: string) => ({ folder, gets: 'archive' }) as const;
   const images = (folder: string) => ({ folder, gets: 'images' }) as const;
   const contents = (folder: string) => ({ folder, gets: 'contents' }) as const;
   const rooms = [
-    { destinations: [memory('/var/tmp')], freeBytes: 999 },
-    { destinations: [contents('/a'), memory('/b'), memory('/c')], freeBytes: 2499 },
-    { destinations: [contents('/d'), memory('/e'), images('/f')], freeBytes: 2500 },
+    { destinations: [archive('/var/tmp')], freeBytes: 999 },
+    { destinations: [contents('/a'), archive('/b'), archive('/c')], freeBytes: 2499 },
+    { destinations: [contents('/d'), archive('/e'), images('/f')], freeBytes: 2500 },
   ];
   const ahead = { ...moving, rooms: rooms.slice(2), rounds: 0, sendsMemory: true };
   const reasons = compare(ahead, facts()).reasons.map(({ message }) => message);

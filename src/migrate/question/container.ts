@@ -23,6 +23,8 @@ const inspected = v.pipe(
       OCIRuntime: v.string(),
       /** Where a checkpoint leaves its image. */
       StaticDir: v.exactOptional(v.string()),
+      /** Bytes, with the option --size. */
+      SizeRw: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0))),
       State: v.object({ Status: v.string(), Pid: v.number() }),
       Mounts: v.array(v.object({ Type: v.string(), Source: v.exactOptional(v.string()) })),
       Pod: v.exactOptional(v.string(), ''),
@@ -54,13 +56,16 @@ export interface LiveContainer {
   readonly bundle: string | undefined;
   /** Folders of this host that are mounted in it. */
   readonly folders: readonly string[];
+  /** Bytes that its root file system has beside its image. undefined: the engine does not tell. */
+  readonly changedBytes: number | undefined;
   /** What would start or remove it behind the back of a migration. */
   readonly obstacles: readonly Mismatch[];
 }
 
 /** Throws E_HOST without podman, E_NOT_FOUND, E_USAGE for a container that does not run. */
 export async function liveContainer(name: string, run: Run): Promise<LiveContainer> {
-  const found = await run('podman', ['container', 'inspect', '--', name], { timeoutMs: podmanMs });
+  const words = ['container', 'inspect', '--size', '--', name];
+  const found = await run('podman', words, { timeoutMs: podmanMs });
   if (found === undefined) {
     throw new KfdError('E_HOST', 'podman: not in PATH', { hint: 'install podman' });
   }
@@ -93,6 +98,7 @@ export async function liveContainer(name: string, run: Run): Promise<LiveContain
     runtime,
     bundle: one.StaticDir,
     folders,
+    changedBytes: one.SizeRw,
     obstacles: obstaclesOf(one),
   };
 }

@@ -6,7 +6,10 @@ import { asKfdError } from '../../errors.js';
 import type { Run } from '../../os/exec.js';
 import type { Facts, Question } from './documents.js';
 
-type Found = Pick<Facts, 'failures' | 'name_taken' | 'image_id' | 'engine_silent'>;
+interface Found extends Pick<Facts, 'failures' | 'name_taken' | 'image_id' | 'engine_silent'> {
+  /** Where it restores to. */
+  readonly folder?: string | undefined;
+}
 
 /** It is asked by `ctr`, as a start would be. */
 const askMs = 20_000;
@@ -23,7 +26,9 @@ export async function containerdThere(
     await ctr.must(['version'], askMs);
     const isTaken = (await ctr.record(container)) !== undefined;
     const digest = await ctr.imageDigest(image);
-    return { failures, name_taken: isTaken, ...(digest !== undefined && { image_id: digest }) };
+    const folder = await ctr.contentFolder();
+    const image_id = digest === undefined ? {} : { image_id: digest };
+    return { failures, name_taken: isTaken, ...image_id, folder };
   } catch (error) {
     const { message } = asKfdError(error, 'containerd');
     return { failures, name_taken: false, engine_silent: message.slice(0, 1024) };

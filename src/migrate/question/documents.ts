@@ -58,6 +58,8 @@ const factsSchema = v.object({
   memory_free_bytes: bytes,
   /** Where what arrives is kept: a folder and its free bytes, or memory, which is mounted below `path`. */
   store: v.object({ path, free_bytes: bytes, in_memory: v.boolean() }),
+  /** Where the engine restores to; `with_store`: on the file system of the store. Missing: it does not tell. */
+  engine_store: v.exactOptional(v.object({ path, free_bytes: bytes, with_store: v.boolean() })),
 });
 
 export type Question = v.InferOutput<typeof questionSchema>;

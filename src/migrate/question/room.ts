@@ -1,16 +1,16 @@
 /** Room for a migration on both hosts. Pure. */
 
 import type { Mismatch } from '../../gpu/mismatch.js';
-import type { Facts } from './documents.js';
+import type { Facts, Question } from './documents.js';
 import type { Room } from './source-room.js';
 
 /** What needs room, bytes. */
 export interface Load {
-  readonly question: { readonly container: string };
+  readonly question: Pick<Question, 'container' | 'engine'>;
   /** Of host memory, which not every host tells, and of GPU contents. */
   readonly memoryBytes: number | undefined;
   readonly contentBytes: number;
-  /** Of changes of the root file system, where they are sent beside the memory. */
+  /** Of changes of the root file system, which are sent beside the memory. */
   readonly changedBytes: number;
   /** Where a checkpoint writes to on the source. */
   readonly rooms: readonly Room[];
@@ -24,8 +24,8 @@ type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'changedBytes' | 'round
 
 /**
  * What the target keeps until the container runs: contents once for each round and once more, memory that is sent
- * ahead, the archive, and the copy of it that `restore` makes where the GPU has other device numbers. Changes of the
- * root file system are copied into an image of containerd (src/containerd/moving.ts).
+ * ahead, the archive, and the copy of it that `restore` makes where the GPU has other device numbers. Of containerd's
+ * archive only the changes of the root file system are copied, into an image (src/containerd/moving.ts).
  */
 function arrivingBytes(sizes: Sizes): number {
   const { memoryBytes = 0, contentBytes, changedBytes, rounds, sendsMemory } = sizes;
@@ -41,16 +41,21 @@ export function promisedBytes(load: Sizes): number {
   return bytes + Math.ceil(bytes / spare.part) + spare.bytes;
 }
 
+/** Of what podman has in the folder of a container that is checkpointed, and unpacks there for a restore. */
+function imageBytes({ memoryBytes = 0, changedBytes, sendsMemory }: Sizes): number {
+  return (sendsMemory ? 2 : 1) * memoryBytes + changedBytes;
+}
+
 /** Engines write memory into their images and into archives; sessions write the GPU contents once for each round. */
 export function roomReasonsHere(load: Load) {
-  const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes, sendsMemory } = load;
-  const images = (sendsMemory ? 2 : 1) * memoryBytes;
+  const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes } = load;
+  const images = imageBytes(load);
+  const contents = (rounds + 1) * contentBytes;
   const bytesOf = {
-    memory: memoryBytes,
+    archive: memoryBytes + changedBytes,
     images,
-    contents: (rounds + 1) * contentBytes,
-    task: memoryBytes + changedBytes,
-    whole: images + (rounds + 1) * contentBytes + changedBytes,
+    contents,
+    whole: images + contents,
   };
   return rooms.flatMap(({ destinations, freeBytes }): Mismatch[] => {
     const needed = destinations.reduce((sum, { gets }) => sum + bytesOf[gets], 0);
@@ -81,6 +86,26 @@ export function roomReasons(load: Load, facts: Facts): Mismatch[] {
   return [
     ...reasons,
     ...(store.in_memory ? memoryReasons(load, free) : folderReasons(load, store)),
+    ...engineReasons(load, facts),
+  ];
+}
+
+/**
+ * podman unpacks an archive in the folder of its new container, and applies the changes from there. containerd makes a
+ * layer of the changes, and applies them; it reads the memory from where that has arrived.
+ */
+function engineReasons(load: Load, { engine_store: to }: Facts): Mismatch[] {
+  if (to === undefined) return [];
+  const { question, changedBytes } = load;
+  const unpacked = question.engine === 'podman' ? imageBytes(load) : changedBytes;
+  const needed = unpacked + changedBytes + (to.with_store ? arrivingBytes(load) : 0);
+  if (needed <= to.free_bytes) return [];
+  return [
+    {
+      code: 'E_IO',
+      message: `${to.path}: a restore writes about ${needed} bytes there, ${to.free_bytes} are free`,
+      hint: `make room there: ${question.engine === 'podman' ? 'podman image prune' : 'ctr image prune --all'}`,
+    },
   ];
 }
 

@@ -1,6 +1,6 @@
 /** What the target says of itself. Reads, and changes nothing. */
 
-import { access, statfs } from 'node:fs/promises';
+import { access, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isMissing } from '../../errors.js';
 import type { Host } from '../../gpu/host.js';
@@ -26,7 +26,7 @@ export interface TargetContext {
 export async function targetFacts(question: Question, context: TargetContext): Promise<Facts> {
   const { root, run, release, host, failures } = context;
   const memory = await availableMemory(root);
-  const { failures: ofEngine, ...known } = await knownThere(question, run, root);
+  const { failures: ofEngine, folder, ...known } = await knownThere(question, run, root);
   return {
     release,
     host: factsOfHost(host),
@@ -39,6 +39,7 @@ export async function targetFacts(question: Question, context: TargetContext): P
       question.store === undefined
         ? { path: context.memory, free_bytes: memory, in_memory: true }
         : { ...(await folderAt(question.store, root)), in_memory: false },
+    ...(folder !== undefined && { engine_store: await engineStore(folder, question, root) }),
   };
 }
 
@@ -52,7 +53,21 @@ async function knownThere(question: Question, run: Run, root: string) {
     failures: [],
     name_taken: found?.status === 0,
     ...(id !== undefined && { image_id: id }),
+    folder: await graphRoot(run),
   };
+}
+
+/** Where podman has its containers. undefined: it does not tell. */
+async function graphRoot(run: Run): Promise<string | undefined> {
+  const found = await run('podman', ['info', '--format', '{{.Store.GraphRoot}}']);
+  return /^(\/.*\S)\s*$/.exec(found?.stdout ?? '')?.[1];
+}
+
+async function engineStore(folder: string, { store }: Question, root: string) {
+  const isWithStore =
+    store !== undefined &&
+    (await deviceOf(join(root, folder))) === (await deviceOf(join(root, store)));
+  return { ...(await folderAt(folder, root)), with_store: isWithStore };
 }
 
 async function folderAt(path: string, root: string) {
@@ -66,6 +81,17 @@ export async function roomAt(folder: string): Promise<{ bavail: number; bsize: n
     if (!isMissing(error) || dirname(folder) === folder) throw error;
     return roomAt(dirname(folder));
   });
+}
+
+/** Of the folder, or of the one above it where it would be made. */
+export async function deviceOf(folder: string): Promise<number> {
+  return stat(folder).then(
+    ({ dev }) => dev,
+    (error: unknown) => {
+      if (!isMissing(error) || dirname(folder) === folder) throw error;
+      return deviceOf(dirname(folder));
+    },
+  );
 }
 
 /** Of either side. */

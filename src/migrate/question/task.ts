@@ -18,8 +18,6 @@ export interface LiveTask extends LiveContainer {
   /** containerd's name of the runtime. */
   readonly shim: string;
   readonly pids: readonly number[];
-  /** What its root file system has beside its image. undefined: containerd does not tell. */
-  readonly changedBytes: number | undefined;
 }
 
 /** Throws E_HOST without ctr, E_NOT_FOUND, E_USAGE for a task that does not run. */
