@@ -26,7 +26,7 @@ import { assertNotOfKubelet } from './kubelet-steps.js';
 import { podman, podmanFailure } from './podman.js';
 import { type Restorability, refusal, restorabilityOf, runtimeOf } from './restorability.js';
 import { changes } from './restore-changes.js';
-import { inPlace } from './restore-in-place.js';
+import { clearWay } from './restore-in-place.js';
 import { type RestoreTarget, withRestoreTarget } from './restore-target.js';
 import { rewriteTo, temporaryFile } from './rewrite-archive.js';
 import { assertHostRoot } from './rootless.js';
@@ -112,7 +112,10 @@ async function restoreTo(
 ): Promise<void> {
   const { path } = target;
   const tmpfs = new Map<string, Buffer>();
-  if (target.kind === 'container') await recoverImage(path);
+  if (target.kind === 'container') {
+    await clearWay(target, root, context);
+    await recoverImage(path);
+  }
   const hasParent = parent.length > 0;
   if (hasParent && contents.length > 0) {
     throw new KfdError('E_USAGE', 'restore: --parent and --contents exclude each other', {
@@ -142,7 +145,7 @@ async function restoreTo(
   for (const { message, hint } of verdict.placement?.risks ?? []) {
     context.err(`warning: ${printable(message)} (${hint})\n`);
   }
-  const how = { parents: parent, flags, quiet: quiet === true, format, root };
+  const how = { parents: parent, flags, quiet: quiet === true, format };
   const work = () => restoreBy(target, verdict, tmpfs, how, context);
   const { manifest } = verdict.contents;
   const roots = manifest === undefined ? [] : rootsOf(manifest);
@@ -168,7 +171,6 @@ interface How {
   readonly flags: readonly string[];
   readonly quiet: boolean;
   readonly format: 'text' | 'json';
-  readonly root: string;
 }
 
 /** Changes what must change, and runs podman. Returns what podman printed, where that is for the report. */
@@ -190,8 +192,7 @@ async function restoreBy(
     };
     if (hasParent) await putParentsIn(path, parents, verdict, change, context);
     else if (verdict.needsRewriting) await replaceInPlace(path, await change());
-    const work = () => restored([...flags, target.id], undefined, format, context);
-    return inPlace(target.id, how.root, work, context);
+    return restored([...flags, target.id], undefined, format, context);
   }
   if (target.kind === 'image') {
     if (!verdict.needsRewriting && !hasParent) {

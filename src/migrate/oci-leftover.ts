@@ -24,34 +24,51 @@ export interface Leftover {
 /** What a runtime's `state` prints (OCI runtime specification, "Query State"). */
 const state = v.object({ status: v.string() });
 
-/** The container at crun or runc, in the folder that each one has by default; undefined: none has it. */
+/** A folder that crun makes in that of podman, and takes no image while it is there. */
+const rootOf = (bundle: string) => join(bundle, 'criu-root');
+
+/**
+ * The container at crun or runc, in the folder that each one has by default, or what is left of it in podman's folder
+ * `bundle`; undefined: nothing. Throws Node's error.
+ */
 export async function leftoverOf(
   id: string,
+  bundle: string,
   run: Run,
   root: string,
 ): Promise<Leftover | undefined> {
   const runtime = runtimes.find((name) => existsSync(join(root, 'run', name, id)));
-  if (runtime === undefined) return undefined;
+  if (runtime === undefined)
+    return existsSync(rootOf(bundle)) ? { runtime: 'crun', runs: false } : undefined;
   const said = await run(runtime, ['state', id]);
   // A runtime that was killed, too, may have left a folder without a state.
   const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), state), said?.stdout);
   return { runtime, runs: success && output.status !== 'stopped' };
 }
 
-/** Ends it, with the processes that it may have. Throws E_HOST where a mount stays, Node's error. */
-export async function endLeftover(id: string, run: Run, root: string): Promise<void> {
+/**
+ * Ends it, with the processes that it may have. `bundle`: podman's folder of the container, if it has one. Throws E_HOST
+ * where a mount stays, Node's error.
+ */
+export async function endLeftover(
+  id: string,
+  bundle: string | undefined,
+  run: Run,
+  root: string,
+): Promise<void> {
   for (const path of await mountsOf(id, root)) {
     const done = await run('umount', ['-l', path]);
     if (done?.status !== 0) throw stays(path);
     await rmdir(path).catch(() => undefined);
   }
+  if (bundle !== undefined) await rmdir(rootOf(bundle)).catch(() => undefined);
   for (const runtime of runtimes)
     await run(runtime, ['delete', '--force', id], { timeoutMs: endMs });
 }
 
 /**
- * The root file system, which crun and runc mount in their folder of the container for CRIU. With that mount in it, the
- * end of the folder would be that of the files.
+ * The root file system, which runc mounts for CRIU in its folder of the container, and crun in that of podman. With that
+ * mount in it, the end of runc's folder would be that of the files.
  */
 async function mountsOf(id: string, root: string): Promise<string[]> {
   const text = await readFile(join(root, 'proc/self/mountinfo'), 'utf8').catch((error: unknown) => {
@@ -61,7 +78,7 @@ async function mountsOf(id: string, root: string): Promise<string[]> {
   // proc_pid_mountinfo(5): the fifth field is the mount point. Octal numbers stand for white space.
   const points = text.split('\n').map((line) => line.split(' ')[4] ?? '');
   return points
-    .filter((point) => point.endsWith(`/${id}/criu-root`))
+    .filter((point) => point.endsWith('/criu-root') && point.includes(`/${id}/`))
     .map((point) => point.replace(/\\([0-7]{3})/g, (_, octal) => byte(octal)));
 }
 

@@ -89,17 +89,17 @@ export class PodmanContainer implements EngineContainer {
   }
 
   /**
-   * What its runtime has of it where podman says that it has stopped: a killed restore has left that. Throws E_HOST,
-   * E_TIMEOUT.
+   * What its runtime has of it where podman says that it has stopped: a killed restore has left that. `bundle`: podman's
+   * folder of it. Throws E_HOST, E_TIMEOUT.
    */
-  async leftover(): Promise<Leftover | undefined> {
-    if ((await this.state()) !== 'stopped') return undefined;
-    return leftoverOf(this.id, this.#run, this.#root);
+  async leftover(bundle: string): Promise<Leftover | undefined> {
+    const left = await leftoverOf(this.id, bundle, this.#run, this.#root);
+    return left !== undefined && (await this.state()) === 'stopped' ? left : undefined;
   }
 
-  /** What a killed restore has left of the stopped container. Throws E_HOST, Node's error. */
-  endLeftover(): Promise<void> {
-    return endLeftover(this.id, this.#run, this.#root);
+  /** What a killed restore has left of the stopped container. Throws E_HOST, E_TIMEOUT, Node's error. */
+  async endLeftover(): Promise<void> {
+    await endLeftover(this.id, await this.bundle(), this.#run, this.#root);
   }
 
   async forget(): Promise<void> {

@@ -230,7 +230,7 @@ export class Podman implements Subject {
       '--keep',
     );
     if (runs) return /podman does not know it/.test(stderr) ? undefined : `not named: ${stderr}`;
-    return status === 0 ? 'restored' : `stays in the way: ${reasonOf(job, 'restore', stderr)}`;
+    return status === 0 ? 'restored' : `stays in the way: ${stderr.slice(-600)}`;
   }
 
   /** `image`: from the container's own folder, whatever the operation was to make. */

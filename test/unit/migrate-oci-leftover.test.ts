@@ -36,15 +36,23 @@ test('its mounts go before the folder that they are in, and no others', async (t
     `/run/runc/${other}/criu-root`,
     `/run/my\\040runc/${id}/criu-root`,
     `/run/runc/${id}/criu-root/below`,
+    `/var/lib/x/${id}/userdata/criu-root`,
   ]);
-  await endLeftover(id, run, root);
-  assert.deepEqual(calls, [`umount -l /run/my runc/${id}/criu-root`, ...deletes]);
+  await endLeftover(id, undefined, run, root);
+  assert.deepEqual(calls, [
+    `umount -l /run/my runc/${id}/criu-root`,
+    `umount -l /var/lib/x/${id}/userdata/criu-root`,
+    ...deletes,
+  ]);
 });
 
 test('where a mount stays, the files in it do, too', async (t) => {
   const path = `/run/runc/${id}/criu-root`;
   const { root, run, calls } = await host(t, [path], () => 32);
-  await assert.rejects(endLeftover(id, run, root), { code: 'E_HOST', hint: `umount ${path}` });
+  await assert.rejects(endLeftover(id, undefined, run, root), {
+    code: 'E_HOST',
+    hint: `umount ${path}`,
+  });
   assert.deepEqual(calls, [`umount -l ${path}`]);
 });
 
