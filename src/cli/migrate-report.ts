@@ -31,6 +31,7 @@ export function answerAsJson(container: string, host: string, asked: Asked) {
     host,
     able: reasons.length === 0,
     memory_bytes: moving.memoryBytes ?? null,
+    changed_bytes: moving.changedBytes,
     content_bytes: moving.contentBytes,
     estimate: estimate
       ? {
@@ -47,6 +48,7 @@ export function answerAsJson(container: string, host: string, asked: Asked) {
       tools: facts.tools,
       memory_free_bytes: facts.memory_free_bytes,
       store: facts.store,
+      engine_store: facts.engine_store ?? null,
     },
     gpus: placement.pairs.map(({ recorded, present }) => ({
       here: recorded,
@@ -87,9 +89,10 @@ export function answerAsText(host: string, { moving, answer, estimate }: Asked):
     reasons.map(({ code, message, hint }) => [code, message, hint]),
   );
   if (reasons.length === 0) {
-    const { memoryBytes, contentBytes } = moving;
+    const { memoryBytes, changedBytes, contentBytes } = moving;
     const memory = memoryBytes === undefined ? 'an unknown size' : size(memoryBytes);
-    const amount = `${memory} of memory, ${size(contentBytes)} of VRAM`;
+    const files = changedBytes === 0 ? '' : `, ${size(changedBytes)} of changed files`;
+    const amount = `${memory} of memory, ${size(contentBytes)} of VRAM${files}`;
     parts.push(`${moving.question.container} would move to ${host}: ${amount}\n`);
     if (estimate) parts.push(`It ${estimateAsText(estimate)}\n`);
   }

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { until } from './support/command.js';
+import { run, until } from './support/command.js';
 import { Container, counter } from './support/container.js';
 import { SecondHost } from './support/second-host.js';
 import { scenario } from './support/suite.js';
@@ -22,13 +22,20 @@ scenario('migrate: a dry run, the image, and the container with its GPU contents
     const worker = ['--vram-mib', '16', '--host-mib', '8'];
     const job = await Container.start({ engine, worker });
     const before = counter(await job.control.ask('status'));
+    await run('podman', 'exec', job.name, 'sh', '-c', 'head -c 3145728 /dev/zero >/written');
     const dry = await second.migrate(job.name, '--dry-run', '--format', 'json');
-    const { reasons } = JSON.parse(dry.stdout) as { reasons: { code: string }[] };
+    const { reasons, changed_bytes, target } = JSON.parse(dry.stdout) as {
+      reasons: { code: string }[];
+      changed_bytes: number;
+      target: { engine_store: { path: string } };
+    };
     assert.deepEqual(
       reasons.map(({ code }) => code),
       ['E_IMAGE_MISSING'],
       dry.stdout,
     );
+    assert.ok(changed_bytes >= 3 << 20 && changed_bytes < 4 << 20, dry.stdout);
+    assert.equal(target.engine_store.path, `${second.folder}/root`);
     const moved = await second.migrate(job.name, '--with-image', '--format', 'json');
     assert.equal(moved.status, 0, moved.stderr);
     assert.match(moved.stderr, /round 1 of 1 is there\n/);
@@ -45,6 +52,10 @@ scenario('migrate: a dry run, the image, and the container with its GPU contents
     assert.equal(await whoRuns(job, second), 'none here, running there');
     assert.match(await job.control.ask('verify'), /^verified /);
     assert.ok(counter(await job.control.ask('status')) >= before);
+    assert.match(
+      (await second.podman('exec', job.name, 'wc', '-c', '/written')).stdout,
+      /^3145728 /,
+    );
     await job.computesOn();
   }),
 );

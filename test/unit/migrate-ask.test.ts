@@ -98,6 +98,12 @@ test('what a container has written to its root file system needs room on both ho
   assert.match(told, /^\S+( and \S+)+ here: a checkpoint writes about \d{16} bytes/m);
   const without = await migrate(source, dryRun);
   assert.deepEqual((JSON.parse(without.stdout) as Report).reasons, []);
+  const little = JSON.stringify([{ ...container, SizeRw: 3 << 20 }]);
+  const text = await migrate(source, ['--dry-run'], {
+    ...sourcePrograms,
+    'podman container': little,
+  });
+  assert.match(text.stdout, /2\.0 MiB of VRAM, 3\.0 MiB of changed files$/m);
 });
 
 test('a kernel that does not track memory is a warning, unless nothing is sent ahead', async (t) => {
