@@ -1,6 +1,6 @@
 /**
- * Before a restore of podman's container in place: an earlier one may block it. podman was killed in its middle, and the
- * runtime has the container, of which podman knows nothing.
+ * Before a restore of podman's container in place: an earlier one may block it. podman was killed in its middle, and
+ * the runtime has the container, of which podman knows nothing.
  */
 
 import { KfdError } from '../errors.js';

@@ -47,8 +47,8 @@ export async function leftoverOf(
 }
 
 /**
- * Ends it, with the processes that it may have. `bundle`: podman's folder of the container, if it has one. Throws E_HOST
- * where a mount stays, Node's error.
+ * Ends it, with the processes that it may have. `bundle`: podman's folder of the container, if it has one. Throws
+ * E_HOST where a mount stays, Node's error.
  */
 export async function endLeftover(
   id: string,
@@ -67,8 +67,8 @@ export async function endLeftover(
 }
 
 /**
- * The root file system, which runc mounts for CRIU in its folder of the container, and crun in that of podman. With that
- * mount in it, the end of runc's folder would be that of the files.
+ * The root file system, which runc mounts for CRIU in its folder of the container, and crun in that of podman. With
+ * that mount in it, the end of runc's folder would be that of the files.
  */
 async function mountsOf(id: string, root: string): Promise<string[]> {
   const text = await readFile(join(root, 'proc/self/mountinfo'), 'utf8').catch((error: unknown) => {

@@ -89,8 +89,8 @@ export class PodmanContainer implements EngineContainer {
   }
 
   /**
-   * What its runtime has of it where podman says that it has stopped: a killed restore has left that. `bundle`: podman's
-   * folder of it. Throws E_HOST, E_TIMEOUT.
+   * What its runtime has of it where podman says that it has stopped: a killed restore has left that. `bundle`: the
+   * folder that podman has for it. Throws E_HOST, E_TIMEOUT.
    */
   async leftover(bundle: string): Promise<Leftover | undefined> {
     const left = await leftoverOf(this.id, bundle, this.#run, this.#root);
