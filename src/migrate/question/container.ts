@@ -12,6 +12,8 @@ import { readTextIfAny } from '../../os/files.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
+/** For millions of files. */
+const walkMs = 60_000;
 
 const inspected = v.pipe(
   v.array(
@@ -23,8 +25,9 @@ const inspected = v.pipe(
       OCIRuntime: v.string(),
       /** Where a checkpoint leaves its image. */
       StaticDir: v.exactOptional(v.string()),
-      /** Bytes, with the option --size. */
-      SizeRw: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0))),
+      GraphDriver: v.exactOptional(
+        v.object({ Data: v.nullish(v.object({ UpperDir: v.exactOptional(v.string()) })) }),
+      ),
       State: v.object({ Status: v.string(), Pid: v.number() }),
       Mounts: v.array(v.object({ Type: v.string(), Source: v.exactOptional(v.string()) })),
       Pod: v.exactOptional(v.string(), ''),
@@ -64,8 +67,7 @@ export interface LiveContainer {
 
 /** Throws E_HOST without podman, E_NOT_FOUND, E_USAGE for a container that does not run. */
 export async function liveContainer(name: string, run: Run): Promise<LiveContainer> {
-  const words = ['container', 'inspect', '--size', '--', name];
-  const found = await run('podman', words, { timeoutMs: podmanMs });
+  const found = await run('podman', ['container', 'inspect', '--', name], { timeoutMs: podmanMs });
   if (found === undefined) {
     throw new KfdError('E_HOST', 'podman: not in PATH', { hint: 'install podman' });
   }
@@ -98,9 +100,21 @@ export async function liveContainer(name: string, run: Run): Promise<LiveContain
     runtime,
     bundle: one.StaticDir,
     folders,
-    changedBytes: one.SizeRw,
+    changedBytes: await changedBytes(one, run),
     obstacles: obstaclesOf(one),
   };
+}
+
+/**
+ * podman's own number (`--size`) takes a walk through all layers of the image, with the container locked
+ * (libpod/container_internal.go:rootFsSize@00b2ec5). This is one through what the container has written.
+ */
+async function changedBytes({ GraphDriver: driver }: Inspected, run: Run) {
+  const folder = driver?.Data?.UpperDir;
+  if (folder === undefined) return undefined;
+  const found = await run('du', ['--summarize', '--bytes', '--', folder], { timeoutMs: walkMs });
+  const bytes = /^(\d{1,15})\t/.exec(found?.stdout ?? '')?.[1];
+  return bytes === undefined ? undefined : Number(bytes);
 }
 
 /** The stopped container must stay as it is: it must neither go nor start by itself. */
