@@ -51,8 +51,9 @@ export class PodmanContainer implements EngineContainer {
   }
 
   /** Where podman has its files. undefined: there is no such container. Throws E_HOST, E_TIMEOUT. */
-  async bundle(): Promise<string | undefined> {
-    const found = await this.#podman(['inspect', '--format', '{{.StaticDir}}', this.id]);
+  async bundle(timeoutMs = podmanMs): Promise<string | undefined> {
+    const args = ['inspect', '--format', '{{.StaticDir}}', this.id];
+    const found = await this.#podman(args, timeoutMs);
     const path = found.stdout.trim();
     return found.status === 0 && path.startsWith('/') ? path : undefined;
   }
@@ -97,9 +98,11 @@ export class PodmanContainer implements EngineContainer {
     return left !== undefined && (await this.state()) === 'stopped' ? left : undefined;
   }
 
-  /** What a killed restore has left of the stopped container. Throws E_HOST, E_TIMEOUT, Node's error. */
+  /** What a killed restore has left of the stopped container. Throws E_HOST, Node's error. */
   async endLeftover(): Promise<void> {
-    await endLeftover(this.id, await this.bundle(), this.#run, this.#root);
+    // The runtime is asked whatever podman says.
+    const bundle = await this.bundle(endMs).catch(() => undefined);
+    await endLeftover(this.id, bundle, this.#run, this.#root);
   }
 
   async forget(): Promise<void> {
