@@ -22,7 +22,12 @@ export async function stopThere(): Promise<void> {
   await there('pid=$(pgrep -x containerd) && kill $pid && while kill -0 $pid; do sleep 0.1; done');
 }
 
-type Where = 'here' | 'there';
+export type Where = 'here' | 'there';
+
+/** Runs a shell's words on one of both hosts; they must succeed. */
+export function on(where: Where, words: string): Promise<string> {
+  return where === 'here' ? run('sh', '-c', words) : there(words);
+}
 
 /** A task with gpu-worker. Nothing of it is on a disk of a host, so it can move. */
 export class MovingTask {
@@ -33,10 +38,14 @@ export class MovingTask {
     this.name = name;
   }
 
-  /** Returns when the program is ready. */
-  static async start(name: string, worker: readonly string[]): Promise<MovingTask> {
+  /** `flags`: of `ctr run`. Returns when the program is ready. */
+  static async start(
+    name: string,
+    worker: readonly string[],
+    flags: readonly string[] = [],
+  ): Promise<MovingTask> {
     const devices = ['--device', '/dev/kfd', '--device', '/dev/dri/renderD128'];
-    const words = ['run', '-d', '--runtime', ourRuntime, ...devices, image, name];
+    const words = ['run', '-d', '--runtime', ourRuntime, ...devices, ...flags, image, name];
     await run('ctr', ...words, 'gpu-worker', ...worker);
     const task = new MovingTask(name);
     const ready = async () => /^ready /m.test((await task.#do('here', 'cat /ctl/status')).stdout);

@@ -1,7 +1,7 @@
 /**
  * Migrations between two guests, by the system's ssh over a network that can be cut. Both have a simulated GPU; that of
  * host-b has another number. Prints TAP. `npm run test:hosts` runs it in host-a.
- * usage: main.js [podman|containerd]   one engine alone
+ * usage: main.js [podman|containerd|task-kills]   both engines, or one part; task-kills is with the test build
  */
 
 import assert from 'node:assert/strict';
@@ -14,8 +14,8 @@ import { install } from '../e2e/support/product.js';
 const [, , only] = process.argv;
 
 await Promise.all([install(), loadImage(), installThere()]);
-for (const part of ['podman', 'containerd'])
-  if (only === undefined || only === part) await import(`./${part}.js`);
+for (const part of only === undefined ? ['podman', 'containerd'] : [only])
+  await import(`./${part}.js`);
 
 test('nothing is left in the folders of sessions', () => {
   assert.deepEqual(
