@@ -205,7 +205,7 @@ scenario('ci: a migration and its verdict', ({ engine }) =>
     assert.deepEqual([stays.status, stays.reason], [20, 'not-moved']);
     second.unset('fail-restore');
     const slow = await ci([...migrate, '--fail-above', '1'], path);
-    assert.deepEqual([slow.status, slow.reason], [22, 'too-slow']);
+    assert.deepEqual([slow.status, slow.reason], [22, 'too-slow'], JSON.stringify(slow));
     assert.equal(await second.state(job.name), 'running');
     assert.match(await job.control.ask('verify'), /^verified /);
     const gone = await ci(migrate, path);
