@@ -18,18 +18,18 @@ const journal = '/var/lib/kfd-checkpoint/migrations';
 const leaseS = 30;
 const againS = 300;
 
-/** Where each one runs, and its command line. A letter in brackets: pkill's own shell has another one. */
+/** Where each one runs, and how pkill finds it. A letter in brackets: pkill's own shell has another one. */
 const victims = {
-  source: ['here', '[c]li/main.js migrate --engine'],
-  save: ['here', '[c]li/main.js migrate-task .* save'],
-  ssh: ['here', '^[s]sh .* migrate-target'],
-  criu: ['here', '^[c]riu '],
-  target: ['there', '[c]li/main.js migrate-target'],
-  contents: ['there', '[c]li/main.js migrate-contents'],
-  guard: ['there', '[c]li/main.js migrate-guard'],
-  start: ['there', '[c]li/main.js migrate-task .* start'],
-  session: ['there', '[s]ession/main.js'],
-  daemon: ['there', '^[c]ontainerd '],
+  source: ['here', "-f '[c]li/main.js migrate --engine'"],
+  save: ['here', "-f '[c]li/main.js migrate-task .* save'"],
+  ssh: ['here', "-f '^[s]sh .* migrate-target'"],
+  criu: ['here', '-x criu'],
+  target: ['there', "-f '[c]li/main.js migrate-target'"],
+  contents: ['there', "-f '[c]li/main.js migrate-contents'"],
+  guard: ['there', "-f '[c]li/main.js migrate-guard'"],
+  start: ['there', "-f '[c]li/main.js migrate-task .* start'"],
+  session: ['there', "-f '[s]ession/main.js'"],
+  daemon: ['there', '-x containerd'],
 } as const satisfies Record<string, readonly [Where, string]>;
 type Victim = keyof typeof victims;
 
@@ -87,8 +87,8 @@ async function task(): Promise<MovingTask> {
 const failing = (stage: Stage) => stage === 'migrate-source.returning';
 
 async function kill(victim: Victim): Promise<void> {
-  const [where, pattern] = victims[victim];
-  await on(where, `pkill -KILL -f '${pattern}'`);
+  const [where, words] = victims[victim];
+  await on(where, `pkill -KILL ${words}`);
   if (victim === 'daemon') await startThere();
 }
 
@@ -108,7 +108,9 @@ async function reached(stage: Stage, isOver: () => boolean): Promise<void> {
   );
 }
 
-async function struck(job: MovingTask, stage: Stage, victim: Victim): Promise<string> {
+/** `problem`: why nobody could be struck. `said`: by the command. */
+async function struck(job: MovingTask, stage: Stage, victim: Victim) {
+  let problem: Error | undefined;
   const first: Stage = failing(stage) ? 'session-restore.ready' : stage;
   for (const one of new Set([first, stage])) await on(sideOf(one), `: >${stages}/${one}`);
   const { said, ended } = begin(job, ...options);
@@ -124,11 +126,13 @@ async function struck(job: MovingTask, stage: Stage, victim: Victim): Promise<st
     }
     await reached(stage, () => isOver);
     await kill(victim);
+  } catch (error) {
+    problem = error as Error;
   } finally {
     for (const where of ['here', 'there'] as const) await on(where, `rm -f ${stages}/*`);
   }
   await ended;
-  return said.stderr;
+  return { problem, said: said.stderr };
 }
 
 /** The same command goes on with what is recorded, as docs/migration.md says. */
@@ -146,7 +150,7 @@ async function settled(job: MovingTask): Promise<string> {
 for (const [stage, victim] of lines) {
   test(`containerd: ${victim} is killed at ${stage}`, async () => {
     const job = await task();
-    const said = await struck(job, stage, victim);
+    const { problem, said } = await struck(job, stage, victim);
     const later = await settled(job);
     const states = await job.states();
     const isHere = states === 'RUNNING here, none there';
@@ -154,6 +158,7 @@ for (const [stage, victim] of lines) {
     try {
       assert.match(states, /^(RUNNING here, none there|none here, RUNNING there)$/, said + later);
       assert.match(await job.ask(isHere ? 'here' : 'there', 'verify'), /^verified /);
+      assert.equal(problem?.message, undefined, said);
       process.stdout.write(`# ${victim} at ${stage}: ${states}\n`);
     } finally {
       if (!isHere) await job.remove();
