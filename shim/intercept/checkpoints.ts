@@ -34,6 +34,8 @@ export class Checkpoints {
   readonly #context: CheckpointContext;
   readonly #create: Buffer | undefined;
   #running = 0;
+  /** One for each that runs. */
+  readonly #cancels = new Set<() => void>();
   /** A StateResponse from before the checkpoints that run. */
   #before: Buffer | undefined;
   /** What is answered instead. */
@@ -110,6 +112,14 @@ export class Checkpoints {
   }
 
   /**
+   * Cancels the sessions of those that run, because the container is to end. The stock shim holds its lock until they
+   * have ended (`cmd/containerd-shim-runc-v2/process/init.go:Kill@2.1`), so a pod would outlive its grace period.
+   */
+  cancel(): void {
+    for (const one of this.#cancels) one();
+  }
+
+  /**
    * Forwards Checkpoint. When the caller goes, the session is cancelled, and afterwards the caller's pause
    * is ended. `finish` completes the answer.
    */
@@ -121,19 +131,27 @@ export class Checkpoints {
     const pausedMs = performance.now() - (this.#pausedAt ?? Number.NEGATIVE_INFINITY);
     let isGone = false;
     const ended = new AbortController();
+    let isCancelled = false;
+    const cancel = () => {
+      if (isCancelled || ended.signal.aborted) return;
+      isCancelled = true;
+      void cancelUntilEnded(this.#context, ['cancel-checkpoint'], call.payload, ended.signal);
+    };
     const gone = () => {
       if (isGone || ended.signal.aborted) return;
       isGone = true;
       this.#isAbandoned ||= pausedMs < ownPauseMs;
       this.#leave();
-      void cancelUntilEnded(this.#context, ['cancel-checkpoint'], call.payload, ended.signal);
+      cancel();
     };
     this.#running += 1;
+    this.#cancels.add(cancel);
     let stopLooking: (() => void) | undefined;
     const end = async () => {
       if (ended.signal.aborted) return;
       ended.abort();
       stopLooking?.();
+      this.#cancels.delete(cancel);
       this.#running -= 1;
       if (this.#running === 0) await this.#end(upstream);
     };

@@ -27,6 +27,7 @@ import {
   createRequest,
   hasParent,
   isSigkill,
+  isStop,
   isTaskService,
   processOf,
   restoringFrom,
@@ -207,8 +208,10 @@ export class Interceptor {
   /** During a restore. */
   #kill(call: Call, upstream: Upstream): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
-    if (execId !== '' || !isSigkill(call.payload)) return undefined;
-    return this.#containers.get(id)?.restore?.kill(upstream);
+    if (execId !== '') return undefined;
+    const container = this.#containers.get(id);
+    if (isStop(call.payload)) container?.checkpoints.cancel();
+    return isSigkill(call.payload) ? container?.restore?.kill(upstream) : undefined;
   }
 
   #checkpoint(call: Call, upstream: Upstream): Promise<Response> {

@@ -34,9 +34,17 @@ export function processOf(message: Buffer): { id: string; execId: string } {
   return { id, execId };
 }
 
+const { SIGKILL, SIGTERM, SIGINT, SIGQUIT } = constants.signals;
+const stops = [SIGKILL, SIGTERM, SIGINT, SIGQUIT].map(BigInt);
+
+/** Whether this KillRequest's signal is one by which containers are told to end. Throws E_PROTOCOL. */
+export function isStop(kill: Buffer): boolean {
+  return stops.includes(numberIn(kill, 3) ?? 0n);
+}
+
 /** Whether this KillRequest's signal is SIGKILL. Throws E_PROTOCOL. */
 export function isSigkill(kill: Buffer): boolean {
-  return numberIn(kill, 3) === BigInt(constants.signals.SIGKILL);
+  return numberIn(kill, 3) === BigInt(SIGKILL);
 }
 
 export interface CreateRequest {

@@ -78,6 +78,28 @@ test('a caller whose time is over has gone, and runc is not killed for it', asyn
   assert.equal((await one.call('Checkpoint', id, bytesField(2, '/image'))).code, 2, 'the next one');
 });
 
+test('a checkpoint of a container that is told to end is cancelled, and its caller hears of it', async (t) => {
+  for (const [signal, tasks] of [
+    [15, ['publish', 'cancel-checkpoint', 'explain']],
+    [9, ['publish', 'cancel-checkpoint', 'explain']],
+  ] as const) {
+    const one = await stage(t);
+    const saved = one.call('Checkpoint', id, bytesField(2, '/image'));
+    await until('a checkpoint', () => one.names().includes('Checkpoint'));
+    // A signal for another process, and one that ends nothing.
+    await one.call('Kill', id, bytesField(2, 'exec'), numberField(3, signal));
+    await one.call('Kill', id, numberField(3, 10));
+    assert.deepEqual(one.tasks(), ['publish']);
+    await one.call('Kill', id, numberField(3, signal));
+    assert.equal((await saved).code, 2);
+    assert.deepEqual(one.tasks(), tasks);
+    // Nothing runs that could be cancelled.
+    await one.call('Kill', id, numberField(3, signal));
+    assert.deepEqual(one.tasks(), tasks);
+    assert.deepEqual(one.names(), ['Create', 'Checkpoint', 'Kill', 'Kill', 'Kill', 'Kill']);
+  }
+});
+
 test('an image directory that containerd has removed says that the caller has gone', async (t) => {
   const one = await stage(t);
   const image = join(one.folder, 'ctrd-checkpoint42');
