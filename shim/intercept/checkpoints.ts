@@ -150,7 +150,6 @@ export class Checkpoints {
     const end = async () => {
       if (ended.signal.aborted) return;
       ended.abort();
-      stopLooking?.();
       this.#cancels.delete(cancel);
       this.#running -= 1;
       if (this.#running === 0) await this.#end(upstream);
@@ -163,21 +162,26 @@ export class Checkpoints {
         return givenUp;
       }
       if (this.#running === 1) await this.#lookBefore(upstream);
-      stopLooking = this.#whenGivenUp(image, gone);
-      let unheardEnd = Promise.resolve();
+      let unheardEnd: Promise<void> | undefined;
       const unheard = () => {
+        if (unheardEnd !== undefined) return;
         this.#isAbandoned ||= pausedMs < ownPauseMs;
-        if (this.#running === 0) unheardEnd = this.#end(upstream);
+        unheardEnd = this.#running === 0 ? this.#end(upstream) : Promise.resolve();
       };
+      stopLooking = this.#whenGivenUp(image, () => (ended.signal.aborted ? unheard() : gone()));
       const finished = async (response: Response) => {
         await end();
         const answer = await finish(response);
+        stopLooking?.();
+        // containerd gives up a checkpoint whose client has gone, and its connection stays.
+        if (image.isGivenUp && !isGone) unheard();
         // The connection to the stock shim ends with the answer.
         await unheardEnd;
         return answer;
       };
       return await upstream.forwardToEnd(gone, finished, { onUnheard: unheard });
     } finally {
+      stopLooking?.();
       await end();
     }
   }

@@ -19,6 +19,8 @@ import { folder as pointsFolder } from './support/points.js';
 import type { Ended } from './support/program.js';
 
 const id = 'tried';
+/** For the end of such a pause. */
+const pauseS = 20;
 /** Images of checkpoints: one without a fault, and the one that is tried. */
 const saved = 'localhost/saved';
 const tried = 'localhost/tried';
@@ -110,12 +112,19 @@ export class ContainerdSubject implements Subject {
     for (const name of temporaryImages()) rmSync(join(temporary, name), { recursive: true });
   }
 
-  /** Once containerd knows how it is. */
-  #settledStatus(): Promise<string> {
-    return until('a state', async () => {
-      const now = await this.#task.status();
-      return now !== 'UNKNOWN' && now;
-    }).catch(() => 'UNKNOWN');
+  /** Once containerd knows how it is. The shim ends a pause of a caller who has gone, by its own calls. */
+  async #settledStatus(): Promise<string> {
+    const settled = (unsettled: readonly string[], seconds: number) =>
+      until(
+        'a state',
+        async () => {
+          const now = await this.#task.status();
+          return !unsettled.includes(now) && now;
+        },
+        seconds,
+      );
+    const status = await settled(['UNKNOWN'], 90).catch(() => 'UNKNOWN');
+    return status === 'PAUSED' ? settled(['PAUSED'], pauseS).catch(() => status) : status;
   }
 
   async #afterCheckpoint(

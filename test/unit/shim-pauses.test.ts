@@ -1,6 +1,8 @@
 /** Whose pause a checkpoint ends when its caller goes, and pauses that end although the container runs. */
 
 import assert from 'node:assert/strict';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { bytesField } from '../../src/protobuf.js';
 import { field, id, service } from './intercept-world.js';
@@ -44,6 +46,25 @@ test('a caller that goes while a failure is explained to it leaves no pause', as
   const methods = one.seen.slice(begun).map(({ method }) => method);
   assert.deepEqual(methods, ['State', 'Checkpoint', 'State', 'Resume', 'State', 'Resume']);
   assert.equal(one.pausedAgain.length, 1);
+});
+
+test('a caller who goes after the answer of the stock shim leaves no pause', async (t) => {
+  const one = await stage(t);
+  const image = join(one.folder, 'ctrd-checkpoint45');
+  await mkdir(image);
+  await one.call('Pause', id);
+  one.codes['Checkpoint'] = 2;
+  let explained = () => {};
+  one.explaining = new Promise<void>((resolve) => {
+    explained = resolve;
+  });
+  const saved = one.call('Checkpoint', id, bytesField(2, image));
+  await until('an explanation', () => one.asked.some(([task]) => task === 'explain'));
+  // containerd gives it up; its connection stays.
+  await rm(image, { recursive: true });
+  explained();
+  assert.equal((await saved).code, 2);
+  await until('the end of the pause', () => one.status === 2);
 });
 
 test('a pause that failed or was ended before is none', async (t) => {
