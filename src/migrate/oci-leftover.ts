@@ -29,7 +29,7 @@ const rootOf = (bundle: string) => join(bundle, 'criu-root');
 
 /**
  * The container at crun or runc, in the folder that each one has by default, or what is left of it in podman's folder
- * `bundle`; undefined: nothing. Throws Node's error.
+ * `bundle`; undefined: nothing. Throws E_TIMEOUT where the runtime does not tell.
  */
 export async function leftoverOf(
   id: string,
@@ -41,9 +41,11 @@ export async function leftoverOf(
   if (runtime === undefined)
     return existsSync(rootOf(bundle)) ? { runtime: 'crun', runs: false } : undefined;
   const said = await run(runtime, ['state', id]);
+  if (said?.status === undefined) throw silent(runtime, id);
   // A runtime that was killed, too, may have left a folder without a state.
-  const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), state), said?.stdout);
-  return { runtime, runs: success && output.status !== 'stopped' };
+  if (said.status !== 0) return { runtime, runs: false };
+  const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), state), said.stdout);
+  return { runtime, runs: !success || output.status !== 'stopped' };
 }
 
 /**
@@ -83,6 +85,13 @@ async function mountsOf(id: string, root: string): Promise<string[]> {
 }
 
 const byte = (octal: string) => String.fromCharCode(Number.parseInt(octal, 8));
+
+/** Nobody may end what may run. */
+function silent(runtime: string, id: string): KfdError {
+  return new KfdError('E_TIMEOUT', `${runtime}: did not tell the state of ${id}`, {
+    hint: `see "${runtime} state ${id}", then repeat`,
+  });
+}
 
 function stays(path: string): KfdError {
   return new KfdError('E_HOST', `${path}: a killed restore has left this mount, and it stays`, {

@@ -16,8 +16,9 @@ const id = 'f00dfeed00112233445566778899aabbccddeeff00112233445566778899aabb';
 interface Host {
   /** The runtime that has a folder of the container. */
   readonly runtime?: 'crun' | 'runc';
-  /** What its `state` prints. */
+  /** What its `state` prints, and its status; undefined: it was killed. */
   readonly state?: string;
+  readonly status?: number | undefined;
   /** What podman says of the container. */
   readonly podmanState?: string;
   /** podman's folder of it has what crun leaves. */
@@ -27,6 +28,7 @@ interface Host {
 /** `kfd-checkpoint restore job` on such a host. `calls`: of podman's restore, and of the runtimes. */
 async function restore(t: TestContext, there: Host) {
   const { runtime, state = '', podmanState = 'exited', hasRoot = false } = there;
+  const status = 'status' in there ? there.status : 0;
   const bundle = join(await temporaryFolder(t), id, 'userdata');
   const { 'config.dump': _, 'spec.dump': spec = '', ...files } = plainCheckpoint();
   await unpackTo(bundle, { ...files, 'config.json': spec });
@@ -40,7 +42,7 @@ async function restore(t: TestContext, there: Host) {
     if (args.includes('{{.StaticDir}}')) return said(`${bundle}\n`);
     if (command === 'podman') return said(JSON.stringify([{ Id: id, StaticDir: bundle }]));
     calls.push([command, ...args].join(' '));
-    return said(state);
+    return { ...said(state), status };
   };
   const result = await cli(['restore', '--root', root, 'job', '--keep'], {
     run,
@@ -56,8 +58,8 @@ const asked = `podman container restore --keep ${id}`;
 const ended = [`crun delete --force ${id}`, `runc delete --force ${id}`];
 
 test('what has no processes at the runtime is ended before the restore', async (t) => {
-  for (const state of ['{"status":"stopped"}', '', '{}']) {
-    const { code, calls, stderr } = await restore(t, { runtime: 'runc', state });
+  for (const said of [{ state: '{"status":"stopped"}' }, { status: 1 }]) {
+    const { code, calls, stderr } = await restore(t, { runtime: 'runc', ...said });
     assert.equal(code, 0, stderr);
     assert.deepEqual(calls, [`runc state ${id}`, ...ended, asked]);
     assert.match(stderr, /^removed what a killed restore had left of the container at runc$/m);
@@ -70,14 +72,24 @@ test('the folder that crun leaves in that of podman goes, too', async (t) => {
 });
 
 test('what has some goes on, and the message names what would end it', async (t) => {
-  for (const status of ['running', 'paused', 'created']) {
-    const state = JSON.stringify({ ociVersion: '1.0.0', status });
+  const states = ['running', 'paused', 'created'].map((status) => ({
+    ociVersion: '1.0.0',
+    status,
+  }));
+  for (const state of [...states.map((one) => JSON.stringify(one)), '{}', '']) {
     const { code, calls, stderr } = await restore(t, { runtime: 'crun', state });
     assert.equal(code, 3);
     assert.deepEqual(calls, [`crun state ${id}`]);
     assert.match(stderr, /running at crun, and podman does not know it/);
     assert.match(stderr, new RegExp(`"crun delete --force ${id}" ends it`));
   }
+});
+
+test('nothing is ended where the runtime does not tell', async (t) => {
+  const { code, calls, stderr } = await restore(t, { runtime: 'crun', status: undefined });
+  assert.equal(code, 6);
+  assert.deepEqual(calls, [`crun state ${id}`]);
+  assert.match(stderr, /crun: did not tell the state of f00d/);
 });
 
 test('nothing is ended where podman knows the container, or nothing was left', async (t) => {
