@@ -205,7 +205,7 @@ export class Interceptor {
     return answer.finally(() => delete container.restore);
   }
 
-  /** During a restore. */
+  /** During a restore or a checkpoint. */
   #kill(call: Call, upstream: Upstream): Promise<Response> | undefined {
     const { id, execId } = processOf(call.payload);
     if (execId !== '') return undefined;

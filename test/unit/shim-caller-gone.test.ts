@@ -79,10 +79,8 @@ test('a caller whose time is over has gone, and runc is not killed for it', asyn
 });
 
 test('a checkpoint of a container that is told to end is cancelled, and its caller hears of it', async (t) => {
-  for (const [signal, tasks] of [
-    [15, ['publish', 'cancel-checkpoint', 'explain']],
-    [9, ['publish', 'cancel-checkpoint', 'explain']],
-  ] as const) {
+  const tasks = ['publish', 'cancel-checkpoint', 'explain'];
+  for (const signal of [2, 3, 9, 15]) {
     const one = await stage(t);
     const saved = one.call('Checkpoint', id, bytesField(2, '/image'));
     await until('a checkpoint', () => one.names().includes('Checkpoint'));

@@ -26,9 +26,8 @@ export async function containerdThere(
     await ctr.must(['version'], askMs);
     const isTaken = (await ctr.record(container)) !== undefined;
     const digest = await ctr.imageDigest(image);
-    const folder = await ctr.contentFolder();
-    const image_id = digest === undefined ? {} : { image_id: digest };
-    return { failures, name_taken: isTaken, ...image_id, folder };
+    const found = { failures, name_taken: isTaken, folder: await ctr.contentFolder() };
+    return { ...found, ...(digest !== undefined && { image_id: digest }) };
   } catch (error) {
     const { message } = asKfdError(error, 'containerd');
     return { failures, name_taken: false, engine_silent: message.slice(0, 1024) };

@@ -104,7 +104,7 @@ function engineReasons(load: Load, { engine_store: to }: Facts): Mismatch[] {
     {
       code: 'E_IO',
       message: `${to.path}: a restore writes about ${needed} bytes there, ${to.free_bytes} are free`,
-      hint: `make room there: ${question.engine === 'podman' ? 'podman image prune' : 'ctr image prune --all'}`,
+      hint: `make room in ${to.path} there`,
     },
   ];
 }

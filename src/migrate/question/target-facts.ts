@@ -75,23 +75,22 @@ async function folderAt(path: string, root: string) {
   return { path, free_bytes: bavail * bsize };
 }
 
-/** Of the folder, or of the one above it where it would be made. */
-export async function roomAt(folder: string): Promise<{ bavail: number; bsize: number }> {
-  return statfs(folder).catch((error: unknown) => {
-    if (!isMissing(error) || dirname(folder) === folder) throw error;
-    return roomAt(dirname(folder));
-  });
+/** Free blocks of its file system, and their size in bytes. Throws Node's error. */
+export function roomAt(folder: string): Promise<{ bavail: number; bsize: number }> {
+  return nearest(folder, (path) => statfs(path));
 }
 
-/** Of the folder, or of the one above it where it would be made. */
+/** The number of its file system. Throws Node's error. */
 export async function deviceOf(folder: string): Promise<number> {
-  return stat(folder).then(
-    ({ dev }) => dev,
-    (error: unknown) => {
-      if (!isMissing(error) || dirname(folder) === folder) throw error;
-      return deviceOf(dirname(folder));
-    },
-  );
+  return (await nearest(folder, (path) => stat(path))).dev;
+}
+
+/** What `ask` says of the folder, or of the one above it where it would be made. */
+function nearest<T>(folder: string, ask: (path: string) => Promise<T>): Promise<T> {
+  return ask(folder).catch((error: unknown) => {
+    if (!isMissing(error) || dirname(folder) === folder) throw error;
+    return nearest(dirname(folder), ask);
+  });
 }
 
 /** Of either side. */
