@@ -20,7 +20,7 @@ import type { Ended } from './support/program.js';
 
 const id = 'tried';
 /** For the end of such a pause. */
-const pauseS = 20;
+const pauseS = 5;
 /** Images of checkpoints: one without a fault, and the one that is tried. */
 const saved = 'localhost/saved';
 const tried = 'localhost/tried';
