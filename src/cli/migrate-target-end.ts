@@ -9,7 +9,7 @@ import type { ArrivedTask } from '../migrate/engine.js';
 import { engineOf } from '../migrate/engines.js';
 import { bytesBelow, contentsFolders } from '../migrate/gpu-folders.js';
 import { readRecord, type TargetRecord } from '../migrate/journal.js';
-import { removeFiles } from '../migrate/leftovers.js';
+import { removeFiles, sweepMs } from '../migrate/leftovers.js';
 import { archiveName, placesBelow } from '../migrate/places.js';
 import type { HostSetting } from '../migrate/setting.js';
 import { Meter, resultOf } from '../migrate/status.js';
@@ -111,7 +111,9 @@ export class TargetEnd {
   async #prepare(message: Begin): Promise<void> {
     const { id, container, container_id: containerId, engine, namespace } = message;
     const places = placesBelow(this.#root);
-    const lock = this.#side === undefined ? await Lock.tryTake(places.lock(id)) : undefined;
+    const until = performance.now() + sweepMs;
+    const take = () => Lock.take(places.lock(id), () => performance.now() > until);
+    const lock = this.#side === undefined ? await take() : undefined;
     if (lock === undefined || (await readRecord(id, 'target', places.journal)) !== undefined) {
       throw new KfdError('E_PROTOCOL', `migration ${id}: has begun already`);
     }

@@ -9,7 +9,7 @@ import { isMissing, KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
 import { Lock } from '../os/lock.js';
 import { statusAt } from './control-client.js';
-import { listRecords } from './journal.js';
+import { type JournalRecord, listRecords } from './journal.js';
 import { releaseMemory } from './memory.js';
 import type { Places } from './places.js';
 import { leaveMs, Work } from './work.js';
@@ -39,18 +39,19 @@ export async function removeIfEmpty(path: string): Promise<void> {
   if (found?.size === 0) await promises.rm(path, { force: true });
 }
 
+/** For whoever begins a migration whose lock a process has that removes what is left, at the longest. */
+export const sweepMs = 15_000;
+
 /**
  * What is left on a target of migrations that have neither a record nor a process: nobody will ask for them, and a
  * source that did would hear "failed". Throws Node's error, E_HOST.
  */
 export async function removeDeadFiles(places: Places, run: Run): Promise<void> {
-  // A source of the same migration, which may be on this host, needs nothing of it.
-  const records = (await listRecords(places.journal)).filter(({ side }) => side === 'target');
-  const known = new Set(records.map(({ id }) => id));
   const names = await namesIn(places.run);
-  const ids = new Set(names.flatMap((name) => /^([0-9a-f]{32})\./.exec(name)?.[1] ?? []));
-  for (const id of [...ids].filter((one) => !known.has(one))) {
-    const lock = await Lock.tryTake(places.lock(id));
+  // A source of the same migration may be on this host: its socket says nothing of the target.
+  const ids = names.flatMap((name) => /^([0-9a-f]{32})\.(?!source$)/.exec(name)?.[1] ?? []);
+  for (const id of new Set(ids)) {
+    const lock = await lockOfDead(id, places);
     if (lock === undefined) continue;
     // A restore that was never told to begin.
     const until = performance.now() + leaveMs;
@@ -65,14 +66,38 @@ export async function removeDeadFiles(places: Places, run: Run): Promise<void> {
     await promises.rmdir(join(places.guardCgroups, name)).catch(() => undefined);
 }
 
+/** The lock of a target's migration that has neither a record nor a process. Throws Node's error. */
+export async function lockOfDead(id: string, places: Places): Promise<Lock | undefined> {
+  const target = { id, side: 'target' } as const;
+  if (await isRecorded(target, places)) return undefined;
+  const lock = await Lock.tryTake(places.lock(id));
+  if (lock === undefined) return undefined;
+  let isDead = false;
+  try {
+    // Its process may have recorded it, and ended, since.
+    isDead = !(await isRecorded(target, places));
+  } finally {
+    if (!isDead) await lock.release();
+  }
+  return isDead ? lock : undefined;
+}
+
 /** GPU contents that a source has kept for a migration without a record: nobody needs them. Throws Node's error. */
 export async function removeDeadContents(places: Places): Promise<void> {
-  const records = await listRecords(places.journal);
-  const known = new Set(records.filter(({ side }) => side === 'source').map(({ id }) => id));
-  for (const id of (await namesIn(places.kept)).filter((name) => /^[0-9a-f]{32}$/.test(name))) {
-    // A source records itself before it keeps anything.
-    if (!known.has(id)) await promises.rm(join(places.kept, id), { recursive: true, force: true });
+  const ids = (await namesIn(places.kept)).filter((name) => /^[0-9a-f]{32}$/.test(name));
+  for (const id of ids) {
+    // A source records itself before it keeps anything: what is seen is recorded by now.
+    if (await isRecorded({ id, side: 'source' }, places)) continue;
+    await promises.rm(join(places.kept, id), { recursive: true, force: true });
   }
+}
+
+async function isRecorded(
+  { id, side }: Pick<JournalRecord, 'id' | 'side'>,
+  places: Places,
+): Promise<boolean> {
+  const records = await listRecords(places.journal);
+  return records.some((one) => one.id === id && one.side === side);
 }
 
 /**

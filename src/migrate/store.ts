@@ -5,9 +5,7 @@ import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { missing, type Run } from '../os/exec.js';
-import { Lock } from '../os/lock.js';
-import { listRecords } from './journal.js';
-import { removeDeadFiles } from './leftovers.js';
+import { lockOfDead, removeDeadFiles } from './leftovers.js';
 import { holdMemory, releaseMemory } from './memory.js';
 import { archiveName, type Places, placesBelow } from './places.js';
 
@@ -50,11 +48,9 @@ export async function prepareStore(
 
 /** Contents whose migration has neither a record nor a process. Throws Node's error. */
 export async function removeLeftovers(store: string, places: Places, run: Run): Promise<void> {
-  const records = await listRecords(places.journal);
-  const known = new Set(records.filter(({ side }) => side === 'target').map(({ id }) => id));
-  const names = (await promises.readdir(store)).filter((name) => /^[0-9a-f]{32}$/.test(name));
-  for (const id of names.filter((name) => !known.has(name))) {
-    const lock = await Lock.tryTake(places.lock(id));
+  const names = await promises.readdir(store);
+  for (const id of names.filter((name) => /^[0-9a-f]{32}$/.test(name))) {
+    const lock = await lockOfDead(id, places);
     if (lock === undefined) continue;
     await removeContents(id, join(store, id), places, run);
     await lock.remove();

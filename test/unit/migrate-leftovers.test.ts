@@ -1,7 +1,7 @@
 /** Files of migrations in /run: what is dead goes, what is undecided or played stays. */
 
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { link, mkdir, rename, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { Control } from '../../src/migrate/control.js';
@@ -13,7 +13,7 @@ import {
   removeFiles,
   removeIfEmpty,
 } from '../../src/migrate/leftovers.js';
-import { placesBelow } from '../../src/migrate/places.js';
+import { type Places, placesBelow } from '../../src/migrate/places.js';
 import type { Run } from '../../src/os/exec.js';
 import { Lock } from '../../src/os/lock.js';
 import { firstRecords } from './migrate-processes.js';
@@ -44,6 +44,43 @@ test('a migration without record and process leaves nothing, others keep all', a
   const kept = [played, owned].flatMap((id) => [...kinds, 'memory'].map((kind) => `${id}.${kind}`));
   assert.deepEqual(readdirSync(places.run).sort(), [...kept, ofContainer].sort());
   await lock?.release();
+});
+
+test('of a migration that only has its source here, nothing is touched', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await mkdir(places.run, { recursive: true });
+  await writeFile(places.control(played, 'source'), '');
+  const changed = () => statSync(places.run, { bigint: true }).mtimeNs;
+  const before = changed();
+  await removeDeadFiles(places, noMount);
+  // No lock came and went: the target of that migration may want it at this moment.
+  assert.equal(changed(), before);
+});
+
+test('a migration that is recorded while others are removed keeps its contents and its files', async (t) => {
+  const places = placesBelow(await temporaryFolder(t));
+  await mkdir(places.journal, { recursive: true });
+  const isRecorded = (side: 'source' | 'target') =>
+    writeFileSync(`${places.journal}/${owned}.${side}.json`, '{}');
+  const keeping: Places = {
+    ...places,
+    get kept() {
+      isRecorded('source');
+      mkdirSync(places.keptOf(owned), { recursive: true });
+      return places.kept;
+    },
+  };
+  await removeDeadContents(keeping);
+  assert.deepEqual(readdirSync(places.kept), [owned]);
+
+  await mkdir(places.run, { recursive: true });
+  await writeFile(places.log(owned), 'x');
+  const lock = (id: string) => {
+    isRecorded('target');
+    return places.lock(id);
+  };
+  await removeDeadFiles({ ...places, lock }, noMount);
+  assert.ok(existsSync(places.log(owned)));
 });
 
 test('the files of one side go, but for a lock that podman still has', async (t) => {

@@ -5,7 +5,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { json } from '../../src/cli/format.js';
+import { placesBelow } from '../../src/migrate/places.js';
+import { Lock } from '../../src/os/lock.js';
 import { errorIn } from './cli-context.js';
 import { assertGolden } from './golden.js';
 import {
@@ -64,6 +67,23 @@ test('the time counts from the freeze that the session has told', async (t) => {
   assert.ok((report['before_ms'] ?? -1) >= 0);
   const sum = Object.values(report.parts_ms).reduce((one: number, two: number) => one + two, 0);
   assert.ok(Math.abs(sum - (report['downtime_ms'] ?? 0)) <= 4, stdout);
+});
+
+test('a target waits for a process that looks whether the migration has left something', async (t) => {
+  const hosts = await twoHosts(t);
+  const asking = await hold(hosts.target, 'hold-migrate-target');
+  const moving = migrate(t, hosts);
+  await asking.reached();
+  const [id] = runFiles(hosts.source).flatMap((name) => /^(.{32})\.source$/.exec(name)?.[1] ?? []);
+  assert.ok(id !== undefined);
+  const lock = await Lock.tryTake(placesBelow(hosts.target.root).lock(id));
+  await asking.release();
+  // Long enough for its beginning.
+  await Promise.race([moving.ended, delay(5000)]);
+  await lock?.remove();
+  const { status, stderr } = await moving.ended;
+  assert.equal(status, 0, stderr);
+  assert.equal(stateOf(hosts.target), 'running');
 });
 
 test('what cannot be restored there runs here again, with the reason of the other host', async (t) => {
