@@ -1,10 +1,9 @@
 /** All scenarios of this guest, in one process: starting Node is slow in the guest. Prints TAP. */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { run } from './support/command.js';
 import { onNextKernel, showRelease } from './support/gpu.js';
-import { calmScheduler, loadImage } from './support/guest.js';
+import { calmScheduler, loadImage, underSystemd } from './support/guest.js';
 import { load } from './support/part.js';
 import { install } from './support/product.js';
 import { releases, useGivenContainerd, useNextCriu } from './support/releases.js';
@@ -71,7 +70,6 @@ const systemdParts = ['several', 'other-gpu'];
 /** On the kernel that follows, where ROCr's save areas are SVM ranges. */
 const nextKernelParts = ['round-trip', 'several', 'chips', 'in-place'];
 
-const underSystemd = existsSync('/run/systemd/system');
 assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
 const usual = onNextKernel ? nextKernelParts : plainParts;

@@ -26,14 +26,17 @@ const state = '/run/containerd';
 const bundles = join(state, 'io.containerd.runtime.v2.task/default');
 const sockets = join(state, 's');
 const eventLog = '/tmp/containerd-events';
-/** Where containerd unpacks checkpoints. */
+/** Where containerd unpacks checkpoints: TMPDIR. */
 export const temporary = '/tmp/containerd-tmp';
 
 export function ctr(...args: string[]): Promise<Outcome> {
   return attempt('ctr', ...args);
 }
 
-const config = '/tmp/containerd.toml';
+/** With which it starts. */
+export const config = '/tmp/containerd.toml';
+/** What it prints. */
+export const daemonLog = '/tmp/containerd.log';
 
 /** Of the release that follows the guest's: containerd with its stock shim, ctr and runc. */
 export const nextRelease = '/opt/next/usr/bin';
@@ -73,7 +76,7 @@ export function serveKubernetes(tables: string): void {
 }
 
 function startDaemon(): ChildProcess {
-  const log = openSync('/tmp/containerd.log', 'a');
+  const log = openSync(daemonLog, 'a');
   const env = { ...process.env, TMPDIR: temporary };
   return spawn('containerd', ['-c', config], { stdio: ['ignore', log, log], env });
 }
@@ -83,7 +86,8 @@ function listen(): ChildProcess {
   return spawn('ctr', ['events'], { stdio: ['ignore', openSync(eventLog, 'a'), 'ignore'] });
 }
 
-async function answers(): Promise<void> {
+/** Returns when a daemon answers. */
+export async function answers(): Promise<void> {
   await until('containerd', async () => (await ctr('version')).status === 0, 60);
 }
 
@@ -127,11 +131,14 @@ export class Containerd {
     const ended = once(this.#daemon, 'close');
     this.#daemon.kill('SIGKILL');
     await ended;
-    await body();
-    if (folders.length > 0) process.env['PATH'] = [...folders, usualPath].join(':');
-    this.#daemon = startDaemon();
-    await answers();
-    this.#events = listen();
+    try {
+      await body();
+    } finally {
+      if (folders.length > 0) process.env['PATH'] = [...folders, usualPath].join(':');
+      this.#daemon = startDaemon();
+      await answers();
+      this.#events = listen();
+    }
   }
 
   /** Returns when it has ended: until then it answers, and the next one waits for its database. */

@@ -1,7 +1,10 @@
 /** What a guest needs before its first scenario, beside the product. */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { run } from './command.js';
+
+/** Whether systemd is process 1, as with the option --systemd of lab.sh. */
+export const underSystemd = existsSync('/run/systemd/system');
 
 /** Under emulation a task that is switched to finds none of its translated code: to wait for its turn costs it less. */
 export function calmScheduler(): void {

@@ -3,6 +3,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../e2e/support/command.js';
+import { underSystemd } from '../../e2e/support/guest.js';
 import { binary } from './binaries.js';
 import { Daemon } from './daemon.js';
 import { type Answer, ask } from './https.js';
@@ -34,7 +35,7 @@ const settings = ({ limitS = usualLimitS, runtime = containerdSocket }: KubeletO
   authorization: { mode: 'AlwaysAllow' },
   containerRuntimeEndpoint: runtime,
   runtimeRequestTimeout: `${limitS}s`,
-  cgroupDriver: 'cgroupfs',
+  cgroupDriver: underSystemd ? 'systemd' : 'cgroupfs',
   staticPodPath: staticPods,
   fileCheckFrequency: '1s',
   syncFrequency: '5s',

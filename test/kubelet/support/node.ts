@@ -6,15 +6,18 @@ import { join } from 'node:path';
 import { attempt, run, until } from '../../e2e/support/command.js';
 import {
   Containerd,
+  daemonLog,
   nextRelease,
   serveKubernetes,
   shimsLeft,
 } from '../../e2e/support/containerd.js';
 import { importPodImages, pinnedPause } from '../../e2e/support/containerd-cri.js';
 import { type Gpu, loadGpu } from '../../e2e/support/gpu.js';
+import { underSystemd } from '../../e2e/support/guest.js';
 import { install, uninstall } from '../../e2e/support/product.js';
 import { assertNothingLeft, keepEvidence as keepWith } from '../../e2e/support/suite.js';
 import { ApiServer, kubeconfig } from './api-server.js';
+import { ContainerdUnit } from './containerd-unit.js';
 import { daemonLogs } from './daemon.js';
 import { DevicePlugin, type Means } from './device-plugin.js';
 import { checkpoints, forgetStaticPods, Kubelet, type KubeletOptions } from './kubelet.js';
@@ -28,8 +31,18 @@ const ourDefault = `[plugins."io.containerd.cri.v1.runtime".containerd]
 /** What a program answers whose contents are right, and whose dispatch was finished after a restore. */
 export const sound = /^verified .*barrier=completed/;
 
-/** containerd's own file, of an administrator who has changed nothing. */
-export const emptyConfig = 'version = 3\n';
+/** containerd's own file, as an administrator has it: nothing is changed but who makes cgroups. */
+export const ownConfig = underSystemd
+  ? `version = 3
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+    SystemdCgroup = true
+`
+  : 'version = 3\n';
+
+export const ownConfigPath = '/etc/containerd/config.toml';
 
 /** That of AMD's GPU operator for nodes with a GPU. */
 const gpuLabel = 'feature.node.kubernetes.io/amd-gpu=true';
@@ -79,7 +92,7 @@ export class Node {
     if (options.gpu !== undefined) await loadGpu(options.gpu);
     mkdirSync('/etc/containerd', { recursive: true });
     // That of the distribution has lines of another version.
-    writeFileSync('/etc/containerd/config.toml', emptyConfig);
+    writeFileSync(ownConfigPath, ownConfig);
     const { inCluster = false, bare = false } = options;
     await (bare ? uninstall() : setUp());
     const api = inCluster || bare ? await ApiServer.start({ withControllers: bare }) : undefined;
@@ -107,6 +120,11 @@ export class Node {
   /** Pods go on meanwhile. */
   restartContainerd(): Promise<void> {
     return this.#containerd.restart();
+  }
+
+  /** `body` while containerd is a unit of systemd, which others may restart, as on real nodes. */
+  asUnit(body: (unit: ContainerdUnit) => Promise<void>): Promise<void> {
+    return this.#containerd.restartAfter(() => ContainerdUnit.during(body));
   }
 
   /** With the device plugin, which has to tell the new kubelet of itself. */
@@ -181,4 +199,4 @@ export async function unpacked(archive: string, folder: string): Promise<string>
 
 /** What a failure left, with what containerd and its pods have logged. */
 export const keepEvidence = (name: string): Promise<void> =>
-  keepWith(name, daemonLogs, '/tmp/containerd.log', '/var/log/pods');
+  keepWith(name, daemonLogs, daemonLog, '/var/log/pods');
