@@ -64,7 +64,7 @@ export async function assertShort(
 }
 
 /** Changes of the root file system are sent as the memory is. */
-export function loadOf({ memoryBytes = 0, contentBytes, changedBytes }: Moving): Load {
+export function loadOf({ memoryBytes = 0, contentBytes, changedBytes = 0 }: Moving): Load {
   return { memory: memoryBytes + changedBytes, contents: contentBytes };
 }
 

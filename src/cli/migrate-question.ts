@@ -130,7 +130,7 @@ export async function movingOf(
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(task ? `${namespace}/${name}` : container.id, first.pid, root),
     contentBytes: manifest.buffers.reduce((sum, { size }) => sum + size, 0),
-    changedBytes: container.changedBytes ?? 0,
+    changedBytes: container.changedBytes,
     rounds: precopy,
     sendsMemory: precopy > 0 && (await tracksMemory(run)),
     rooms: await roomHere([

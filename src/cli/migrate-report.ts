@@ -31,7 +31,7 @@ export function answerAsJson(container: string, host: string, asked: Asked) {
     host,
     able: reasons.length === 0,
     memory_bytes: moving.memoryBytes ?? null,
-    changed_bytes: moving.changedBytes,
+    changed_bytes: moving.changedBytes ?? null,
     content_bytes: moving.contentBytes,
     estimate: estimate
       ? {
@@ -89,7 +89,7 @@ export function answerAsText(host: string, { moving, answer, estimate }: Asked):
     reasons.map(({ code, message, hint }) => [code, message, hint]),
   );
   if (reasons.length === 0) {
-    const { memoryBytes, changedBytes, contentBytes } = moving;
+    const { memoryBytes, changedBytes = 0, contentBytes } = moving;
     const memory = memoryBytes === undefined ? 'an unknown size' : size(memoryBytes);
     const files = changedBytes === 0 ? '' : `, ${size(changedBytes)} of changed files`;
     const amount = `${memory} of memory, ${size(contentBytes)} of VRAM${files}`;

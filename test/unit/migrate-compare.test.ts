@@ -213,10 +213,17 @@ test('an older podman is a warning', () => {
   assert.match(warnings[0]?.message ?? '', /podman: 5\.4\.2 here is newer than 4\.9\.0 there/);
 });
 
-test('memory that is not known is a warning', () => {
-  const { reasons, warnings } = compare({ ...moving, memoryBytes: undefined }, facts());
+test('what is not known is a warning: memory, and changes of files', () => {
+  const unknown = { memoryBytes: undefined, changedBytes: undefined };
+  const { reasons, warnings } = compare({ ...moving, ...unknown }, facts());
   assert.deepEqual(reasons, []);
-  assert.match(warnings[0]?.message ?? '', /^memory: how much container job uses is not known$/);
+  assert.deepEqual(
+    warnings.map(({ message }) => message),
+    [
+      'memory: how much container job uses is not known',
+      'files: how much container job has changed of its image is not known',
+    ],
+  );
 });
 
 test('a checkpoint needs room here for archive and image, and for the contents', () => {

@@ -49,7 +49,7 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
     warnings: [
       ...placement.risks,
       ...engineWarnings(moving, facts),
-      ...memoryWarnings(moving),
+      ...unknownWarnings(moving),
       ...aheadWarnings(moving),
     ],
     ignored: placement.ignored,
@@ -173,13 +173,23 @@ function aheadWarnings({ rounds, sendsMemory }: Moving): Mismatch[] {
   ];
 }
 
-function memoryWarnings({ question, memoryBytes }: Moving): Mismatch[] {
-  if (memoryBytes !== undefined) return [];
-  return [
-    {
+/** What is not known counts as nothing. */
+function unknownWarnings({ question, memoryBytes, changedBytes }: Moving): Mismatch[] {
+  const { container } = question;
+  const warnings: Mismatch[] = [];
+  if (memoryBytes === undefined) {
+    warnings.push({
       code: 'E_HOST',
-      message: `memory: how much container ${question.container} uses is not known`,
+      message: `memory: how much container ${container} uses is not known`,
       hint: 'its cgroup does not tell: see "podman stats", and compare by hand',
-    },
-  ];
+    });
+  }
+  if (changedBytes === undefined) {
+    warnings.push({
+      code: 'E_HOST',
+      message: `files: how much container ${container} has changed of its image is not known`,
+      hint: 'the engine does not tell, or counting took over 60 s: see that there is room for it',
+    });
+  }
+  return warnings;
 }

@@ -7,11 +7,11 @@ import type { Room } from './source-room.js';
 /** What needs room, bytes. */
 export interface Load {
   readonly question: Pick<Question, 'container' | 'engine'>;
-  /** Of host memory, which not every host tells, and of GPU contents. */
+  /** Of host memory, which not every host tells, and of GPU contents. Undefined counts as 0, here and below. */
   readonly memoryBytes: number | undefined;
   readonly contentBytes: number;
   /** Of changes of the root file system, which are sent beside the memory. */
-  readonly changedBytes: number;
+  readonly changedBytes: number | undefined;
   /** Where a checkpoint writes to on the source. */
   readonly rooms: readonly Room[];
   /** In which contents are sent ahead. */
@@ -28,7 +28,7 @@ type Sizes = Pick<Load, 'memoryBytes' | 'contentBytes' | 'changedBytes' | 'round
  * archive only the changes of the root file system are copied, into an image (src/containerd/moving.ts).
  */
 function arrivingBytes(sizes: Sizes): number {
-  const { memoryBytes = 0, contentBytes, changedBytes, rounds, sendsMemory } = sizes;
+  const { memoryBytes = 0, contentBytes, changedBytes = 0, rounds, sendsMemory } = sizes;
   return (sendsMemory ? 3 : 2) * memoryBytes + (rounds + 1) * contentBytes + 2 * changedBytes;
 }
 
@@ -42,13 +42,13 @@ export function promisedBytes(load: Sizes): number {
 }
 
 /** Of what podman has in the folder of a container that is checkpointed, and unpacks there for a restore. */
-function imageBytes({ memoryBytes = 0, changedBytes, sendsMemory }: Sizes): number {
+function imageBytes({ memoryBytes = 0, changedBytes = 0, sendsMemory }: Sizes): number {
   return (sendsMemory ? 2 : 1) * memoryBytes + changedBytes;
 }
 
 /** Engines write memory into their images and into archives; sessions write the GPU contents once for each round. */
 export function roomReasonsHere(load: Load) {
-  const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes } = load;
+  const { rooms, rounds, memoryBytes = 0, contentBytes, changedBytes = 0 } = load;
   const images = imageBytes(load);
   const contents = (rounds + 1) * contentBytes;
   const bytesOf = {
@@ -96,7 +96,7 @@ export function roomReasons(load: Load, facts: Facts): Mismatch[] {
  */
 function engineReasons(load: Load, { engine_store: to }: Facts): Mismatch[] {
   if (to === undefined) return [];
-  const { question, changedBytes } = load;
+  const { question, changedBytes = 0 } = load;
   const unpacked = question.engine === 'podman' ? imageBytes(load) : changedBytes;
   const needed = unpacked + changedBytes + (to.with_store ? arrivingBytes(load) : 0);
   if (needed <= to.free_bytes) return [];
