@@ -5,6 +5,7 @@
  */
 
 import { mkdirSync, readlinkSync, statSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { runFolder } from '../criu/state-folder.js';
 import { type Delivery, type Descriptor, type Listener, native } from '../native.js';
@@ -125,14 +126,31 @@ class Spare {
   }
 }
 
+/** Between two attempts to listen while another spare session does. */
+const againMs = 1000;
+
 /**
- * Waits for work. Rejects with SpareEnded when there will be none, and with KFD_IO or Node's error where it cannot
- * listen: another spare session does.
+ * Waits for work, and before that for the end of another spare session: a migration has one of its own beside that of
+ * the unit. Rejects with SpareEnded when there will be no work, and with KFD_IO or Node's error where it cannot listen.
  */
 export async function waitForWork(program: string): Promise<HandedOver> {
-  const outcome = await new Promise<HandedOver | SpareEnded>((settle) => {
-    const spare = new Spare(program, settle);
-    process.on('SIGUSR2', () => spare.stop());
+  const outcome = await new Promise<HandedOver | SpareEnded>((settle, reject) => {
+    let spare: Spare | undefined;
+    let next: NodeJS.Timeout | undefined;
+    const listen = () => {
+      try {
+        spare = new Spare(program, settle);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).errno !== constants.errno.EADDRINUSE) reject(error);
+        else next = setTimeout(listen, againMs);
+      }
+    };
+    process.on('SIGUSR2', () => {
+      if (spare !== undefined) return spare.stop();
+      clearTimeout(next);
+      settle(new SpareEnded('the unit is stopped'));
+    });
+    listen();
   });
   if (outcome instanceof SpareEnded) throw outcome;
   return outcome;

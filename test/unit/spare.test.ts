@@ -42,9 +42,13 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   throw new Error(`not within 20 s: ${what}`);
 }
 
-/** The spare session of the package in `folder`, as its unit starts it. */
+/** The spare session of the package in `folder`, as its unit starts it. Returns when one waits. */
 async function startSpare(t: TestContext, folder = repository) {
   await rm(spareSocket, { force: true });
+  return startAnother(t, folder);
+}
+
+async function startAnother(t: TestContext, folder = repository) {
   const spare = spawn(process.execPath, [join(folder, main), 'spare'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -133,6 +137,20 @@ test('without a spare session, or while it has work, the launcher starts one', a
   const second = await launch(t, other);
   assert.equal(second.status, goOn);
   assert.notEqual(second.session, spare.pid);
+  await endCriu(one);
+  await endCriu(other);
+});
+
+test('beside a spare session another one waits for its turn, or ends with its unit', async (t) => {
+  const { spare: first } = await startSpare(t);
+  const [second, third] = [await startAnother(t), await startAnother(t)];
+  await sleep(1000);
+  third.spare.kill('SIGUSR2');
+  assert.deepEqual(await third.ended, [0, null]);
+  const [one, other] = [await playedCriu(t), await playedCriu(t)];
+  assert.equal((await launch(t, one)).session, first.pid);
+  await until('the second listens', isListening);
+  assert.equal((await launch(t, other)).session, second.spare.pid);
   await endCriu(one);
   await endCriu(other);
 });
