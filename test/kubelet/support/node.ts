@@ -48,8 +48,10 @@ export const ownConfigPath = '/etc/containerd/config.toml';
 const gpuLabel = 'feature.node.kubernetes.io/amd-gpu=true';
 
 /** By hand, as docs/kubernetes.md says. */
-const setUp = () =>
-  run('kfd-checkpoint', 'configure', 'containerd', '--containerd', '2.1', '--pod-annotations');
+const setUp = () => {
+  const how = ['--edit', '--pod-annotations', '--containerd', '2.1'];
+  return run('kfd-checkpoint', 'configure', 'containerd', ...how);
+};
 
 export interface NodeOptions {
   readonly gpu?: Gpu;
