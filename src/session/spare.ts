@@ -62,9 +62,10 @@ class Spare {
   /** The launcher that was promised this session. */
   #promised: number | undefined;
 
-  constructor(program: string, settle: (outcome: HandedOver | SpareEnded) => void) {
+  /** `agreed`: what the program was when this process began. */
+  constructor(program: string, agreed: string, settle: (outcome: HandedOver | SpareEnded) => void) {
     this.#program = program;
-    this.#agreed = agreement(program);
+    this.#agreed = agreed;
     this.#settle = settle;
     mkdirSync(runFolder, { recursive: true, mode: 0o700 });
     this.#listener = new (native().Listener)(spareSocket, (delivery) => this.#hear(delivery));
@@ -134,12 +135,13 @@ const againMs = 1000;
  * the unit. Rejects with SpareEnded when there will be no work, and with KFD_IO or Node's error where it cannot listen.
  */
 export async function waitForWork(program: string): Promise<HandedOver> {
+  const agreed = agreement(program);
   const outcome = await new Promise<HandedOver | SpareEnded>((settle, reject) => {
     let spare: Spare | undefined;
     let next: NodeJS.Timeout | undefined;
     const listen = () => {
       try {
-        spare = new Spare(program, settle);
+        spare = new Spare(program, agreed, settle);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).errno !== constants.errno.EADDRINUSE) reject(error);
         else next = setTimeout(listen, againMs);

@@ -191,6 +191,21 @@ test('a spare session whose program was replaced ends', async (t) => {
   await endCriu(criu);
 });
 
+test('one that has waited for its turn does not take work of a program that has replaced its own', async (t) => {
+  const folder = await playedPackage(t);
+  const first = await startSpare(t);
+  const { ended } = await startAnother(t, folder);
+  await sleep(1000);
+  await replaceProgram(folder);
+  first.spare.kill('SIGUSR2');
+  await first.ended;
+  await until('the other one listens', isListening);
+  const criu = await playedCriu(t);
+  assert.equal((await launch(t, criu, folder)).status, goOn);
+  assert.deepEqual(await ended, [0, null]);
+  await endCriu(criu);
+});
+
 test('a spare session that waits ends with its unit', async (t) => {
   const { spare, ended } = await startSpare(t);
   spare.kill('SIGUSR2');
