@@ -26,7 +26,7 @@ async function noRestoreByImage(): Promise<string | undefined> {
 
 const skip = noRegistry ?? (await noRestoreByImage());
 
-onNode('a checkpoint image is a pod’s image', { skip }, async (node, step) => {
+onNode('a checkpoint image is a pod’s image', { skip, byImage: true }, async (node, step) => {
   const { kubelet } = node;
   const control = newControl('pulled');
   const registry = await Registry.start();

@@ -28,6 +28,11 @@ const ourDefault = `[plugins."io.containerd.cri.v1.runtime".containerd]
   default_runtime_name = "kfd"
 `;
 
+/** Releases from 2.2.7 and 2.3.4 on restore a pod by its image only then; older ones do not know it. */
+const allowRestoreByImage = `[plugins."io.containerd.cri.v1.runtime"]
+  enable_experimental_restore_via_create = true
+`;
+
 /** What a program answers whose contents are right, and whose dispatch was finished after a restore. */
 export const sound = /^verified .*barrier=completed/;
 
@@ -60,6 +65,8 @@ export interface NodeOptions {
   readonly means?: Means;
   /** With an API server, whose RuntimeClass names our runtime; the stock one is the default then. */
   readonly inCluster?: boolean;
+  /** containerd may restore pods by their image. */
+  readonly byImage?: boolean;
   /** In a cluster with controllers and a node on which nothing of ours is installed. */
   readonly bare?: boolean;
 }
@@ -95,13 +102,14 @@ export class Node {
     mkdirSync('/etc/containerd', { recursive: true });
     // That of the distribution has lines of another version.
     writeFileSync(ownConfigPath, ownConfig);
-    const { inCluster = false, bare = false } = options;
+    const { inCluster = false, bare = false, byImage = false } = options;
     await (bare ? uninstall() : setUp());
     const api = inCluster || bare ? await ApiServer.start({ withControllers: bare }) : undefined;
     const containerd = await Containerd.start();
     try {
       if (inCluster) await api?.makeRuntimeClass();
-      serveKubernetes(pinnedPause + (api === undefined ? ourDefault : ''));
+      const runtime = api === undefined ? ourDefault : '';
+      serveKubernetes(pinnedPause + (byImage ? allowRestoreByImage : '') + runtime);
       await containerd.restart(nextRelease);
       // A kubelet may have removed them.
       await importPodImages();
