@@ -194,7 +194,7 @@ test('a spare session whose program was replaced ends', async (t) => {
 test('one that has waited for its turn does not take work of a program that has replaced its own', async (t) => {
   const folder = await playedPackage(t);
   const first = await startSpare(t);
-  const { ended } = await startAnother(t, folder);
+  const { spare, ended } = await startAnother(t, folder);
   await sleep(1000);
   await replaceProgram(folder);
   first.spare.kill('SIGUSR2');
@@ -202,6 +202,7 @@ test('one that has waited for its turn does not take work of a program that has 
   await until('the other one listens', isListening);
   const criu = await playedCriu(t);
   assert.equal((await launch(t, criu, folder)).status, goOn);
+  await until('it ends', () => spare.exitCode !== null);
   assert.deepEqual(await ended, [0, null]);
   await endCriu(criu);
 });
