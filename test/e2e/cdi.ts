@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { archivePath } from './support/archive.js';
 import { attempt, run, until } from './support/command.js';
 import { Container, type Engine } from './support/container.js';
@@ -11,6 +10,7 @@ import { Containerd, haveNextRelease, nextRelease, shimsLeft, Task } from './sup
 import { podLife } from './support/containerd-cri.js';
 import { assertExplained } from './support/explained.js';
 import { gpuWith, loadGpu, meetComplaint, pinnedEventsPage } from './support/gpu.js';
+import { partTest } from './support/part.js';
 import { assertNothingLeft, scenario } from './support/suite.js';
 
 const specification = '/etc/cdi/amd.json';
@@ -184,7 +184,7 @@ async function otherGpus(): Promise<void> {
   await first.remove();
 }
 
-test('CDI: containerd', async (suite) => {
+partTest('CDI: containerd', {}, async (suite) => {
   const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
   await suite.test(
     'CDI: containers of ctr and of a pod are restored on the GPU that they are given',

@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { run, until } from './support/command.js';
 import {
   Containerd,
@@ -16,6 +15,7 @@ import {
   shimsLeft,
   Task,
 } from './support/containerd.js';
+import { partTest } from './support/part.js';
 
 const folder = '/tmp/task-moves';
 const program = 'kfd-checkpoint migrate-task';
@@ -75,12 +75,12 @@ async function moves(id: string): Promise<void> {
   rmSync(folder, { recursive: true });
 }
 
-test('containerd: tasks move', async (suite) => {
+partTest('tasks move', {}, async (suite) => {
   const containerd = await Containerd.start();
   try {
-    await suite.test('containerd: a task moves', () => moves('moves'));
+    await suite.test('a task moves', () => moves('moves'));
     const skip = haveNextRelease ? false : 'there was no second containerd when the guest was made';
-    await suite.test('containerd: a task moves, by the next release', { skip }, async () => {
+    await suite.test('a task moves, by the next release', { skip }, async () => {
       await containerd.restart(nextRelease);
       await moves('moves-next');
     });
