@@ -213,6 +213,25 @@ test('an older podman is a warning', () => {
   assert.match(warnings[0]?.message ?? '', /podman: 5\.4\.2 here is newer than 4\.9\.0 there/);
 });
 
+test('a crun that cannot restore what a newer one masks is a warning', () => {
+  const told = (here: string, there: string) => {
+    const tools = { criu: '4.1.1', podman: '5.4.2' };
+    const source = { ...moving, runtime: 'crun', tools: { ...tools, crun: here } } as const;
+    return compare(source, facts({ tools: { ...tools, crun: there } })).warnings;
+  };
+  assert.match(
+    told('1.28', '1.21')[0]?.message ?? '',
+    /^crun: 1\.28 here is newer than 1\.21 there$/,
+  );
+  assert.match(told('1.28', '1.21')[0]?.hint ?? '', /1\.24 or later/);
+  for (const [here, there] of [
+    ['1.23', '1.21'],
+    ['1.28', '1.24'],
+    ['1.21', '1.28'],
+  ] as const)
+    assert.deepEqual(told(here, there), []);
+});
+
 test('what is not known is a warning: memory, and changes of files', () => {
   const unknown = { memoryBytes: undefined, changedBytes: undefined };
   const { reasons, warnings } = compare({ ...moving, ...unknown }, facts());

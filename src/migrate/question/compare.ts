@@ -105,15 +105,26 @@ function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismat
   return reasons;
 }
 
-function engineWarnings({ question: { engine }, tools }: Moving, facts: Facts): Mismatch[] {
-  if (!isBehind(facts.tools[engine], tools[engine])) return [];
-  return [
-    {
+/**
+ * crun from 1.24 on mounts a folder of its own over masked ones, which the image has as an external mount
+ * (src/libcrun/criu.c:register_masked_paths_mounts@1.24). Containers with --privileged have none.
+ */
+const masksByMount = '1.24';
+
+function engineWarnings(moving: Moving, facts: Facts): Mismatch[] {
+  const { engine } = moving.question;
+  const warnings: Mismatch[] = [];
+  const newer = (program: 'podman' | 'containerd' | 'crun', wanted: string | undefined) =>
+    warnings.push({
       code: 'E_HOST',
-      message: `${engine}: ${tools[engine]} here is newer than ${facts.tools[engine]} there`,
-      hint: `install ${engine} ${tools[engine]} or later there`,
-    },
-  ];
+      message: `${program}: ${moving.tools[program]} here is newer than ${facts.tools[program]} there`,
+      hint: `install ${program} ${wanted} or later there`,
+    });
+  if (isBehind(facts.tools[engine], moving.tools[engine])) newer(engine, moving.tools[engine]);
+  const crun = moving.runtime === 'crun' ? moving.tools.crun : undefined;
+  const masksSo = crun !== undefined && !isBehind(crun, masksByMount);
+  if (masksSo && isBehind(facts.tools.crun, masksByMount)) newer('crun', masksByMount);
+  return warnings;
 }
 
 /** By major and minor version. False where one is not known. */

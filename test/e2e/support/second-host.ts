@@ -3,15 +3,24 @@
  * there. Both hosts have one kernel, one GPU, and one folder of migrations in /run.
  */
 
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isOlder, parseCrun } from '../../../src/runtime/versions.js';
 import { attempt, type Outcome, run } from './command.js';
 
 const relay = fileURLToPath(new URL('./relay.js', import.meta.url));
 
 /** What the stand-in answers instead of a connection, by files in its folder. */
 type Fault = 'no-network' | 'hold-restore' | 'fail-restore';
+
+/**
+ * Where crun is from 1.24 on, both hosts have one state folder of crun: an image names it, and is restored with that
+ * name alone (src/libcrun/criu.c:register_masked_paths_mounts@1.24).
+ */
+const crun = parseCrun(execFileSync('crun', ['--version'], { encoding: 'utf8' }));
+const mayHaveOwnFolder = crun !== undefined && isOlder(crun, '1.24');
 
 export class SecondHost {
   readonly folder: string;
@@ -40,7 +49,7 @@ export class SecondHost {
     for (const part of ['bin', 'there']) mkdirSync(join(this.folder, part), { recursive: true });
     const { folder } = this;
     const roots = ['root', 'runroot', 'tmpdir'].map((one) => `--${one} ${folder}/${one}`).join(' ');
-    const runtimes = ['crun', 'runc'];
+    const runtimes = ['crun', 'runc'].filter((one) => one !== 'crun' || mayHaveOwnFolder);
     const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
     for (const one of runtimes)
       this.#write(`there/${one}`, `PATH=${path} exec ${one} --root ${folder}/run-${one} "$@"`);
