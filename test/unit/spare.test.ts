@@ -5,6 +5,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,6 +49,14 @@ async function startSpare(t: TestContext, folder = repository) {
   return startAnother(t, folder);
 }
 
+/** The handler of the unit's signal is set when the program has been looked at: field SigCgt of proc_pid_status(5). */
+function waitsForTurn({ pid }: ChildProcess): boolean {
+  const [, caught = '0'] =
+    /^SigCgt:\s+([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return ((BigInt(`0x${caught}`) >> BigInt(constants.signals.SIGUSR2 - 1)) & 1n) === 1n;
+}
+
+/** The same beside one that waits already. */
 async function startAnother(t: TestContext, folder = repository) {
   const spare = spawn(process.execPath, [join(folder, main), 'spare'], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -58,8 +67,8 @@ async function startAnother(t: TestContext, folder = repository) {
     errors += chunk.toString();
   });
   const ended = once(spare, 'close') as Promise<[number | null, string | null]>;
-  const isReady = () => existsSync(spareSocket) && isListening();
-  await until('it waits', () => isReady() || spare.exitCode !== null);
+  const isReady = () => existsSync(spareSocket) && isListening() && waitsForTurn(spare);
+  await until('it waits', () => spare.exitCode !== null || isReady());
   assert.equal(errors, '');
   return { spare, ended };
 }
@@ -144,7 +153,6 @@ test('without a spare session, or while it has work, the launcher starts one', a
 test('beside a spare session another one waits for its turn, or ends with its unit', async (t) => {
   const { spare: first } = await startSpare(t);
   const [second, third] = [await startAnother(t), await startAnother(t)];
-  await sleep(1000);
   third.spare.kill('SIGUSR2');
   assert.deepEqual(await third.ended, [0, null]);
   const [one, other] = [await playedCriu(t), await playedCriu(t)];
@@ -195,7 +203,6 @@ test('one that has waited for its turn does not take work of a program that has 
   const folder = await playedPackage(t);
   const first = await startSpare(t);
   const { spare, ended } = await startAnother(t, folder);
-  await sleep(1000);
   await replaceProgram(folder);
   first.spare.kill('SIGUSR2');
   await first.ended;
