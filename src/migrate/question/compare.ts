@@ -49,6 +49,7 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
     warnings: [
       ...placement.risks,
       ...engineWarnings(moving, facts),
+      ...crunWarnings(moving, facts),
       ...unknownWarnings(moving),
       ...aheadWarnings(moving),
     ],
@@ -105,26 +106,33 @@ function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismat
   return reasons;
 }
 
+function engineWarnings({ question: { engine }, tools }: Moving, facts: Facts): Mismatch[] {
+  if (!isBehind(facts.tools[engine], tools[engine])) return [];
+  return [
+    {
+      code: 'E_HOST',
+      message: `${engine}: ${tools[engine]} here is newer than ${facts.tools[engine]} there`,
+      hint: `install ${engine} ${tools[engine]} or later there`,
+    },
+  ];
+}
+
 /**
- * crun from 1.24 on mounts a folder of its own over masked ones, which the image has as an external mount
+ * crun from this release on mounts a folder of its own over masked ones, which the image has as an external mount
  * (src/libcrun/criu.c:register_masked_paths_mounts@1.24). Containers with --privileged have none.
  */
 const masksByMount = '1.24';
 
-function engineWarnings(moving: Moving, facts: Facts): Mismatch[] {
-  const { engine } = moving.question;
-  const warnings: Mismatch[] = [];
-  const newer = (program: 'podman' | 'containerd' | 'crun', wanted: string | undefined) =>
-    warnings.push({
+function crunWarnings({ runtime, tools: { crun } }: Moving, facts: Facts): Mismatch[] {
+  const masksSo = runtime === 'crun' && crun !== undefined && !isBehind(crun, masksByMount);
+  if (!masksSo || !isBehind(facts.tools.crun, masksByMount)) return [];
+  return [
+    {
       code: 'E_HOST',
-      message: `${program}: ${moving.tools[program]} here is newer than ${facts.tools[program]} there`,
-      hint: `install ${program} ${wanted} or later there`,
-    });
-  if (isBehind(facts.tools[engine], moving.tools[engine])) newer(engine, moving.tools[engine]);
-  const crun = moving.runtime === 'crun' ? moving.tools.crun : undefined;
-  const masksSo = crun !== undefined && !isBehind(crun, masksByMount);
-  if (masksSo && isBehind(facts.tools.crun, masksByMount)) newer('crun', masksByMount);
-  return warnings;
+      message: `crun: ${facts.tools.crun} there cannot restore masked folders of ${crun} here`,
+      hint: `install crun ${masksByMount} or later there; a privileged container has no such folders`,
+    },
+  ];
 }
 
 /** By major and minor version. False where one is not known. */
