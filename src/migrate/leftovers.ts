@@ -39,7 +39,7 @@ export async function removeIfEmpty(path: string): Promise<void> {
   if (found?.size === 0) await promises.rm(path, { force: true });
 }
 
-/** For whoever begins a migration whose lock a process has that removes what is left, at the longest. */
+/** How long a process that removes what is left may hold the lock of a migration, milliseconds. */
 export const sweepMs = 15_000;
 
 /**

@@ -9,6 +9,7 @@ import {
   nextRelease,
   temporary,
 } from '../../e2e/support/containerd.js';
+import { memoryLimit } from './daemon.js';
 
 export interface Restarts {
   /** Waits for the next one. Returns when containerd answers again. */
@@ -25,7 +26,7 @@ const text = `[Unit]
 DefaultDependencies=no
 [Service]
 Environment=PATH=${nextRelease}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-Environment=TMPDIR=${temporary} GOMEMLIMIT=1536MiB
+Environment=TMPDIR=${temporary} GOMEMLIMIT=${memoryLimit}
 ExecStart=${nextRelease}/containerd -c ${config}
 StandardOutput=append:${daemonLog}
 StandardError=append:${daemonLog}
@@ -93,6 +94,7 @@ export class StandInRestarts implements Restarts {
       await body(new StandInRestarts(restart));
     } finally {
       rmSync(standIn);
+      rmSync(asked, { force: true });
     }
   }
 

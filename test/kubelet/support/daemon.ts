@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 export const daemonLogs = '/tmp/daemons';
 
 /** Bytes of memory from which on a program of Go collects garbage; guest-run has set too few for the big ones. */
-const memoryLimit = '1536MiB';
+export const memoryLimit = '1536MiB';
 
 export class Daemon {
   readonly log: string;
