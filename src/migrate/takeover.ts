@@ -6,6 +6,7 @@ import { killHolder, Lock } from '../os/lock.js';
 import type { ContainerState } from './engine.js';
 import { engineOf } from './engines.js';
 import { readRecord, type TargetRecord } from './journal.js';
+import { sweepMs } from './leftovers.js';
 import { type Places, placesBelow } from './places.js';
 import { isOverAtTarget } from './protocol/lease.js';
 import type { HostSetting } from './setting.js';
@@ -33,9 +34,12 @@ export async function reopen(
 ): Promise<Taken> {
   const places = placesBelow(setting.root);
   const begun = performance.now();
-  const isHung = async () =>
-    performance.now() - begun > graceMs &&
-    (await readRecord(id, 'target', places.journal))?.phase !== 'starting';
+  const isHung = async () => {
+    const record = await readRecord(id, 'target', places.journal);
+    // Without a record it may be another migration, which removes what this one has left.
+    const patienceMs = record === undefined ? sweepMs : graceMs;
+    return performance.now() - begun > patienceMs && record?.phase !== 'starting';
+  };
   const lock = await lockOf(id, places, isHung);
   try {
     return { lock, side: await restarted(id, setting, say, places) };

@@ -6,28 +6,12 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lastLines, Work } from '../../src/migrate/work.js';
 import { killHolder, Lock } from '../../src/os/lock.js';
+import { holder } from './lock-holder.js';
 import { temporaryFolder } from './paths.js';
-
-const lockModule = new URL('../../src/os/lock.js', import.meta.url).href;
-
-/** Another process that takes the lock and keeps it. */
-async function holder(t: TestContext, path: string) {
-  const code = `import { Lock } from '${lockModule}';
-    const lock = await Lock.tryTake('${path}');
-    console.log(lock === undefined ? 'busy' : 'taken');
-    setInterval(() => lock?.fd, 1000);`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  const [said] = (await once(child.stdout, 'data')) as [Buffer];
-  assert.equal(String(said), 'taken\n');
-  return child;
-}
 
 async function until(isSo: () => boolean): Promise<void> {
   for (let left = 1000; !isSo(); left -= 1) {
