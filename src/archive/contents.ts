@@ -5,7 +5,9 @@ import { decodeManifest } from '../manifest/codec.js';
 import { foldersFor, isDetached } from '../manifest/elsewhere.js';
 import { imageFilePattern, manifestName, pagesPattern } from '../manifest/names.js';
 import { type Manifest, manifestLimits } from '../manifest/schema.js';
+import { isCrunMask } from '../runtime/crun-masks.js';
 import { type ContainerFacts, containerFacts } from './container.js';
+import { externalMounts, isMountsImage, maxMountsBytes } from './criu-mounts.js';
 import { walkContents } from './directory.js';
 import { documentText } from './document.js';
 import { imagePrefix, previousPrefix, rootfsDiff, smallFiles } from './names.js';
@@ -31,6 +33,8 @@ export interface CheckpointContents extends WalkResult {
   readonly documents: { readonly config: string | undefined; readonly spec: string | undefined };
   /** Our state and pages files: name in the image directory to bytes. */
   readonly imageFiles: ReadonlyMap<string, number>;
+  /** Whether only a crun that restores masked folders of its own can restore it. */
+  readonly hasCrunMasks: boolean;
   readonly sizes: CheckpointSizes;
 }
 
@@ -60,6 +64,7 @@ export async function readContents(
   const sizes = { total: 0, memoryPages: 0, gpuPages: 0, rootfsDiff: 0 };
   let isCriu = false;
   let isPrevious = false;
+  let hasCrunMasks = false;
 
   const visit: Visit = async (entry, content) => {
     count(entry, sizes, imageFiles);
@@ -69,6 +74,9 @@ export async function readContents(
       texts.set(entry.name, await collect(entry, content, bound));
     } else if (entry.name === smallFiles.inventory) {
       isCriu = isInventory(await collect(entry, content, 1 << 20));
+    } else if (isMountsImage(entry.name) && entry.size <= maxMountsBytes) {
+      const names = externalMounts(await collect(entry, content, maxMountsBytes));
+      hasCrunMasks ||= names.some(isCrunMask);
     } else {
       await also?.(entry, content);
     }
@@ -108,6 +116,7 @@ export async function readContents(
     container: containerFacts(documents.config, documents.spec),
     documents,
     imageFiles,
+    hasCrunMasks,
     sizes,
   };
 }

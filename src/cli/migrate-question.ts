@@ -95,7 +95,7 @@ export async function movingOf(
 ): Promise<Moving> {
   const task = engine === 'containerd' ? { namespace, id: name } : undefined;
   const found = task && (await liveTask(task, run, root));
-  const container = found ?? (await liveContainer(name, run));
+  const container = found ?? (await liveContainer(name, run, root));
   const host = await readHost({
     root,
     kfdVersion: ifKnown(native.kfdVersion),
@@ -126,6 +126,7 @@ export async function movingOf(
     release: version,
     tools: await toolVersions(run),
     runtime: container.runtime,
+    hasCrunMasks: container.hasCrunMasks,
     manifest,
     obstacles: container.obstacles,
     memoryBytes: await memoryOf(task ? `${namespace}/${name}` : container.id, first.pid, root),

@@ -15,6 +15,8 @@ import type { Mismatch } from '../gpu/mismatch.js';
 import { placeWhenFree } from '../gpu/wait-vram.js';
 import { foldersFor, supplied } from '../manifest/elsewhere.js';
 import { type Cdi, readCdi } from '../runtime/cdi.js';
+import { maskReasons } from '../runtime/crun-masks.js';
+import { versionOf } from '../runtime/versions.js';
 import { ancestorProblems } from './contents-folders.js';
 import type { CommandContext } from './context.js';
 import { kubeletEngine, restoringEngine } from './kubelet-steps.js';
@@ -60,7 +62,7 @@ export interface RestorabilityOptions {
 /** Throws as `readContents`, E_CONFIG for the configuration, E_USAGE for the options. */
 export async function restorabilityOf(
   path: string,
-  { native, signal, err }: Pick<CommandContext, 'native' | 'signal' | 'err'>,
+  { native, signal, err, run }: Pick<CommandContext, 'native' | 'signal' | 'err' | 'run'>,
   options: RestorabilityOptions,
 ): Promise<Restorability> {
   const { gpuMap, gpus, ignoreMismatch, folders = [], layers = [], containerd } = options;
@@ -89,7 +91,10 @@ export async function restorabilityOf(
     });
   const { manifest } = complete.contents;
   const ancestors = manifest ? await ancestorProblems(manifest, folders, native.listPages) : [];
-  const problems = [...complete.problems, ...ancestors];
+  const masks = complete.contents.hasCrunMasks
+    ? maskReasons((await versionOf(run, 'crun'))?.text, 'here')
+    : [];
+  const problems = [...complete.problems, ...ancestors, ...masks];
   const known = options.hasParent === true ? withParent(complete) : complete;
   return judge({ ...known, problems }, folders, look, asked, config);
 }

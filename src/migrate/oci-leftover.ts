@@ -4,11 +4,12 @@
  */
 
 import { existsSync } from 'node:fs';
-import { readFile, rmdir } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { isMissing, KfdError } from '../errors.js';
+import { KfdError } from '../errors.js';
 import type { Run } from '../os/exec.js';
+import { mountsOf } from '../os/mountinfo.js';
 
 /** Those that restore containers of podman. One that has no such container says so, and nothing else. */
 const runtimes = ['crun', 'runc'] as const;
@@ -58,7 +59,7 @@ export async function endLeftover(
   run: Run,
   root: string,
 ): Promise<void> {
-  for (const path of await mountsOf(id, root)) {
+  for (const path of await rootMountsOf(id, root)) {
     const done = await run('umount', ['-l', path]);
     if (done?.status !== 0) throw stays(path);
     await rmdir(path).catch(() => undefined);
@@ -72,19 +73,10 @@ export async function endLeftover(
  * The root file system, which runc mounts for CRIU in its folder of the container, and crun in that of podman. With
  * that mount in it, the end of runc's folder would be that of the files.
  */
-async function mountsOf(id: string, root: string): Promise<string[]> {
-  const text = await readFile(join(root, 'proc/self/mountinfo'), 'utf8').catch((error: unknown) => {
-    if (!isMissing(error)) throw error;
-    return '';
-  });
-  // proc_pid_mountinfo(5): the fifth field is the mount point. Octal numbers stand for white space.
-  const points = text.split('\n').map((line) => line.split(' ')[4] ?? '');
-  return points
-    .filter((point) => point.endsWith('/criu-root') && point.includes(`/${id}/`))
-    .map((point) => point.replace(/\\([0-7]{3})/g, (_, octal) => byte(octal)));
+async function rootMountsOf(id: string, root: string): Promise<string[]> {
+  const points = (await mountsOf('self', root)).map(({ point }) => point);
+  return points.filter((point) => point.endsWith('/criu-root') && point.includes(`/${id}/`));
 }
-
-const byte = (octal: string) => String.fromCharCode(Number.parseInt(octal, 8));
 
 /** Nobody may end what may run. */
 function silent(runtime: string, id: string): KfdError {

@@ -6,7 +6,7 @@ import { onNextKernel, showRelease } from './support/gpu.js';
 import { calmScheduler, loadImage, underSystemd } from './support/guest.js';
 import { load } from './support/part.js';
 import { install } from './support/product.js';
-import { releases, useGivenContainerd, useNextCriu } from './support/releases.js';
+import { earlierCrun, releases, useGivenContainerd, useNextCriu } from './support/releases.js';
 
 calmScheduler();
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
@@ -62,6 +62,8 @@ const moreParts = [
   'migrate',
   'ci',
 ];
+/** Where the guest has two releases of crun; with the word `all`, too. */
+const crunParts = earlierCrun === undefined ? [] : ['earlier-crun'];
 /** Where it is asked for by name: it takes many minutes, and two releases of containerd. */
 const longParts = ['containerd-life', 'containerd-move'];
 /** Where systemd makes them, device rules included, before CRIU: what depends on those rules. */
@@ -74,7 +76,8 @@ assert.equal(manager, underSystemd ? 'systemd' : 'cgroupfs');
 
 const usual = onNextKernel ? nextKernelParts : plainParts;
 const ours = underSystemd ? systemdParts : usual;
-const named = wanted.includes('all') ? [...plainParts, ...moreParts] : wanted;
-for (const part of new Set([...plainParts, ...moreParts, ...systemdParts, ...longParts])) {
+const named = wanted.includes('all') ? [...plainParts, ...moreParts, ...crunParts] : wanted;
+const known = [...plainParts, ...moreParts, ...crunParts, ...systemdParts, ...longParts];
+for (const part of new Set(known)) {
   if ((named.length === 0 ? ours : named).includes(part)) await load(part);
 }

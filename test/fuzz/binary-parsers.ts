@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { parseAnswer } from '../../shim/bootstrap/answer.js';
 import { cgroupRoot } from '../../shim/intercept/cgroup-root.js';
 import { createRequest, pausedState, processOf } from '../../shim/intercept/task-fields.js';
+import { externalMounts } from '../../src/archive/criu-mounts.js';
 import { kfdObjectsOf } from '../../src/gpu/kfd-objects.js';
 import {
   controlFrame,
@@ -22,6 +23,7 @@ import {
   withPayload,
 } from '../../src/ttrpc/envelope.js';
 import { encodeFrame, FrameReader } from '../../src/ttrpc/frame.js';
+import { mountsImage } from '../unit/mounts-image.js';
 import { stateBytes } from '../unit/state-builder.js';
 import { type Parser, unlessRefused } from './parser.js';
 
@@ -226,7 +228,18 @@ const migration: Parser = {
   },
 };
 
+const mounts: Parser = {
+  name: 'criu-mounts',
+  seeds: [mountsImage(undefined, '/run/crun/.empty-directory'), mountsImage('/proc/kcore')],
+  tokens: ['\x92\x01', '\0\0\0\0', '\xff\xff\xff\xff'],
+  run(input) {
+    const names = externalMounts(input);
+    assert.ok(names.reduce((sum, name) => sum + name.length, 0) <= input.length);
+  },
+};
+
 export const binaryParsers: readonly Parser[] = [
+  mounts,
   migration,
   frames,
   messages,

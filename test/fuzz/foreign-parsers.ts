@@ -122,6 +122,7 @@ const migrationDocuments: Parser = {
       release: '1.0',
       tools: { criu: '4.1' },
       runtime: 'crun',
+      hasCrunMasks: true,
       containerId: '0'.repeat(64),
       obstacles: [],
       manifest: sampleManifest(),

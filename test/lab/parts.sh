@@ -30,7 +30,7 @@ next_image_dir() {
 newest_recipe=("$LAB"/newest{.sh,-packages.list} "$LAB/guest-packages.list")
 newest_dir() { echo "$CACHE/newest-$(digest "${newest_recipe[@]}")"; }
 newest_image_dir() {
-	local own=("${newest_recipe[@]}" "$LAB/next-image.sh")
+	local own=("${newest_recipe[@]}" "$LAB"/{next-image.sh,earlier-crun})
 	echo "$CACHE/newest-image-$(digest "${guest_recipe[@]}" "${image_recipe[@]}" "${own[@]}")"
 }
 

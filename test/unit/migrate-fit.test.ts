@@ -10,7 +10,7 @@ import { fitTask } from '../../src/cli/migrate-fit.js';
 import { type RestorabilityOptions, restorabilityOf } from '../../src/cli/restorability.js';
 import { decodeManifest } from '../../src/manifest/codec.js';
 import { checkpointOfHere } from './archive-builder.js';
-import { fakeNative } from './cli-context.js';
+import { fakeNative, fakeRun } from './cli-context.js';
 import { record } from './containerd-world.js';
 import { listed, node } from './device-moves.js';
 import { temporaryFolder } from './paths.js';
@@ -46,7 +46,12 @@ async function arrived(t: TestContext) {
   const look = (more: Partial<RestorabilityOptions> = {}) =>
     restorabilityOf(
       image,
-      { native: fakeNative, signal: new AbortController().signal, err: () => undefined },
+      {
+        native: fakeNative,
+        signal: new AbortController().signal,
+        err: () => undefined,
+        run: fakeRun({}),
+      },
       { root, gpuMap: undefined, ignoreMismatch: undefined, mayChange: true, ...more },
     );
   const specOf = () =>

@@ -4,6 +4,7 @@ import type { Choices, Placement } from '../../gpu/compare.js';
 import { placeOnHost } from '../../gpu/compare.js';
 import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
+import { maskReasons } from '../../runtime/crun-masks.js';
 import { isOlder, parseVersion } from '../../runtime/versions.js';
 import type { Facts, Question, ToolVersions } from './documents.js';
 import { hostOfFacts } from './host-facts.js';
@@ -16,6 +17,8 @@ export interface Moving extends Load {
   readonly tools: ToolVersions;
   /** The OCI runtime of the container. */
   readonly runtime: 'crun' | 'runc';
+  /** Whether it has masked folders that not every crun restores. */
+  readonly hasCrunMasks: boolean;
   readonly containerId: string;
   /** What in its configuration stands in the way. */
   readonly obstacles: readonly Mismatch[];
@@ -49,7 +52,6 @@ export function compare(moving: Moving, facts: Facts, choices: Choices = {}): An
     warnings: [
       ...placement.risks,
       ...engineWarnings(moving, facts),
-      ...crunWarnings(moving, facts),
       ...unknownWarnings(moving),
       ...aheadWarnings(moving),
     ],
@@ -80,7 +82,7 @@ function releases({ release }: Moving, facts: Facts): Mismatch[] {
 }
 
 /** A missing CRIU, podman or crun is a failure of `check` there already. */
-function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismatch[] {
+function toolReasons({ question, tools, runtime, hasCrunMasks }: Moving, facts: Facts): Mismatch[] {
   const reasons: Mismatch[] = [];
   if (isBehind(facts.tools.criu, tools.criu)) {
     reasons.push({
@@ -103,6 +105,7 @@ function toolReasons({ question, tools, runtime }: Moving, facts: Facts): Mismat
       hint: `install ${runtime} there: an archive is restored by the runtime that wrote it`,
     });
   }
+  if (hasCrunMasks) reasons.push(...maskReasons(facts.tools.crun, 'there'));
   return reasons;
 }
 
@@ -113,24 +116,6 @@ function engineWarnings({ question: { engine }, tools }: Moving, facts: Facts): 
       code: 'E_HOST',
       message: `${engine}: ${tools[engine]} here is newer than ${facts.tools[engine]} there`,
       hint: `install ${engine} ${tools[engine]} or later there`,
-    },
-  ];
-}
-
-/**
- * crun from this release on mounts a folder of its own over masked ones, which the image has as an external mount
- * (src/libcrun/criu.c:register_masked_paths_mounts@1.24). Containers with --privileged have none.
- */
-const masksByMount = '1.24';
-
-function crunWarnings({ runtime, tools: { crun } }: Moving, facts: Facts): Mismatch[] {
-  const masksSo = runtime === 'crun' && crun !== undefined && !isBehind(crun, masksByMount);
-  if (!masksSo || !isBehind(facts.tools.crun, masksByMount)) return [];
-  return [
-    {
-      code: 'E_HOST',
-      message: `crun: ${facts.tools.crun} there cannot restore masked folders of ${crun} here`,
-      hint: `install crun ${masksByMount} or later there; a privileged container has no such folders`,
     },
   ];
 }

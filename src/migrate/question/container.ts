@@ -9,6 +9,7 @@ import type { Mismatch } from '../../gpu/mismatch.js';
 import type { Manifest } from '../../manifest/schema.js';
 import type { Run } from '../../os/exec.js';
 import { readTextIfAny } from '../../os/files.js';
+import { hasCrunMasks } from '../../runtime/crun-masks.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
@@ -61,12 +62,14 @@ export interface LiveContainer {
   readonly folders: readonly string[];
   /** Bytes that its root file system has beside its image. undefined: the engine does not tell. */
   readonly changedBytes: number | undefined;
+  /** Whether only a crun that restores masked folders of its own can restore it. */
+  readonly hasCrunMasks: boolean;
   /** What would start or remove it behind the back of a migration. */
   readonly obstacles: readonly Mismatch[];
 }
 
 /** Throws E_HOST without podman, E_NOT_FOUND, E_USAGE for a container that does not run. */
-export async function liveContainer(name: string, run: Run): Promise<LiveContainer> {
+export async function liveContainer(name: string, run: Run, root: string): Promise<LiveContainer> {
   const found = await run('podman', ['container', 'inspect', '--', name], { timeoutMs: podmanMs });
   if (found === undefined) {
     throw new KfdError('E_HOST', 'podman: not in PATH', { hint: 'install podman' });
@@ -101,6 +104,7 @@ export async function liveContainer(name: string, run: Run): Promise<LiveContain
     bundle: one.StaticDir,
     folders,
     changedBytes: await changedBytes(one, run),
+    hasCrunMasks: await hasCrunMasks(one.State.Pid, root),
     obstacles: obstaclesOf(one),
   };
 }

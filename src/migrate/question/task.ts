@@ -50,6 +50,7 @@ export async function liveTask(task: TaskName, run: Run, root: string): Promise<
     shim: record.Runtime.Name,
     bundle: undefined,
     folders,
+    hasCrunMasks: false,
     obstacles: [
       ...obstaclesOf(record, isOurs, imageId !== undefined),
       ...attachedObstacles(id, await attachedRun(id, root)),

@@ -11,6 +11,10 @@ import { usualGpu } from './gpu.js';
 export const nextCriu = '/opt/next/criu';
 export const haveNextCriu = existsSync(nextCriu);
 
+/** The crun of the usual guest, in the one with the newest releases (test/lab/next-image.sh). */
+const earlierCrunPath = '/opt/earlier/crun';
+export const earlierCrun = existsSync(earlierCrunPath) ? earlierCrunPath : undefined;
+
 /** ROCr whose IPC goes by dma-bufs: that of Debian 13 needs a call of AMD's own kernel for its IPC. */
 export const nextLibraries = '/opt/next/usr/lib/x86_64-linux-gnu';
 export const haveNextRocr = existsSync(`${nextLibraries}/libhsa-runtime64.so.1`);

@@ -19,17 +19,28 @@ type Fault = 'no-network' | 'hold-restore' | 'fail-restore';
  * Where crun is from 1.24 on, both hosts have one state folder of crun: an image names it, and is restored with that
  * name alone (src/libcrun/criu.c:register_masked_paths_mounts@1.24).
  */
-const crun = parseCrun(execFileSync('crun', ['--version'], { encoding: 'utf8' }));
-const mayHaveOwnFolder = crun !== undefined && isOlder(crun, '1.24');
+const crunHere = parseCrun(execFileSync('crun', ['--version'], { encoding: 'utf8' }));
+const mayHaveOwnFolder = crunHere !== undefined && isOlder(crunHere, '1.24');
+
+interface Options {
+  readonly isRelayed?: boolean;
+  readonly crun?: string | undefined;
+}
 
 export class SecondHost {
   readonly folder: string;
   /** With this PATH the source's ssh is the stand-in. */
   readonly path: string;
+  /** A configuration of podman that names its OCI runtimes. */
+  readonly runtimes: string;
 
-  /** Calls `body` with one for the lane `name`, which is gone afterwards. */
-  static async during(name: string, body: (second: SecondHost) => Promise<void>): Promise<void> {
-    const second = SecondHost.open(name);
+  /** Calls `body` with one for the lane `name`, which is gone afterwards. `crun`: that of the second host. */
+  static async during(
+    name: string,
+    body: (second: SecondHost) => Promise<void>,
+    crun?: string,
+  ): Promise<void> {
+    const second = new SecondHost(name, { crun });
     try {
       await body(second);
     } finally {
@@ -39,28 +50,29 @@ export class SecondHost {
 
   /** `relay`: ssh is a process of its own, between both programs, and can be stopped or killed alone. */
   static open(name: string, ssh: 'becomes the program' | 'relay' = 'becomes the program') {
-    return new SecondHost(name, ssh === 'relay');
+    return new SecondHost(name, { isRelayed: ssh === 'relay' });
   }
 
-  private constructor(name: string, isRelayed: boolean) {
+  private constructor(name: string, { isRelayed = false, crun }: Options) {
     this.folder = join('/var/tmp/second-host', name);
     this.path = `${join(this.folder, 'bin')}:${process.env['PATH']}`;
+    this.runtimes = join(this.folder, 'there/containers.conf');
     rmSync(this.folder, { recursive: true, force: true });
     for (const part of ['bin', 'there']) mkdirSync(join(this.folder, part), { recursive: true });
     const { folder } = this;
     const roots = ['root', 'runroot', 'tmpdir'].map((one) => `--${one} ${folder}/${one}`).join(' ');
-    const runtimes = ['crun', 'runc'].filter((one) => one !== 'crun' || mayHaveOwnFolder);
+    const runtimes = [
+      ...(crun !== undefined || mayHaveOwnFolder ? [['crun', crun ?? 'crun'] as const] : []),
+      ['runc', 'runc'] as const,
+    ];
     const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-    for (const one of runtimes)
-      this.#write(`there/${one}`, `PATH=${path} exec ${one} --root ${folder}/run-${one} "$@"`);
-    const paths = runtimes.map((one) => `${one} = ["${folder}/there/${one}"]`);
-    writeFileSync(
-      join(folder, 'there/containers.conf'),
-      `[engine.runtimes]\n${paths.join('\n')}\n`,
-    );
+    for (const [one, program] of runtimes)
+      this.#write(`there/${one}`, `PATH=${path} exec ${program} --root ${folder}/run-${one} "$@"`);
+    const paths = runtimes.map(([one]) => `${one} = ["${folder}/there/${one}"]`);
+    writeFileSync(this.runtimes, `[engine.runtimes]\n${paths.join('\n')}\n`);
     this.#write(
       'there/podman',
-      `export CONTAINERS_CONF_OVERRIDE=${folder}/there/containers.conf
+      `export CONTAINERS_CONF_OVERRIDE=${this.runtimes}
 case "$1 $2" in
 'container restore')
   while [ -e ${folder}/hold-restore ]; do : >${folder}/hold-restore.reached; sleep 0.2; done
