@@ -1,11 +1,10 @@
 /** One podman container, by its id. What podman says it has done is looked at afterwards. */
 
-import { readdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { isMissing, KfdError } from '../errors.js';
+import { KfdError } from '../errors.js';
 import { missing, type Run, type RunResult } from '../os/exec.js';
 import type { ContainerState, EngineContainer } from './engine.js';
 import { endLeftover, type Leftover, leftoverOf } from './oci-leftover.js';
+import { isFrozen, killProcesses, thaw } from './podman-cgroups.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
@@ -41,6 +40,7 @@ export class PodmanContainer implements EngineContainer {
     const args = ['inspect', '--format', '{{.State.Status}}', this.id];
     const found = await this.#podman(args, timeoutMs);
     const state = states[found.stdout.trim()];
+    if (state === 'runs' && (await isFrozen(this.id, this.#root))) return 'paused';
     if (found.status === 0 && state !== undefined) return state;
     if (found.status === 0)
       throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
@@ -66,7 +66,7 @@ export class PodmanContainer implements EngineContainer {
     } catch {
       // What podman cannot do or say in time, the kernel can.
     }
-    await this.#killProcesses();
+    await killProcesses(this.id, this.#root);
     const killed = await this.#podman(['kill', this.id], endMs);
     if ((await this.state(endMs)) === 'runs') throw refused('pause and kill', killed);
   }
@@ -74,6 +74,10 @@ export class PodmanContainer implements EngineContainer {
   async unpause(): Promise<void> {
     if ((await this.state()) !== 'paused') return;
     const done = await this.#podman(['unpause', this.id]);
+    if ((await this.state()) !== 'paused') return;
+    // Podman 6 freezes it for a checkpoint with --leave-running, and does not know it. When podman or its runtime was
+    // killed, nobody lets it go on: CRIU restores the freeze at its end (criu/seize.c:freezer_restore_state@4.2).
+    await thaw(this.id, this.#root);
     if ((await this.state()) === 'paused') throw refused('unpause', done);
   }
 
@@ -84,7 +88,7 @@ export class PodmanContainer implements EngineContainer {
       if ((await this.state(endMs)) !== 'none') throw refused('rm', done);
     } finally {
       // A podman that was killed in the middle of a restore may not know of the processes.
-      await this.#killProcesses();
+      await killProcesses(this.id, this.#root);
       await this.endLeftover();
     }
   }
@@ -117,22 +121,6 @@ export class PodmanContainer implements EngineContainer {
     throw new KfdError('E_TIMEOUT', `podman: container ${args[0]} did not end in time`, {
       hint: 'end the other command that uses this container',
     });
-  }
-
-  /** Those in the cgroups that podman makes for a container with this id, conmon's included. */
-  async #killProcesses(): Promise<void> {
-    const top = join(this.#root, 'sys/fs/cgroup');
-    for (const parent of ['machine.slice', 'libpod_parent']) {
-      const names = await readdir(join(top, parent)).catch(() => []);
-      for (const name of names.filter((one) => one.includes(this.id))) {
-        // cgroup.kill: Linux 5.14, cgroup v2.
-        await writeFile(join(top, parent, name, 'cgroup.kill'), '1', { flag: 'r+' }).catch(
-          (error: unknown) => {
-            if (!isMissing(error)) throw error;
-          },
-        );
-      }
-    }
   }
 }
 
