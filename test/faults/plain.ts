@@ -7,6 +7,7 @@ import { attempt, run } from '../e2e/support/command.js';
 import { type Engine, image } from '../e2e/support/container.js';
 import type { OperationName } from './row.js';
 import type { Judged, Subject } from './subject.js';
+import { isFrozen } from './support/frozen.js';
 import type { Ended } from './support/program.js';
 
 const state = '{{.State.Status}} {{.StaticDir}}';
@@ -41,9 +42,10 @@ export class PlainSubject implements Subject {
     const { stdout } = await attempt('podman', 'inspect', '-f', state, this.#name);
     const [status = 'none', bundle = ''] = stdout.split(' ');
     const image = existsSync(join(bundle, 'checkpoint/inventory.img')) ? ', an image stays' : '';
+    const frozen = status !== 'exited' && (await isFrozen(this.#name)) ? ', stands still' : '';
     await attempt('podman', 'rm', '-f', '-t', '0', this.#name);
     const unknown = (await this.#endUnknown()) ? ', runs on when podman has removed it' : '';
-    const outcome = `status ${ended.status}, container ${status || 'none'}${image}${unknown}`;
+    const outcome = `status ${ended.status}, container ${status || 'none'}${frozen}${image}${unknown}`;
     if (operation !== 'plain-import') return { outcome, problems: [] };
     const again = await attempt('podman', 'container', 'restore', '--import', this.#archive);
     if (again.status === 0) return { outcome, problems: [] };

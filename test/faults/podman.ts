@@ -6,6 +6,7 @@ import type { Engine } from '../e2e/support/container.js';
 import { type Operation, operations, type PodmanOperation } from './operations.js';
 import type { OperationName } from './row.js';
 import type { Judged, Struck, Subject } from './subject.js';
+import { isFrozen, standsStill } from './support/frozen.js';
 import { Job } from './support/job.js';
 import { objectsLeft } from './support/leftovers.js';
 import type { Ended } from './support/program.js';
@@ -133,7 +134,10 @@ export class Podman implements Subject {
   /** The container goes on, nothing of the checkpoint stays, the next one works. */
   async #afterFailure(job: Job, status: string): Promise<Judged> {
     const problems: string[] = [];
-    if (status === 'paused') problems.push('the container stays paused');
+    if (status === 'paused' || (await isFrozen(job.container.name))) {
+      problems.push(await standsStill());
+      await job.goOn();
+    }
     push(problems, await job.wrong());
     push(problems, job.otherObjects());
     const files = job.imageFiles();

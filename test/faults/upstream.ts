@@ -56,6 +56,14 @@ const known: readonly Known[] = [
       'plain-import with a killed engine; docs/troubleshooting.md has the way out, which the row takes',
   },
   {
+    when: (row) => strikes(row, 'runtime', 'engine'),
+    problem: /^it stands still under podman 6$/,
+    reason:
+      'podman 6 freezes the cgroup of a container that goes on, and CRIU freezes it again at its end ' +
+      '(criu/seize.c:freezer_restore_state@4.2), when nobody lives who would let it go: the controls plain-leave; ' +
+      'docs/troubleshooting.md has the way out, which the row takes',
+  },
+  {
     when: (row) => strikes(row, 'runtime', 'engine', 'conmon'),
     problem: /^left: mount \S+\/criu-root$/,
     reason:

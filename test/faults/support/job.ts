@@ -60,6 +60,13 @@ export class Job {
     );
   }
 
+  /** The way out that docs/troubleshooting.md has, where podman has let it stand still. */
+  async goOn(): Promise<void> {
+    const { name } = this.container;
+    if ((await this.status()) === 'running') await run('podman', 'pause', name);
+    await run('podman', 'unpause', name);
+  }
+
   /** What is wrong with the running container; nothing if it computes, with contents not older than they were. */
   async wrong(): Promise<string | undefined> {
     try {
