@@ -1,7 +1,7 @@
 /**
- * Masked folders of crun. From 1.24 on it mounts a folder of its own over them, and a checkpoint has that as an external
- * mount, which an earlier crun does not give to CRIU: "No mapping for ... mountpoint"
- * (src/libcrun/criu.c:register_masked_paths_mounts@1.28). It was a tmpfs. Privileged containers have no masked folders.
+ * Masked folders of crun. From 1.24 on it mounts a folder of its own over them; before, it was a tmpfs. A checkpoint
+ * has that as an external mount, which an earlier crun does not give to CRIU: "No mapping for ... mountpoint"
+ * (src/libcrun/criu.c:register_masked_paths_mounts@1.28). Privileged containers have no masked folders.
  */
 
 import { basename } from 'node:path';

@@ -14,7 +14,7 @@ export async function standsStill(): Promise<string> {
   return isSix ? 'it stands still under podman 6' : 'it stands still';
 }
 
-/** Whether the first process of podman's container is in a frozen cgroup. False with cgroup v1, or without a process. */
+/** Whether the first process of podman's container is in a frozen cgroup. False with cgroup v1. */
 export async function isFrozen(container: string): Promise<boolean> {
   const { stdout: pid } = await attempt('podman', 'inspect', '-f', '{{.State.Pid}}', container);
   if (!/^[1-9]\d*$/.test(pid)) return false;
