@@ -4,6 +4,8 @@
  */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { archivePath } from './support/archive.js';
 import { attempt } from './support/command.js';
 import { Container } from './support/container.js';
@@ -50,6 +52,8 @@ scenario(
         const runtimes = `CONTAINERS_CONF_OVERRIDE=${second.runtimes}`;
         const restored = await attempt('env', runtimes, ...importing);
         assert.notEqual(restored.status, 0, 'an earlier crun restores it');
+        const log = readFileSync(join(job.bundle, 'restore.log'), 'utf8');
+        assert.match(log, /No mapping for \S+ mountpoint/);
         await job.remove();
         const again = await attempt('env', ...importing);
         assert.equal(again.status, 0, again.stderr);
