@@ -29,7 +29,7 @@ export interface EngineContainer {
   readonly state: () => Promise<ContainerState>;
   /** It stands still. Where it cannot be paused it is killed. Throws as `state`, and E_HOST when it still runs. */
   readonly pause: () => Promise<void>;
-  /** Throws as `state`, and E_HOST when it stays paused. */
+  /** Without effect where it is stopped. Throws as `state`, and E_HOST when it stays paused. */
   readonly unpause: () => Promise<void>;
   /** Nothing of it is left, whatever state it was in. Throws as `state`, and E_HOST when something is left. */
   readonly remove: () => Promise<void>;

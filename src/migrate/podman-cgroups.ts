@@ -3,11 +3,9 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissing } from '../errors.js';
-import { readTextIfAny } from '../os/files.js';
 
 /** Of systemd, and of podman itself (libpod/define/config.go@5.8: DefaultCgroupParent). */
 const parents = ['machine.slice', 'libpod_parent'];
-const maxEventsBytes = 4096;
 
 /** Kills its processes, conmon's included. Throws Node's error. */
 export async function killProcesses(id: string, root: string): Promise<void> {
@@ -15,21 +13,7 @@ export async function killProcesses(id: string, root: string): Promise<void> {
   for (const folder of await cgroupsOf(id, root)) await write(join(folder, 'cgroup.kill'), '1');
 }
 
-/** Whether its processes stand still, whatever podman says. */
-export async function isFrozen(id: string, root: string): Promise<boolean> {
-  for (const folder of await cgroupsOf(id, root)) {
-    for (const path of [folder, ...(await below(folder))]) {
-      // One that goes meanwhile has no events: ENODEV.
-      const events = await readTextIfAny(join(path, 'cgroup.events'), maxEventsBytes).catch(
-        () => undefined,
-      );
-      if (events !== undefined && /^frozen 1$/m.test(events)) return true;
-    }
-  }
-  return false;
-}
-
-/** Lets them go on. Throws Node's error. */
+/** Lets its processes go on, whoever has frozen them. Without effect on those that run. Throws Node's error. */
 export async function thaw(id: string, root: string): Promise<void> {
   for (const folder of await cgroupsOf(id, root)) {
     for (const path of [folder, ...(await below(folder))])

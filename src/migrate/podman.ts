@@ -4,7 +4,7 @@ import { KfdError } from '../errors.js';
 import { missing, type Run, type RunResult } from '../os/exec.js';
 import type { ContainerState, EngineContainer } from './engine.js';
 import { endLeftover, type Leftover, leftoverOf } from './oci-leftover.js';
-import { isFrozen, killProcesses, thaw } from './podman-cgroups.js';
+import { killProcesses, thaw } from './podman-cgroups.js';
 
 /** Podman waits for the lock of a container that another command uses. */
 const podmanMs = 60_000;
@@ -40,7 +40,6 @@ export class PodmanContainer implements EngineContainer {
     const args = ['inspect', '--format', '{{.State.Status}}', this.id];
     const found = await this.#podman(args, timeoutMs);
     const state = states[found.stdout.trim()];
-    if (state === 'runs' && (await isFrozen(this.id, this.#root))) return 'paused';
     if (found.status === 0 && state !== undefined) return state;
     if (found.status === 0)
       throw refused('inspect', { ...found, stderr: `state "${found.stdout.trim()}"` });
@@ -71,14 +70,15 @@ export class PodmanContainer implements EngineContainer {
     if ((await this.state(endMs)) === 'runs') throw refused('pause and kill', killed);
   }
 
+  /** Also where podman says that it runs, and it stands still. */
   async unpause(): Promise<void> {
-    if ((await this.state()) !== 'paused') return;
-    const done = await this.#podman(['unpause', this.id]);
-    if ((await this.state()) !== 'paused') return;
-    // Podman 6 freezes it for a checkpoint with --leave-running, and does not know it. When podman or its runtime was
+    const before = await this.state();
+    if (before !== 'runs' && before !== 'paused') return;
+    const done = before === 'paused' ? await this.#podman(['unpause', this.id]) : undefined;
+    // Podman 6 freezes it for a checkpoint with --leave-running (seen with 6.1.1). When podman or its runtime was
     // killed, nobody lets it go on: CRIU restores the freeze at its end (criu/seize.c:freezer_restore_state@4.2).
     await thaw(this.id, this.#root);
-    if ((await this.state()) === 'paused') throw refused('unpause', done);
+    if (done !== undefined && (await this.state()) === 'paused') throw refused('unpause', done);
   }
 
   async remove(): Promise<void> {

@@ -60,8 +60,8 @@ export function sourceHost(record: SourceRecord, link: Link, setting: SourceSett
       await leaving.stop();
       await work.settle(() => false);
       const state = await container.state();
-      if (state === 'runs') return;
-      if (state === 'paused') return container.unpause();
+      // A round that was cut off may have left it frozen, although the engine says that it runs.
+      if (state === 'runs' || state === 'paused') return container.unpause();
       await engine.clearWay?.();
       const status = await work.run(engine.bringBack(leaving.options), { log });
       if (status !== 0) throw failureIn(await lastLines(log), 'restore');

@@ -1,7 +1,7 @@
 /** A container that stands still, and of which podman says that it runs. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -11,45 +11,68 @@ import { temporaryFolder } from './paths.js';
 
 const id = 'c0'.repeat(32);
 
-async function frozen(t: TestContext, name: string, inner = '') {
+/** The container, and what its cgroup says of the freeze. podman's word is `state`, which its verbs change. */
+async function frozen(t: TestContext, name: string, inner = '', state = 'running') {
   const root = await temporaryFolder(t);
   const folder = join(root, 'sys/fs/cgroup', name);
   for (const path of new Set([folder, join(folder, inner)])) {
     await mkdir(path, { recursive: true });
     await writeFile(join(path, 'cgroup.freeze'), '0');
-    await writeFile(join(path, 'cgroup.events'), 'populated 1\nfrozen 0\n');
   }
-  const at = join(folder, inner);
-  await writeFile(join(at, 'cgroup.freeze'), '1');
-  await writeFile(join(at, 'cgroup.events'), 'populated 1\nfrozen 1\n');
+  const freeze = join(folder, inner, 'cgroup.freeze');
+  await writeFile(freeze, '1');
+  let word = state;
   const calls: string[] = [];
   const run: Run = async (_, [, verb = '']) => {
     calls.push(verb);
-    if (verb === 'inspect') {
-      // The kernel tells it as soon as it was written.
-      if (existsSync(at) && readFileSync(join(at, 'cgroup.freeze'), 'utf8') === '0')
-        await writeFile(join(at, 'cgroup.events'), 'populated 1\nfrozen 0\n');
-      return { status: 0, stdout: 'running\n', stderr: '' };
-    }
-    return { status: 125, stdout: '', stderr: 'Error: is not paused\n' };
+    if (verb === 'inspect') return { status: 0, stdout: `${word}\n`, stderr: '' };
+    if (verb === 'pause') word = 'paused';
+    if (verb === 'unpause') word = 'running';
+    return { status: 0, stdout: '', stderr: '' };
   };
-  return { container: new PodmanContainer(id, run, root), calls };
+  const container = new PodmanContainer(id, run, root);
+  return { container, calls, frozen: () => readFileSync(freeze, 'utf8') };
 }
 
 for (const [name, inner] of [
   [`libpod_parent/libpod-${id}`, ''],
   [`machine.slice/libpod-${id}.scope`, 'container'],
 ] as const) {
-  test(`a freeze that podman does not know of is found and undone: ${name}`, async (t) => {
-    const { container, calls } = await frozen(t, name, inner);
-    assert.equal(await container.state(), 'paused');
+  test(`a freeze that podman does not know of is undone: ${name}`, async (t) => {
+    const { container, calls, frozen: text } = await frozen(t, name, inner);
     await container.unpause();
-    assert.equal(await container.state(), 'runs');
-    assert.ok(calls.includes('unpause'), 'podman is asked first');
+    assert.equal(text(), '0');
+    assert.equal(calls.includes('unpause'), false, 'podman would refuse');
   });
 }
 
-test('a frozen cgroup of another container is not its own', async (t) => {
-  const { container } = await frozen(t, `libpod_parent/libpod-${'d1'.repeat(32)}`);
+test('one that podman knows of is undone by podman first', async (t) => {
+  const {
+    container,
+    calls,
+    frozen: text,
+  } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'paused');
+  await container.unpause();
+  assert.deepEqual(calls, ['inspect', 'unpause', 'inspect']);
+  assert.equal(text(), '0');
+});
+
+test('a stopped container is left alone', async (t) => {
+  const { container, frozen: text } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'exited');
+  await container.unpause();
+  assert.equal(text(), '1');
+});
+
+test('who may not run a container pauses it by podman: whoever froze it may let it go on', async (t) => {
+  const { container, calls } = await frozen(t, `libpod_parent/libpod-${id}`);
   assert.equal(await container.state(), 'runs');
+  await container.pause();
+  assert.ok(calls.includes('pause'));
+  assert.equal(await container.state(), 'paused');
+});
+
+test('a frozen cgroup of another container is not touched', async (t) => {
+  const { container, frozen: text } = await frozen(t, `libpod_parent/libpod-${'d1'.repeat(32)}`);
+  await container.unpause();
+  assert.equal(text(), '1');
 });
