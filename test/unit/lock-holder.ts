@@ -1,5 +1,3 @@
-/** Another process with a lock of src/os/lock.ts. */
-
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +5,7 @@ import type { TestContext } from 'node:test';
 
 const lockModule = new URL('../../src/os/lock.js', import.meta.url).href;
 
-/** Another process that takes the lock and keeps it. */
+/** Another process that takes a lock of src/os/lock.ts and keeps it. */
 export async function holder(t: TestContext, path: string) {
   const code = `import { Lock } from '${lockModule}';
     const lock = await Lock.tryTake('${path}');

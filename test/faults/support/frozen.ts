@@ -17,8 +17,15 @@ export async function standsStill(): Promise<string> {
 /** Whether the first process of podman's container is in a frozen cgroup. False with cgroup v1. */
 export async function isFrozen(container: string): Promise<boolean> {
   const { stdout: pid } = await attempt('podman', 'inspect', '-f', '{{.State.Pid}}', container);
-  if (!/^[1-9]\d*$/.test(pid)) return false;
-  const [, group] = /^0::(\/.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, 'utf8')) ?? [];
-  if (group === undefined) return false;
-  return /^frozen 1$/m.test(readFileSync(`/sys/fs/cgroup${group}/cgroup.events`, 'utf8'));
+  const [, group] = /^0::(\/.*)$/m.exec(textOf(`/proc/${pid}/cgroup`)) ?? [];
+  return /^frozen 1$/m.test(textOf(`/sys/fs/cgroup${group}/cgroup.events`));
+}
+
+/** Empty where it has just gone. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
