@@ -21,6 +21,7 @@ async function frozen(t: TestContext, name: string, inner = '', state = 'running
   }
   const freeze = join(folder, inner, 'cgroup.freeze');
   await writeFile(freeze, '1');
+  await writeFile(join(folder, inner, 'cgroup.events'), 'populated 1\nfrozen 1\n');
   let word = state;
   const calls: string[] = [];
   const run: Run = async (_, [, verb = '']) => {
