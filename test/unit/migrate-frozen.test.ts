@@ -15,12 +15,12 @@ const id = 'c0'.repeat(32);
 async function frozen(t: TestContext, name: string, inner = '', state = 'running') {
   const root = await temporaryFolder(t);
   const folder = join(root, 'sys/fs/cgroup', name);
-  for (const path of new Set([folder, join(folder, inner)])) {
-    await mkdir(path, { recursive: true });
-    await writeFile(join(path, 'cgroup.freeze'), '0');
+  for (const one of new Set([folder, join(folder, inner)])) {
+    await mkdir(one, { recursive: true });
+    await writeFile(join(one, 'cgroup.freeze'), '0');
   }
-  const freeze = join(folder, inner, 'cgroup.freeze');
-  await writeFile(freeze, '1');
+  const path = join(folder, inner, 'cgroup.freeze');
+  await writeFile(path, '1');
   await writeFile(join(folder, inner, 'cgroup.events'), 'populated 1\nfrozen 1\n');
   let word = state;
   const calls: string[] = [];
@@ -32,7 +32,7 @@ async function frozen(t: TestContext, name: string, inner = '', state = 'running
     return { status: 0, stdout: '', stderr: '' };
   };
   const container = new PodmanContainer(id, run, root);
-  return { container, calls, frozen: () => readFileSync(freeze, 'utf8') };
+  return { container, calls, freeze: () => readFileSync(path, 'utf8') };
 }
 
 for (const [name, inner] of [
@@ -40,28 +40,24 @@ for (const [name, inner] of [
   [`machine.slice/libpod-${id}.scope`, 'container'],
 ] as const) {
   test(`a freeze that podman does not know of is undone: ${name}`, async (t) => {
-    const { container, calls, frozen: text } = await frozen(t, name, inner);
+    const { container, calls, freeze } = await frozen(t, name, inner);
     await container.unpause();
-    assert.equal(text(), '0');
+    assert.equal(freeze(), '0');
     assert.equal(calls.includes('unpause'), false, 'podman would refuse');
   });
 }
 
 test('one that podman knows of is undone by podman first', async (t) => {
-  const {
-    container,
-    calls,
-    frozen: text,
-  } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'paused');
+  const { container, calls, freeze } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'paused');
   await container.unpause();
   assert.deepEqual(calls, ['inspect', 'unpause', 'inspect']);
-  assert.equal(text(), '0');
+  assert.equal(freeze(), '0');
 });
 
 test('a stopped container is left alone', async (t) => {
-  const { container, frozen: text } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'exited');
+  const { container, freeze } = await frozen(t, `libpod_parent/libpod-${id}`, '', 'exited');
   await container.unpause();
-  assert.equal(text(), '1');
+  assert.equal(freeze(), '1');
 });
 
 test('who may not run a container pauses it by podman: whoever froze it may let it go on', async (t) => {
@@ -73,7 +69,7 @@ test('who may not run a container pauses it by podman: whoever froze it may let 
 });
 
 test('a frozen cgroup of another container is not touched', async (t) => {
-  const { container, frozen: text } = await frozen(t, `libpod_parent/libpod-${'d1'.repeat(32)}`);
+  const { container, freeze } = await frozen(t, `libpod_parent/libpod-${'d1'.repeat(32)}`);
   await container.unpause();
-  assert.equal(text(), '1');
+  assert.equal(freeze(), '1');
 });
