@@ -100,6 +100,9 @@ const ahead: readonly Line[] = [
   ['migrate-target.streaming', 'source', 'SIGKILL'],
   ['migrate-source.stopped', 'source', 'SIGKILL'],
   failed,
+  // Podman 6 has frozen it for the round, and goes before CRIU's end.
+  ['plugin-dump.paused', 'runtime', 'SIGKILL'],
+  ['plugin-dump.paused', 'runtime', 'SIGTERM'],
 ];
 
 const rowsOf = (operation: MigrateOperation, all: readonly Line[]) =>
