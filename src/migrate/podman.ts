@@ -75,8 +75,8 @@ export class PodmanContainer implements EngineContainer {
     const before = await this.state();
     if (before !== 'runs' && before !== 'paused') return;
     const done = before === 'paused' ? await this.#podman(['unpause', this.id]) : undefined;
-    // Podman 6 freezes it for a checkpoint with --leave-running (seen with 6.1.1). When podman or its runtime was
-    // killed, nobody lets it go on: CRIU restores the freeze at its end (criu/seize.c:freezer_restore_state@4.2).
+    // Podman 6 freezes it for a checkpoint with --leave-running (seen with 6.1.1). Where its runtime is killed, podman
+    // goes before CRIU, which restores the freeze at its end (criu/seize.c:freezer_restore_state@4.2).
     await thaw(this.id, this.#root);
     if (done !== undefined && (await this.state()) === 'paused') throw refused('unpause', done);
   }
